@@ -11,7 +11,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tabl
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, reported_rows, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
 
 SEARCHES = 8

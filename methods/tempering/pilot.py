@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend
 from spinbench.foundation import deadline
+from spinbench.methods.gibbs.host_arrays import HostArrays as HostArrays
 from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]
@@ -23,26 +23,6 @@ SWEEPS = 4
 than are needed cost in proportion, fewer cost round trips."""
 RUNGS = (4, 64)
 """At least and at most."""
-
-
-class HostArrays(Backend):
-    """NumPy's arrays, for what a plan samples; a key is a `numpy.random.Generator`."""
-
-    name: ClassVar[str] = "plan"
-    provides: ClassVar[frozenset[str]] = frozenset({"arrays", "f64"})
-    xp = np
-    real = np.float64
-
-    def fold_in(self, key: np.random.Generator, index: Any) -> np.random.Generator:
-        return key
-
-    def uniform(self, key: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return key.random(shape)
-
-    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
-        found = array if donate else array.copy()
-        found[index] = values
-        return found
 
 
 def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

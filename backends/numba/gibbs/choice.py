@@ -14,8 +14,11 @@ MANY_PATTERN_CHAINS = 8
 """The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it."""
 MANY_GATHERING_CHAINS = 4
 """The same where rows have so many neighbours that they have no tables, and vectors over rows gather them."""
+ENTRIES_A_CHAIN = 2**15
+"""Tables of more entries for each chain take longer to read than fields to sum: 200 x 200 with 16 chains."""
 WIDE_BLOCK = 16
-"""Mean number of rows of a block from which vectors of float32 over rows are faster than tables row by row."""
+"""Mean number of rows of a block from which vectors over rows are faster than tables row by row: of float32, and of
+float64 where neighbours lie in windows."""
 LONG_ROWS = 128
 """Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update."""
 LONG_ROWS_OF_FEW = 24
@@ -32,10 +35,11 @@ def choose(source: Source, chains: int) -> Name:
     if source.dense_row >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
         return "dense"
     tabled = not method.weighs_steps  # tables have no part of log T
-    if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, patterns.MOST_ENTRIES):
+    entries = min(patterns.MOST_ENTRIES, ENTRIES_A_CHAIN * chains)
+    if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, entries):
         return "pattern_lanes"
     if chains >= (MANY_CHAINS if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return "lanes"
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
-    return "pattern_rows" if small and not (wide and source.real == np.float32) else "sites"
+    return "sites" if not small or (wide and (source.real == np.float32 or source.windowed)) else "pattern_rows"

@@ -143,6 +143,13 @@ def flush(pieces, n, averaged, recent, sums):
             add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
 
 
+@njit(**INLINE)
+def word_pointers(g, low, high):
+    """`Words` with pointers in place of the arrays, from places `low` of the thresholds and `high` of their bits on."""
+    near, thresholds = address(g.near, 0), address(g.thresholds, low)
+    return Words(near, thresholds, address(g.high, high), address(g.p, 0), g.pieces, g.shape)
+
+
 @njit(**JIT)
 def run_pattern_lanes(tables, asked, steps, chains):
     keys, s, _, _, sums, _ = chains
@@ -151,7 +158,7 @@ def run_pattern_lanes(tables, asked, steps, chains):
     recent_ = zero_array((n * width + 2) * CHAINS, np.uint16)
     patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
     recent, patterns, hashes = line_address(recent_), line_address(patterns_), line_address(hashes_)
-    g = _pointers(tables)
+    g = word_pointers(tables, 0, 0)
     for k in range(blocks):
         b = Block(address(s, k * (n + 1) * CHAINS), recent, patterns, hashes)
         start = load_lanes(address(keys, 16 * k), 0, WORDS)
@@ -163,19 +170,6 @@ def run_pattern_lanes(tables, asked, steps, chains):
     keep(recent_)
     keep(patterns_)
     keep(hashes_)
-
-
-@njit(**INLINE)
-def _pointers(g):
-    """`Words` with pointers in place of the arrays."""
-    return Words(
-        address(g.near, 0),
-        address(g.thresholds, 0),
-        address(g.high, 0),
-        address(g.p, 0),
-        g.pieces,
-        g.shape,
-    )
 
 
 class PatternLanes(Form):

@@ -82,6 +82,14 @@ class Source:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
+    def windowed(self) -> bool:
+        """Whether the neighbours of every block's rows lie in windows, as on a lattice."""
+        sweep = self.tables.sweep
+        return isinstance(sweep, Sweep) and all(
+            block.windows is not None for block in sweep.first + sweep.middle + sweep.last
+        )
+
+    @property
     def tail(self) -> int:
         """Rows from here on are in blocks of which none has a neighbour in a later one."""
         sweep = self.tables.sweep

@@ -10,22 +10,24 @@ in the vectors that hold the last rung alone.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import SUM, Steps, block_keys
+from spinbench.backends.numba.gibbs.form import SUM, block_keys
 from spinbench.backends.numba.gibbs.pattern_lanes import (
     CHAINS,
     FLUSH,
     MARKS,
     PARTS,
     WORDS,
+    Block,
     add_pieces,
     draw_row,
     entries_of,
     flush,
     pattern_of,
+    word_pointers,
 )
 from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
@@ -43,6 +45,7 @@ from spinbench.backends.numba.simd.memory import (
     store,
 )
 from spinbench.backends.numba.simd.random import mix64
+from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
 
@@ -50,30 +53,12 @@ ALL = (0,) * CHAINS
 """For its type: all lanes of a vector."""
 
 
-class Vectors(NamedTuple):
-    """Attributes: keys (G V, 2, 8) uint64; s (G V, N + 1, 32) uint16, 0 or all bits 1; rungs (32,) uint16, the bits
-    that tell them, in their places of a pattern."""
-
-    keys: Array
-    s: Array
-    rungs: Array
-
-
-class Block(NamedTuple):
-    """Pointers of a vector: s; patterns, hashes for `decide`; recent (N, K, 32) pieces of p; weights (H, 32) of D."""
-
-    s: Any
-    patterns: Any
-    hashes: Any
-    recent: Any
-    weights: Any
-
-
 @njit(**INLINE)
 def _add_weight(g, i, pattern, drawn, to):
     """The pieces of row i's part of D, where it is 1."""
+    shape = g.words.shape
     for k in range(len(g.parts)):
-        part = entries_of(g.weights, (i * len(g.parts) + k) << len(g.shape), pattern, g.shape) & drawn
+        part = entries_of(g.weights, (i * len(g.parts) + k) << len(shape), pattern, shape) & drawn
         store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
 
 
@@ -92,28 +77,17 @@ def _add_weights(pieces, parts, most, sums):
 
 
 @njit(**INLINE)
-def _sweep_rows(g, rows, z, gamma, rung, last, cold, b):
+def _sweep_rows(g, rows, z, gamma, rung, last, cold, b, weights):
     """Rows rows[0] … rows[1] - 1, with the words that begin with mix(z)."""
     for i in range(rows[0], rows[1]):
-        pattern = pattern_of(g.near, i, g.around, b.s) | rung
-        drawn = draw_row(g, i, pattern, mix64(z), b)
+        pattern = pattern_of(g.words.near, i, g.around, b.s) | rung
+        drawn = draw_row(g.words, i, pattern, mix64(z), b)
         z = z + gamma
         if last:
-            _add_weight(g, i, pattern, drawn, b.weights)
+            _add_weight(g, i, pattern, drawn, weights)
         if cold:
-            add_pieces(g.p, i, g, pattern, moved(b.recent, i * len(g.pieces) * CHAINS))
+            add_pieces(g.words.p, i, g.words, pattern, moved(b.recent, i * len(g.words.pieces) * CHAINS))
     return z
-
-
-@njit(**INLINE)
-def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
-    """energy (32,) becomes D, if it is the last sweep before a swap."""
-    gamma = load_lanes(keys, 8, WORDS)
-    z = load_lanes(keys, 0, WORDS) + gamma * counter
-    for low in range(0, n, ROWS):
-        z = _sweep_rows(g, (low, min(n, low + ROWS)), z, gamma, rung, last, cold, b)
-        if last:
-            _add_weights(b.weights, g.parts, g.most, energy)
 
 
 @njit(**INLINE)
@@ -159,12 +133,12 @@ def _settle(first, part, groups, columns, w, s, mask):
 
 
 @njit(**JIT)
-def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
+def run_looked_up(t, w, told, asked, replicas, rungs, groups, sums):
     """Steps of all ladders; sums (G, N, 32) float64 gains p of the vectors that hold the last rung."""
-    keys, s, rungs = vectors
-    n, columns, share = sums.shape[1], len(t.thresholds), len(t.part)
+    (keys, s), steps, sweeps = replicas, asked.steps, asked.sweeps
+    n, columns, share = sums.shape[1], len(t.words.thresholds), len(t.part)
     size, last_column = s.shape[1] * CHAINS, (w.slot.shape[0] - 1) % columns
-    recent = np.zeros((groups, (n * len(t.pieces) + 2) * CHAINS), dtype=np.uint16)
+    recent = np.zeros((groups, (n * len(t.words.pieces) + 2) * CHAINS), dtype=np.uint16)
     weights_, energy_ = np.zeros((len(t.parts) + 2) * CHAINS, dtype=np.uint16), np.zeros(CHAINS + 8)
     patterns_, hashes_ = np.empty(2 * CHAINS, dtype=np.uint16), np.empty(16, dtype=np.uint64)
     weights, energy = line_address(weights_), line_address(energy_)
@@ -175,33 +149,26 @@ def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
     for step in range(steps.first, steps.end):
         for v in range(len(s)):
             column, group = v // groups, v % groups
-            g = Looked(
-                address(t.near, 0),
-                address(t.thresholds, column * t.thresholds.shape[1]),
-                address(t.high, column * t.high.shape[1]),
-                address(t.p, 0),
-                address(t.weights, 0),
-                t.most,
-                t.around,
-                t.shape,
-                t.pieces,
-                t.parts,
-                t.part,
-            )
-            b = Block(address(s, v * size), patterns, hashes, line_address(recent[group]), weights)
+            words = word_pointers(t.words, column * t.words.thresholds.shape[1], column * t.words.high.shape[1])
+            g = Looked(words, address(t.weights, 0), t.most, t.around, t.parts, t.part)
+            b = Block(address(s, v * size), line_address(recent[group]), patterns, hashes)
+            start, gamma = load_lanes(address(keys, 16 * v), 0, WORDS), load_lanes(address(keys, 16 * v), 8, WORDS)
             for c in range(CHAINS):
                 store(energy, c, 0.0)
             for j in range(sweeps):
-                counter = np.uint64(step * sweeps + j) * np.uint64(n + 1)
-                own, cold = address(keys, 16 * v), column == last_column
-                _sweep(g, n, counter, own, rung, j == sweeps - 1, cold, b, energy)
+                z, last = start + gamma * (np.uint64(step * sweeps + j) * np.uint64(n + 1)), j == sweeps - 1
+                for low in range(0, n, ROWS):
+                    rows = low, min(n, low + ROWS)
+                    z = _sweep_rows(g, rows, z, gamma, rung, last, column == last_column, b, weights)
+                    if last:
+                        _add_weights(weights, g.parts, g.most, energy)
             for r in range(column, w.slot.shape[0], columns):
                 for c in range(share):
                     w.energy[r, group * share + c] = load(energy, r // columns * share + c)
         summed += sweeps
         if summed + sweeps > FLUSH or step == steps.end - 1:
             for group in range(groups):
-                flush(t.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
+                flush(t.words.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
             summed = 0
         swap_rungs(w, told, step, False, scratch)
         _settle(step % 2, t.part, groups, columns, w, s, mask)
@@ -225,37 +192,38 @@ class LookedUp:
         self._betas = np.zeros(rungs)
         self._tables = self._rows.tables(self._betas)
 
-    def begin(self, seed: int, starts: Array) -> Vectors:
-        """From states of the variables (N, R, C)."""
-        (n, rungs, chains), (share, groups, columns, width) = starts.shape, self._layout
+    def begin(self, seed: int, starts: Array) -> Replicas:
+        """Keys (G V, 2, 8), states (G V, N + 1, 32) uint16, 0 or all bits 1, from those of the variables (N, R, C)."""
+        (n, rungs, chains), (_, groups, columns, _) = starts.shape, self._layout
         s = aligned_zeros((groups * columns, n + 1, CHAINS), np.dtype(np.uint16))
         for r in range(rungs):
             for k in range(chains):
                 v, c = self._place(r, k)
                 s[v, :n, c] = np.where(starts[self._order, r, k] > 0, MARKS[2], MARKS[0])
-        which = (np.arange(CHAINS) // share << width).astype(np.uint16)
-        return Vectors(block_keys(seed, len(s), CHAINS // len(PARTS)), s, which)
+        return Replicas(block_keys(seed, len(s), CHAINS // len(PARTS)), s)
 
     def _place(self, rung: int, ladder: int) -> tuple[int, int]:
         """The vector, and the lane in it."""
         share, groups, columns, _ = self._layout
         return rung % columns * groups + ladder // share, rung // columns * share + ladder % share
 
-    def weigh(self, vectors: Vectors, w: Ladder) -> None:
+    def weigh(self, replicas: Replicas, w: Ladder) -> None:
         """Sweeps find D themselves."""
 
-    def states(self, vectors: Vectors, slots: Array) -> Array:
+    def states(self, replicas: Replicas, slots: Array) -> Array:
         """(N, C) states of the variables, of ladder c in slots[c]."""
         places = [self._place(rung, ladder) for ladder, rung in enumerate(slots.tolist())]
-        rows = np.stack([vectors.s[v, : self._n, c] for v, c in places], axis=1)
+        rows = np.stack([replicas.x[v, : self._n, c] for v, c in places], axis=1)
         return np.asarray((rows != MARKS[0])[np.argsort(self._order)], dtype=np.int8)
 
-    def run(self, vectors: Vectors, w: Ladder, told: Told, asked: Asked) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
-        share, groups, columns, _ = self._layout
+        share, groups, columns, width = self._layout
         sums = aligned_zeros((groups, self._n, CHAINS), SUM)
-        tables, steps = self._tables_at(w.betas), Steps(asked.steps.first, asked.steps.end)
-        run_looked_up(tables, w, told, steps, asked.sweeps, vectors, groups, sums)
+        bits = (np.arange(CHAINS) // share << width).astype(
+            np.uint16
+        )  # that tell the rung, in their places of a pattern
+        run_looked_up(self._tables_at(w.betas), w, told, asked, replicas, bits, groups, sums)
         first = (len(w.betas) - 1) // columns * share
         return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / asked.sweeps
 

@@ -12,6 +12,7 @@ from spinbench.backends.numba.gibbs.patterns import (
     MOST_ENTRIES,
     PIECE,
     PIECES,
+    Words,
     all_patterns,
     as_thresholds,
     in_pieces,
@@ -73,23 +74,16 @@ class Looked(NamedTuple):
     """P patterns are those of the neighbours, with the rung's bits above them.
 
     Attributes:
-        near: (N D,) uint32, neighbours; N where there are fewer, a row that is always 0.
-        thresholds, high: (V, N P) of each column, as in `gibbs.patterns`; the latter with what vectors read beyond.
-        p: (N K P,) pieces of the probabilities at β = 1.
+        words: of these patterns; thresholds, high: (V, N P) of each column; p: at β = 1.
         weights: (N H P,) pieces of what D is summed of, over `most`.
         most: () float64.
-        around, shape, pieces, parts, part: (0,) * D, the bits of P, K, H and the lanes of a rung, for their types.
+        around, parts, part: (0,) * D, H and the lanes of a rung, for their types.
     """
 
-    near: Array
-    thresholds: Array
-    high: Array
-    p: Array
+    words: Words
     weights: Array
     most: float
     around: tuple[int, ...]
-    shape: tuple[int, ...]
-    pieces: tuple[int, ...]
     parts: tuple[int, ...]
     part: tuple[int, ...]
 
@@ -118,8 +112,9 @@ class Rows:
         pieces, parts, bits = PIECES[self._real], WEIGHT_PIECES[self._real], width + self._layout.bits
         most = float(np.abs(self._weights).max(initial=1e-300))
         signed = _signed_pieces(np.tile(self._weights, held) / most, parts)
-        shapes = (0,) * width, (0,) * bits, (0,) * pieces, (0,) * parts, (0,) * share
-        return Looked(self._near.ravel(), thresholds, high, in_pieces(cold, pieces), signed, most, *shapes)
+        near, p = self._near.ravel(), in_pieces(cold, pieces)
+        words = Words(near, thresholds, high, p, (0,) * pieces, (0,) * bits)
+        return Looked(words, signed, most, (0,) * width, (0,) * parts, (0,) * share)
 
 
 def _signed_pieces(values: Array, parts: int) -> Array:

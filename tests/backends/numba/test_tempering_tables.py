@@ -40,7 +40,7 @@ def test_every_rung_keeps_its_law(apart: int, ladders: int, precision: str) -> N
     share, groups, columns, _ = form._layout
     for k in range(ladders):
         of = [(r % columns * groups + k // share, r // columns * share + k % share) for r in range(RUNGS)]
-        found = np.array([state.replicas.s[v, :-1, c] > 0 for v, c in of])[:, np.argsort(tables.replicas.order)]
+        found = np.array([state.replicas.x[v, :-1, c] > 0 for v, c in of])[:, np.argsort(tables.replicas.order)]
         expected = model.log_weight(found.astype(np.int8)) - model.log_constant
         np.testing.assert_allclose(np.sort(state.sums.at[:, k]), np.sort(expected), atol=2e-5)
 

@@ -242,8 +242,10 @@ def test_the_form_follows_model_scan_and_chains():
 
     wide, long_rows, large = grid(20, 20, 0), random_model(150, 1.0, 0), grid(300, 300, 0)
     hub = PairwiseModel.from_edges(np.zeros(400), [(0, i) for i in range(1, 400)], np.ones(399))
-    assert form(wide, 1) == "pattern_rows"
+    assert form(grid(8, 8, 0), 1) == "pattern_rows"
+    assert form(wide, 1) == "sites"
     assert form(wide, 8) == form(large, 100) == "pattern_lanes"
+    assert form(large, 16) == "lanes"
     assert form(wide, 1, scan="raster") == "pattern_rows"
     assert form(large, 1) == form(hub, 1) == "sites"
     assert form(hub, 16) == "lanes"

@@ -1,0 +1,32 @@
+"""NumPy's arrays, for what a plan samples on the host."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class HostArrays(Backend):
+    """NumPy's arrays, for what a plan samples; a key is a `numpy.random.Generator`."""
+
+    name: ClassVar[str] = "plan"
+    provides: ClassVar[frozenset[str]] = frozenset({"arrays", "f64"})
+    xp = np
+    real = np.float64
+
+    def fold_in(self, key: np.random.Generator, index: Any) -> np.random.Generator:
+        return key
+
+    def uniform(self, key: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return key.random(shape)
+
+    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
+        found = array if donate else array.copy()
+        found[index] = values
+        return found
