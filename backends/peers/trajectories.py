@@ -19,7 +19,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import OnJax, setting_refusal
 from spinbench.methods.relaxed.dhmc import DHMC
-from spinbench.methods.relaxed.dhmc_tables import DHMCTables
+from spinbench.methods.relaxed.tables import RelaxedTables
 from spinbench.models import Model, PairwiseModel
 
 
@@ -67,7 +67,7 @@ class LibraryTrajectories(OnJax, Kernel):
         why = f"{backend.name} takes binary variables; {model.name} has 1-of-K groups" if grouped else ""
         return setting_refusal(backend, method, cls.allowed) or why
 
-    def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: DHMCTables) -> None:
+    def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         jax = self.load_jax(backend)
         jnp = jax.numpy
         assert tables.root is not None

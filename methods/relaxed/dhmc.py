@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
+from spinbench.api import Backend, Engine, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.mathematics.relaxation.density import Relaxation, relax
-from spinbench.mathematics.relaxation.diagonal import checked_diagonal
+from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import dhmc_program, family
-from spinbench.methods.relaxed.dhmc_tables import MAX_ANGLE, DHMCTables
-from spinbench.models import Model, PairwiseModel
+from spinbench.methods.relaxed.relaxed_method import RelaxedMethod, check_target
+from spinbench.methods.relaxed.step_size import MAX_ANGLE
+from spinbench.methods.relaxed.tables import Factor, RelaxedTables
 
 DHMCForm = Literal["identity", "harmonium", "preconditioned", "sparse"]
+FACTORS: dict[DHMCForm, Factor] = {
+    "identity": "precision",
+    "harmonium": "harmonium",
+    "preconditioned": "gram",
+    "sparse": "edges",
+}
 
 
-@dataclass(frozen=True)
-class DHMC(Method):
+@dataclass(frozen=True, kw_only=True)
+class DHMC(RelaxedMethod):
     """Discrete Hamiltonian Monte Carlo (Zhang et al. 2012, section 3.2). The defaults are the paper's choices.
 
     Per sample: a new momentum, `leapfrog_steps` steps, one Metropolis test; marginals are means of σ(α_i + b_i).
@@ -47,9 +54,6 @@ class DHMC(Method):
         log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
             are reported together, zero_state (which looks at every step) with zero_state_bar. The paper fits and
             evaluates its Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
-        draws: of all chains together, evenly spaced, that the estimators get, as far as there are
-            so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
-            a chain with a budget in samples.
     """
 
     form: DHMCForm = "identity"
@@ -59,18 +63,13 @@ class DHMC(Method):
     jitter: float | None = None
     diagonal: str | Sequence[float] = "minshift"
     slack: float = 0.1
-    log_z: family.LogZ = "bridge"
-    draws: int | None = None
 
     name: ClassVar[str] = "dhmc"
     summary: ClassVar[str] = "Hamiltonian Monte Carlo on the Gaussian relaxation p(x)"
 
     def __post_init__(self) -> None:
         family.check_choice("form", self.form, DHMCForm)
-        family.check_choice("log_z", self.log_z, family.LogZ)
-        family.check_draws(self.draws)
-        diagonal = checked_diagonal(self.diagonal, self.slack)
-        object.__setattr__(self, "diagonal", diagonal)
+        super().__post_init__()
         if self.leapfrog_steps < 1:
             raise SpinbenchError(f"leapfrog_steps={self.leapfrog_steps} was given; at least 1 is needed")
         if self.step_size is not None and not 0 < self.step_size < np.inf:
@@ -79,10 +78,7 @@ class DHMC(Method):
             raise SpinbenchError(
                 f"step_size={self.step_size} was given; form={self.form} allows at most {MAX_ANGLE} radians"
             )
-        if not 0 < self.target_acceptance < 1:
-            raise SpinbenchError(
-                f"target_acceptance={self.target_acceptance} was given; a number between 0 and 1 is needed"
-            )
+        check_target(self.target_acceptance)
         if self.jitter is not None and not 0 <= self.jitter < 1:
             raise SpinbenchError(f"jitter={self.jitter} was given; 0 <= jitter < 1 or None is needed")
 
@@ -97,9 +93,18 @@ class DHMC(Method):
         return self.step_size is None
 
     @property
+    def log_limit(self) -> float:
+        """The logarithm of the largest step size."""
+        return math.log(MAX_ANGLE) if self.rotates else math.inf
+
+    @property
     def relative_jitter(self) -> float:
         """`jitter`, or the form's own."""
         return self.jitter if self.jitter is not None else 0.2 if self.rotates else 0.0
+
+    @property
+    def factor(self) -> Factor:
+        return FACTORS[self.form]
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -108,56 +113,26 @@ class DHMC(Method):
         p: (N, C) σ(u). accept: (C,) acceptance probability of the last proposal. step_size: (C,) before jitter. Then
         those of `relaxed.log_z_reductions`.
         """
-        return {"p": "sum", "accept": "sum", "step_size": "last", **family.log_z_reductions(self.log_z)}
+        return {**super().reductions, "accept": "sum", "step_size": "last"}
 
-    def batches(self, chains: int) -> int:
-        """As many as `draws` asks for."""
-        return family.batches(self.draws, self.log_z, chains)
-
-    def planning_seconds(self, model: Model) -> float:
-        """Of dense matrices."""
-        return family.planning_seconds(model, self.form)
-
-    def plan(self, model: Model) -> DHMCTables:
-        """D, the factors of Q, and the first step size: √λ_min(Q)/2 for A = I, ½ otherwise.
-
-        Raises:
-            ModelError: W + D is not positive definite.
-            UnsupportedError: N is too large for the form, or D does not suit it.
-        """
-        assert isinstance(model, PairwiseModel)
-        family.check_model(model, self.log_z)
-        relaxation = relax(model, self.diagonal, self.slack)
-        root = None
-        if self.form != "sparse":
-            root = relaxation.harmonium if self.form == "harmonium" else relaxation.cholesky
-        first = self.step_size
-        if first is None:
-            first = 0.5 * relaxation.smallest**0.5 if self.form == "identity" else 0.5
-        return DHMCTables(
-            d=relaxation.d,
-            bias=relaxation.bias,
-            root=root,
-            precision=relaxation.precision if self.form == "identity" else None,
-            gram=relaxation.gram if self.form == "preconditioned" else None,
-            edges=relaxation.edge_factor if self.form == "sparse" else None,
-            sites=relaxation.sites,
-            first_step=np.array(first),
-        )
+    def first_step(self, relaxation: Relaxation) -> float:
+        """The given step size, if there is one."""
+        return super().first_step(relaxation) if self.step_size is None else self.step_size
 
     def program(self, backend: Backend) -> Program:
         """Trajectories of all chains at once (`spinbench.methods.relaxed.dhmc_program`)."""
         return dhmc_program.build(self, backend)
 
-    def warm_up(self, tables: DHMCTables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+    def warm_up(
+        self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace
+    ) -> tuple[State, int]:
         """Burn-in tells how long chains take to leave their starts (`relaxed.arrivals`)."""
         trace.watched = "p"
         return state, 0
 
-    def estimate(self, model: Model, tables: DHMCTables, trace: Trace) -> Estimate:
-        assert isinstance(model, PairwiseModel)
-        diagnostics = {
+    def diagnostics(self, trace: Trace) -> dict[str, float]:
+        """Mean acceptance probability, and the step size."""
+        return {
             "acceptance": float(trace.mean("accept").mean()),
             "step_size": float(trace.total("step_size").mean()),
         }
-        return family.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, diagnostics=diagnostics)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.dhmc_tables import MAX_ANGLE, DHMCTables
+from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, fields, gram_product, noise_rows
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
@@ -41,26 +41,15 @@ class Leapfrog:
     def __init__(self, method: DHMC, backend: Backend) -> None:
         self.backend, self.xp = backend, backend.xp
         self.steps = method.leapfrog_steps
-        self.harmonium = method.form == "harmonium"
 
-    def bounded(self, log_step: Array) -> Array:
-        return log_step
-
-    def product(self, tables: DHMCTables, v: Array) -> Array:
-        raise AssertionError("only the rotating forms are tilted")
-
-    def draw(self, key: Key, tables: DHMCTables, s: Array) -> Array:
-        """x ~ p(x|s)."""
-        root: Array = tables.root
-        z = self.xp.matmul(root.T, s) + self.backend.normal(key, s.shape)
-        return z if self.harmonium else self.xp.matmul(root, z)
-
-    def evaluate(self, tables: DHMCTables, tilt: Tilt | None, x: Array) -> Point:
+    def evaluate(self, tables: RelaxedTables, tilt: Tilt | None, x: Array) -> Point:
         u, p, Kx, push = self._gradient(tables, x)
         potential = 0.5 * self.xp.sum(x * Kx, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(x, u, p, push, potential)
 
-    def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
+    def travel(
+        self, key: Key, tables: RelaxedTables, tilt: Tilt | None, start: Point, step: Array
+    ) -> tuple[Point, Array]:
         """The end of the trajectory and the energy it gained, (C,)."""
         xp = self.xp
         r = self.backend.normal(key, start.position.shape)
@@ -76,18 +65,15 @@ class Leapfrog:
         r = r - 0.5 * step * end.push
         return end, end.potential + 0.5 * xp.sum(r * r, axis=0) - energy
 
-    def _gradient(self, tables: DHMCTables, x: Array) -> tuple[Array, Array, Array, Array]:
+    def _gradient(self, tables: RelaxedTables, x: Array) -> tuple[Array, Array, Array, Array]:
         """u, p, Kx and Kx - A⁻ᵀp."""
-        bias = tables.bias[:, None]
-        if self.harmonium:
-            root: Array = tables.root
-            u = self.xp.matmul(root, x) + bias
-            p = family.unit_means(self.xp, tables.sites, u)
-            return u, p, x, x - self.xp.matmul(root.T, p)
-        u = x + bias
+        u = fields(self.xp, tables, x)
         p = family.unit_means(self.xp, tables.sites, u)
-        Kx = self.xp.matmul(tables.precision, x)
-        return u, p, Kx, Kx - p
+        if tables.precision is not None:
+            Kx = self.xp.matmul(tables.precision, x)
+            return u, p, Kx, Kx - p
+        root: Array = tables.root
+        return u, p, x, x - self.xp.matmul(root.T, p)
 
 
 class Rotation:
@@ -101,26 +87,15 @@ class Rotation:
         self.backend, self.xp = backend, backend.xp
         self.steps = method.leapfrog_steps
 
-    def bounded(self, log_step: Array) -> Array:
-        return self.xp.minimum(log_step, self.xp.log(self.xp.zeros_like(log_step) + MAX_ANGLE))
-
-    def product(self, tables: DHMCTables, v: Array) -> Array:
-        """Qv."""
-        if tables.edges is not None:
-            return family.edge_product(self.xp, tables.edges, v)
-        return self.xp.matmul(tables.gram, v)
-
-    def draw(self, key: Key, tables: DHMCTables, s: Array) -> Array:
-        """α ~ N(Qs, Q)."""
-        return self.product(tables, s) + self._velocity(key, tables, s.shape)
-
-    def evaluate(self, tables: DHMCTables, tilt: Tilt | None, field: Array) -> Point:
+    def evaluate(self, tables: RelaxedTables, tilt: Tilt | None, field: Array) -> Point:
         assert tilt is not None
         u, p, _f, push = self._kick(tables, tilt, field)
         potential = self.xp.sum(tilt.m * u, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(field, u, p, push, potential)
 
-    def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
+    def travel(
+        self, key: Key, tables: RelaxedTables, tilt: Tilt | None, start: Point, step: Array
+    ) -> tuple[Point, Array]:
         """The end of the trajectory and the energy it gained, (C,)."""
         assert tilt is not None
         xp = self.xp
@@ -139,7 +114,7 @@ class Rotation:
             w, gained = kick(step, w, f, push)
             return y, w, carry[2] + gained
 
-        w = self._velocity(key, tables, start.position.shape)
+        w = draw_velocity(xp, tables, self.backend.normal(key, (noise_rows(tables), start.position.shape[1])))
         w, gained = kick(0.5 * step, w, start.p - tilt.m, start.push)
         y, w, gained = self.backend.fori_loop(0, self.steps - 1, advance, (start.position - tilt.shift, w, gained))
         y, w = turn(y, w)
@@ -147,16 +122,14 @@ class Rotation:
         _, last = kick(0.5 * step, w, end.p - tilt.m, end.push)
         return end, end.potential - start.potential + gained + last
 
-    def _kick(self, tables: DHMCTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
+    def _kick(self, tables: RelaxedTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
         """u, p, f = p - m and Qf."""
-        u = field + tables.bias[:, None]
+        u = fields(self.xp, tables, field)
         p = family.unit_means(self.xp, tables.sites, u)
         f = p - tilt.m
-        return u, p, f, self.product(tables, f)
+        return u, p, f, gram_product(self.xp, tables, f)
 
-    def _velocity(self, key: Key, tables: DHMCTables, shape: tuple[int, int]) -> Array:
-        """A draw of N(0, Q)."""
-        if tables.edges is not None:
-            count = tables.edges.weights.shape[0] + shape[0]
-            return family.edge_noise(self.xp, tables.edges, self.backend.normal(key, (count, shape[1])))
-        return self.xp.matmul(tables.root, self.backend.normal(key, shape))
+
+def dynamics(method: DHMC, backend: Backend) -> Leapfrog | Rotation:
+    """Those of the method's form."""
+    return Rotation(method, backend) if method.rotates else Leapfrog(method, backend)

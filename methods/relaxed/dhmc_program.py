@@ -5,26 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.dhmc_dynamics import Leapfrog, Point, Rotation, Tilt
-from spinbench.methods.relaxed.dhmc_tables import GAMMA, KAPPA, T0, DHMCTables
+from spinbench.methods.relaxed.dhmc_dynamics import Point, Tilt, dynamics
+from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, restarted, settled
+from spinbench.methods.relaxed.tables import (
+    RelaxedTables,
+    draw_position,
+    gram_product,
+    log_z_statistics,
+    noise_rows,
+)
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
-
-
-class StepSize(NamedTuple):
-    """Dual averaging; all scalars of the backend's real type.
-
-    step: used now. centre: μ = log(10 step at the start). error: H, mean of target - acceptance. log_average: of the
-    iterates. count: burn-in steps since the start.
-    """
-
-    step: Array
-    centre: Array
-    error: Array
-    log_average: Array
-    count: Array
 
 
 class DHMCState(NamedTuple):
@@ -47,19 +39,21 @@ class _Chains:
 
     def __init__(self, method: DHMC, backend: Backend) -> None:
         self.method, self.backend, self.xp = method, backend, backend.xp
-        self.dynamics: Leapfrog | Rotation = (Rotation if method.rotates else Leapfrog)(method, backend)
+        self.adapted = dual_averaging(backend.xp)
+        self.dynamics = dynamics(method, backend)
 
-    def init(self, key: Key, tables: DHMCTables, start: Array) -> DHMCState:
+    def init(self, key: Key, tables: RelaxedTables, start: Array) -> DHMCState:
         """x ~ p(x|s)."""
-        xp, field = self.xp, self.dynamics.draw(key, tables, start)
+        xp, noise = self.xp, self.backend.normal(key, (noise_rows(tables), start.shape[1]))
+        field = draw_position(xp, tables, start, noise)
         tilt = None
         if self.method.rotates:
             m = xp.zeros_like(field[:, :1]) + 0.5
-            tilt = Tilt(m, self.dynamics.product(tables, m), xp.zeros_like(field))
+            tilt = Tilt(m, gram_product(xp, tables, m), xp.zeros_like(field))
         point = self.dynamics.evaluate(tables, tilt, field)
-        return DHMCState(point, xp.zeros_like(field[0, :]), self._restart(tables.first_step), tilt)
+        return DHMCState(point, xp.zeros_like(field[0, :]), restarted(xp, tables.first_step), tilt)
 
-    def sample(self, key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
+    def sample(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
         """One trajectory and its Metropolis test."""
         xp, backend, jitter = self.xp, self.backend, self.method.relative_jitter
         old, step = state.point, state.step_size.step
@@ -73,51 +67,34 @@ class _Chains:
         point = Point(*(xp.where(taken, b, a) for a, b in zip(old, new, strict=True)))
         return state._replace(point=point, accept=chance)
 
-    def warm(self, key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
+    def warm(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
         """A sample, then a step of dual averaging."""
         xp, method = self.xp, self.method
         state = self.sample(key, tables, state)
-        now = state.step_size
-        count = now.count + 1.0
-        if method.adapts:
-            weight = 1.0 / (count + T0)
-            miss = method.target_acceptance - xp.mean(state.accept)
-            error = (1.0 - weight) * now.error + weight * miss
-            log_step = self.dynamics.bounded(now.centre - xp.sqrt(count) / GAMMA * error)
-            trust = count**-KAPPA
-            average = trust * log_step + (1.0 - trust) * now.log_average
-            now = StepSize(xp.exp(log_step), now.centre, error, average, count)
+        miss = method.target_acceptance - xp.mean(state.accept)
+        now = self.adapted(state.step_size, method.adapts, miss, method.log_limit)
         tilt = state.tilt
         if tilt is not None:
             tilt = tilt._replace(total=tilt.total + state.point.p)
-        return state._replace(step_size=now._replace(count=count), tilt=tilt)
+        return state._replace(step_size=now, tilt=tilt)
 
-    def adapt(self, tables: DHMCTables, state: DHMCState, last: bool) -> DHMCState:
+    def adapt(self, tables: RelaxedTables, state: DHMCState, last: bool) -> DHMCState:
         """A new tilt from a window's means; in the end the step size that is kept."""
         xp, now, tilt = self.xp, state.step_size, state.tilt
-        seen = now.count > 0.0
-        settled = xp.where(seen, xp.exp(now.log_average), now.step) if self.method.adapts else now.step
+        step = settled(xp, now) if self.method.adapts else now.step
         if last:
-            return state._replace(step_size=now._replace(step=settled))
+            return state._replace(step_size=now._replace(step=step))
         if tilt is None:
             return state
         mean = xp.mean(tilt.total, axis=1, keepdims=True) / xp.maximum(now.count, xp.ones_like(now.count))
-        m = xp.where(seen, mean, tilt.m)
-        tilt = Tilt(m, self.dynamics.product(tables, m), xp.zeros_like(tilt.total))
+        m = xp.where(now.count > 0.0, mean, tilt.m)
+        tilt = Tilt(m, gram_product(xp, tables, m), xp.zeros_like(tilt.total))
         point = self.dynamics.evaluate(tables, tilt, state.point.position)
-        return state._replace(point=point, step_size=self._restart(settled), tilt=tilt)
+        return state._replace(point=point, step_size=restarted(xp, step), tilt=tilt)
 
-    def observe(self, tables: DHMCTables, state: DHMCState) -> dict[str, Array]:
+    def observe(self, tables: RelaxedTables, state: DHMCState) -> dict[str, Array]:
         """What `DHMC.reductions` lists."""
         point = state.point
         step = state.step_size.step + self.xp.zeros_like(state.accept)
-        seen: dict[str, Array] = {"p": point.p, "accept": state.accept, "step_size": step}
-        if self.method.log_z == "zero_state":
-            seen["zero_state"] = -family.log_normaliser(self.xp, tables.sites, point.u)
-        if self.method.log_z != "none":
-            seen["alpha"] = point.u - tables.bias[:, None]
-        return seen
-
-    def _restart(self, step: Array) -> StepSize:
-        zero = self.xp.zeros_like(step)
-        return StepSize(step + zero, self.xp.log(10.0 * step), zero, self.xp.log(step), zero)
+        seen = {"p": point.p, "accept": state.accept, "step_size": step}
+        return {**seen, **log_z_statistics(self.xp, tables, point.u, self.method.log_z)}

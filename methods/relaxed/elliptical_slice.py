@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.outside import Density, Outside, Tables, every_chain, of_one
+from spinbench.methods.relaxed.outside import Density, Outside, every_chain, of_one
+from spinbench.methods.relaxed.tables import RelaxedTables, fields
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EllipticalSlice(Outside):
     """Elliptical slice sampling (Murray, Adams and MacKay, AISTATS 2010), as BlackJAX has it.
 
@@ -50,15 +51,16 @@ class Ellipses:
     def program(self) -> Program:
         return Program(self.init, self.step, self.observe, warm=self.warm, adapt=self.adapt)
 
-    def init(self, key: Key, t: Tables, start: Array) -> State:
+    def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """z ~ p(z|s)."""
         z, m = self.density.draw(key, t, start), 0.0 * start[:, :1] + 0.5
         none = self.xp.zeros_like(z[0, :])
         return State(self._begun(t, m, z), none, m, self.xp.zeros_like(m), none[0] + 0.0)
 
-    def step(self, key: Key, t: Tables, state: State) -> State:
+    def step(self, key: Key, t: RelaxedTables, state: State) -> State:
         """One sample of each chain."""
-        centre = self.xp.matmul(t.root.T, state.m)[:, 0]
+        root: Array = t.root
+        centre = self.xp.matmul(root.T, state.m)[:, 0]
         kernel = self.outside.build_kernel(self.xp.ones_like(centre), centre)
 
         def move(key: Any, chain: Any) -> Any:
@@ -68,32 +70,32 @@ class Ellipses:
         chains, evaluations = every_chain(move, key, state.chains, state.evaluations.shape[0])
         return state._replace(chains=chains, evaluations=0.0 * state.evaluations + evaluations)
 
-    def warm(self, key: Key, t: Tables, state: State) -> State:
+    def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, added to the window."""
         state = self.step(key, t, state)
-        p = family.unit_means(self.xp, t.sites, self.density.fields(t, state.chains.position))
+        p = family.unit_means(self.xp, t.sites, fields(self.xp, t, state.chains.position))
         total = state.total + self.xp.mean(p, axis=1, keepdims=True)
         return state._replace(total=total, count=state.count + 1)
 
-    def adapt(self, t: Tables, state: State, last: bool) -> State:
+    def adapt(self, t: RelaxedTables, state: State, last: bool) -> State:
         """A new m from a window's mean."""
         xp, count = self.xp, state.count
         m = xp.where(count > 0, state.total / xp.maximum(count, xp.ones_like(count)), state.m)
         chains = self._begun(t, m, state.chains.position)
         return State(chains, state.evaluations, m, xp.zeros_like(m), xp.zeros_like(count))
 
-    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+    def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
         """What `Outside.reductions` lists; every step is accepted, and has no size."""
-        seen = self.density.seen(t, self.density.fields(t, state.chains.position), self.method.log_z)
+        seen = self.density.seen(t, state.chains.position, self.method.log_z)
         none = self.xp.zeros_like(state.evaluations)
         return {**seen, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
 
-    def _begun(self, t: Tables, m: Array, z: Array) -> Any:
+    def _begun(self, t: RelaxedTables, m: Array, z: Array) -> Any:
         return self.outside.EllipSliceState(z, self._tilted(t, m, z))
 
-    def _likelihood(self, t: Tables, m: Array) -> Any:
+    def _likelihood(self, t: RelaxedTables, m: Array) -> Any:
         return of_one(lambda z: self._tilted(t, m, z))
 
-    def _tilted(self, t: Tables, m: Array, z: Array) -> Array:
-        u = self.density.fields(t, z)
+    def _tilted(self, t: RelaxedTables, m: Array, z: Array) -> Array:
+        u = fields(self.xp, t, z)
         return family.log_normaliser(self.xp, t.sites, u) - self.xp.sum(m * u, axis=0)

@@ -5,7 +5,7 @@ All arrays of chains are (N, C). u = α + b are the log-odds of the units given 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -52,15 +52,10 @@ def check_draws(draws: object) -> None:
         raise SpinbenchError(f"draws={draws!r} was given; an integer of at least 1 or None is needed")
 
 
-def batches(draws: int | None, log_z: LogZ, chains: int) -> int:
-    """What `Method.batches` gives so that log Z comes from `draws` draws of all chains together."""
-    return 0 if draws is None or log_z == "none" else -(-draws // chains)
-
-
-def planning_seconds(model: Model, form: str) -> float:
+def planning_seconds(model: Model, factor: str) -> float:
     """About what factors of Q take on one core: eigenvectors, else Cholesky's and an inverse; none where it is sparse,
     or refused."""
-    n, cubes = model.num_variables, {"sparse": 0.0, "harmonium": 1.6e-10}.get(form, 8e-11)
+    n, cubes = model.num_variables, {"edges": 0.0, "harmonium": 1.6e-10}.get(factor, 8e-11)
     return cubes * n**3 if bytes_of(n) <= DENSE_BYTES else 0.0
 
 
@@ -136,7 +131,7 @@ def _gather(xp: Any, edges: EdgeFactor, t: Array, own: Array) -> Array:
 
 
 def estimate(
-    relaxation: Callable[[], Relaxation],
+    relaxation: Relaxation,
     trace: Trace,
     log_z: LogZ,
     units: str = "p",
@@ -145,7 +140,7 @@ def estimate(
     """Marginals from the statistic `units`, log Z as `log_z` asks, and what may be claimed of them.
 
     Args:
-        relaxation: gives the model's relaxation; called where log Z needs it.
+        relaxation: of the model.
         trace: with `units`, "sum" of (N, C), and the statistics of `log_z_reductions`.
         log_z: which estimator is the answer; where it has too few draws, there is none and log Z is unresolved.
         units: name of the statistic.
@@ -160,7 +155,7 @@ def estimate(
     doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
     found = LogZEstimates()
     if log_z != "none":
-        found = _log_z(relaxation(), trace, log_z, claimed.memory)
+        found = _log_z(relaxation, trace, log_z, claimed.memory)
     value, error = found.estimates.get(log_z, (None, None))
     if log_z != "none" and (error is None or not np.isfinite(error)):
         doubts.append("log Z unresolved")

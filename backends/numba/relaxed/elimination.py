@@ -12,14 +12,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+from numba.extending import overload
 
-from spinbench.backends.numba.relaxed.banded import Diagonals, add_diagonals, count_diagonals, make_diagonals
-from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
-from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
-from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.relaxed.matrices import (
+    Banded,
+    Dense,
+    add_diagonals,
+    count_diagonals,
+    entries,
+    make_banded,
+    make_dense,
+    product,
+)
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit
 from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.mathematics.graphs.colouring import colouring
 
@@ -32,19 +39,27 @@ MOST_EDGES = 16
 """A variable, beyond which no two colours are looked for."""
 
 
+class Halves(NamedTuple):
+    """Q (N, N) and the variables of two colours, none of which it couples with another of its own."""
+
+    gram: Array
+    first: IntArray
+    second: IntArray
+
+
 class Eliminated(NamedTuple):
     """E⁻¹ as a column, -BᵀE⁻¹, S⁻¹ and -E⁻¹B, and two tiles of work space; the first rows of tiles are eliminated."""
 
     pivots: Array
-    down: Diagonals
-    corner: Matrix
-    up: Diagonals
+    down: Banded
+    corner: Dense
+    up: Banded
     reduced: Array
     solved: Array
 
 
-def two_colours(Q: Array) -> tuple[IntArray, IntArray] | None:
-    """The variables of either colour, if Q couples none of the same colour and both are many; else None."""
+def two_colours(Q: Array) -> Halves | None:
+    """Where there are two and both have many variables; else None."""
     edges = np.argwhere(np.triu(Q, 1))
     if len(edges) > MOST_EDGES * len(Q) or (colours := colouring(len(Q), edges)).max() != 1:
         return None
@@ -52,36 +67,40 @@ def two_colours(Q: Array) -> tuple[IntArray, IntArray] | None:
     if min(first.size, second.size) < 0.4 * len(Q):
         return None
     few = MOST_DIAGONALS * min(first.size, second.size)
-    return (first, second) if count_diagonals(Q[np.ix_(first, second)]) <= few else None
+    return Halves(Q, first, second) if count_diagonals(Q[np.ix_(first, second)]) <= few else None
 
 
-def make_eliminated(Q: Array, inverse: Array, colours: tuple[IntArray, IntArray], layout: Layout) -> Eliminated:
-    """From Q and Q⁻¹ (N, N) and the `two_colours` of Q, which `layout.order` has one after the other."""
-    first, second = colours
+def make_eliminated(halves: Halves, inverse: Array, layout: Layout) -> Eliminated:
+    """From Q's `two_colours` and Q⁻¹ (N, N); `layout.order` has one colour after the other."""
+    Q, first, second = halves
     pivots = 1.0 / np.diag(Q)
     up = -pivots[first, None] * Q[np.ix_(first, second)]
     return Eliminated(
         pivots=layout.column(pivots),
-        down=make_diagonals(up.T, layout),
-        corner=make_matrix(inverse[np.ix_(second, second)], layout),
-        up=make_diagonals(up, layout),
+        down=make_banded(entries(up.T), layout),
+        corner=make_dense(inverse[np.ix_(second, second)], layout),
+        up=make_banded(entries(up), layout),
         reduced=layout.tile(second.size),
         solved=layout.tile(second.size),
     )
 
 
-@nb.njit(**KERNEL)
-def eliminated_product(factor, v, out):
+@overload(product, jit_options=KERNEL)
+def _choose_product(matrix, v, out):
+    return _eliminated_product if matrix.instance_class is Eliminated else None
+
+
+def _eliminated_product(matrix, v, out):
     """out = Q⁻¹v; zeros surround v."""
-    x, to, pivots, width = address(v, 0), address(out, 0), address(factor.pivots, 0), unit(v)
-    reduced, solved = address(factor.reduced, 0), address(factor.solved, 0)
-    count, rest = factor.up.rows, factor.down.rows
+    x, to, pivots, width = address(v, 0), address(out, 0), address(matrix.pivots, 0), unit(v)
+    reduced, solved = address(matrix.reduced, 0), address(matrix.solved, 0)
+    count, rest = matrix.up.rows, matrix.down.rows
     for i in range(0, rest, stride(v)):
-        total = add_diagonals(factor.down, v, 0, i, load_vector(x, (count + i) * width))
+        total = add_diagonals(matrix.down, v, i, load_vector(x, (count + i) * width))
         store(reduced, i * width, total)
-    product(factor.corner, factor.reduced, factor.solved)
+    product(matrix.corner, matrix.reduced, matrix.solved)
     for i in range(0, count, stride(v)):
-        own = coefficient(v, pivots, i) * load_vector(x, i * width)
-        store(to, i * width, add_diagonals(factor.up, factor.solved, 0, i, own))
+        own = coefficient(pivots, i, v) * load_vector(x, i * width)
+        store(to, i * width, add_diagonals(matrix.up, matrix.solved, i, own))
     for i in range(0, rest, stride(v)):  # after the first rows, whose last vector reaches into these
         store(to, (count + i) * width, load_vector(solved, i * width))

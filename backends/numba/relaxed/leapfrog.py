@@ -6,81 +6,50 @@ root), N sigmoids, and a pass over the tile.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba as nb
-import numpy.typing as npt
+from numba.extending import overload
 
-from spinbench.backends.numba.relaxed.elimination import Eliminated, eliminated_product
+from spinbench.backends.numba.relaxed.factors import Harmonium
+from spinbench.backends.numba.relaxed.matrices import product
 from spinbench.backends.numba.relaxed.point import add_column
-from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
-from spinbench.backends.numba.relaxed.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
-from spinbench.backends.numba.relaxed.units import KERNEL, ONCE, log_normaliser, unit_means
+from spinbench.backends.numba.relaxed.tiles import KERNEL, lanes, over_variables, stride, unit, zeros
+from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vector_sums import converted
 
-Array = npt.NDArray[Any]
 
-
-class Leapfrog(NamedTuple):
-    """What gives forces, in one of three forms; what a form does not need is None, and is not compiled.
-
-    A = I: `first` is Q⁻¹. The same with half of the variables `eliminated`. The harmonium's B = VΛ^½ and Bᵀ: `first`
-    and `second`.
-    """
-
-    first: Matrix | None = None
-    second: Matrix | None = None
-    eliminated: Eliminated | None = None
-
-
-def make_precision(inverse: Array, layout: Layout) -> Leapfrog:
-    """From Q⁻¹, (N, N)."""
-    return Leapfrog(first=make_matrix(inverse, layout))
-
-
-def make_roots(root: Array, layout: Layout) -> Leapfrog:
-    """From B, (N, N)."""
-    return Leapfrog(make_matrix(root, layout), make_matrix(root.T, layout))
-
-
-@nb.njit(**ONCE)
-def force(system, scratch):
+def force(factor: Any, system: Any, scratch: Any) -> Any:
     """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
-    factor, there = system.factor, scratch.there
-    _field(factor.first, factor.second, there.position, system, scratch.u)
-    unit_means(scratch.u, system.groups, system.n, there.p)
-    return _pull(factor.first, factor.second, factor.eliminated, there, scratch.work)
+    raise NotImplementedError("compiled code only")
 
 
-@nb.njit(**KERNEL)
-def _field(first, second, position, system, u):
-    """u = α + b."""
-    if second is None:
-        add_column(position, system.frame.bias, system.n, u)
-    else:
-        product(first, position, u)
-        add_column(u, system.frame.bias, system.n, u)
+@overload(force, jit_options=KERNEL)
+def _choose_force(factor, system, scratch):
+    def harmonium(factor, system, scratch):
+        there, n = scratch.there, system.n
+        product(factor.root, there.position, scratch.u)
+        add_column(scratch.u, 1.0, system.frame.bias, n, scratch.u)
+        unit_means(scratch.u, system.groups, n, there.p)
+        product(factor.transposed, there.p, scratch.work)
+        return there.position, scratch.work
 
+    def precision(factor, system, scratch):
+        there, n = scratch.there, system.n
+        add_column(there.position, 1.0, system.frame.bias, n, scratch.u)
+        unit_means(scratch.u, system.groups, n, there.p)
+        product(factor.inverse, there.position, scratch.work)
+        return scratch.work, there.p
 
-@nb.njit(**KERNEL)
-def _pull(first, second, eliminated, there, work):
-    """Kx and A⁻ᵀp, one of them in `work`."""
-    if second is not None:
-        product(second, there.p, work)
-        return there.position, work
-    if eliminated is not None:
-        eliminated_product(eliminated, there.position, work)
-    if first is not None:
-        product(first, there.position, work)
-    return work, there.p
+    return harmonium if factor.instance_class is Harmonium else precision
 
 
 @nb.njit(**KERNEL)
 def _start(push, step, n, r, origin, x):
     """Half a kick and a drift: r -= ½ step push, x = origin + step r. Returns ½ r·r before."""
     pushes, momenta, whence, to = address(push, 0), address(r, 0), address(origin, 0), address(x, 0)
-    kinetic, half = zero_energies(r), step * r.dtype.type(0.5)
+    kinetic, half = converted(zeros(r), 0.0), step * r.dtype.type(0.5)
     for i in range(0, n, stride(r)):
         at = i * unit(r)
         old = load_vector(momenta, at)
@@ -108,7 +77,7 @@ def _finish(Kx, Bp, step, n, r, x, push):
     """Half a kick, keeping the push. Returns ½ r·r and ½ x·Kx after it."""
     left, right, momenta = address(Kx, 0), address(Bp, 0), address(r, 0)
     pushes, whence = address(push, 0), address(x, 0)
-    kinetic, half = zero_energies(r), step * r.dtype.type(0.5)
+    kinetic, half = converted(zeros(r), 0.0), step * r.dtype.type(0.5)
     quadratic = kinetic
     for i in range(0, n, stride(r)):
         at = i * unit(r)
@@ -132,7 +101,7 @@ def travel(system, leaps, size, scratch, here):
     kinetic = _start(here.push, step, n, r, here.position, x)
     after = quadratic = kinetic
     for k in range(leaps):
-        Kx, Bp = force(system, scratch)  # at one place, since the compiler copies it to each
+        Kx, Bp = force(system.factor, system, scratch)  # at one place, since the compiler copies it to each
         if k < leaps - 1:
             _leap(Kx, Bp, step, n, r, x)
         else:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy.typing as npt
 
-from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, stride, unit
-from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, stride, unit
 from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vectors import choose
 
@@ -53,21 +52,12 @@ class Scratch(NamedTuple):
 
 
 @nb.njit(**KERNEL)
-def add_column(x, column, n, out):
-    """out = x + a number a variable; out may be x."""
+def add_column(x, sign, column, n, out):
+    """out = x + sign · a number a variable; out may be x."""
     whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        store(to, at, load_vector(whence, at) + coefficient(x, numbers, i))
-
-
-@nb.njit(**KERNEL)
-def subtract_column(x, column, n, out):
-    """out = x - a number a variable; out may be x."""
-    whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
-    for i in range(0, n, stride(x)):
-        at = i * unit(x)
-        store(to, at, load_vector(whence, at) - coefficient(x, numbers, i))
+        store(to, at, load_vector(whence, at) + sign * coefficient(numbers, i, x))
 
 
 @nb.njit(**KERNEL)

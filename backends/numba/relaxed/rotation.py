@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numba as nb
 
-from spinbench.backends.numba.relaxed.gram import draw_velocity, gram_product
-from spinbench.backends.numba.relaxed.point import subtract_column
-from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, over_variables, stride, unit, zero_energies
-from spinbench.backends.numba.relaxed.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.relaxed.matrices import product
+from spinbench.backends.numba.relaxed.point import add_column
+from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
+from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd.functions import sincos_turns
 from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vector_sums import converted
@@ -25,7 +25,7 @@ TURN = 0.15915494309189535
 def _kick(push, step, f, n, w):
     """w += step push. Returns the kinetic energy that this gives."""
     pushes, forces, velocities = address(push, 0), address(f, 0), address(w, 0)
-    gained, half = zero_energies(w), step * w.dtype.type(0.5)
+    gained, half = converted(zeros(w), 0.0), step * w.dtype.type(0.5)
     for i in range(0, n, stride(w)):
         at = i * unit(w)
         q, old = load_vector(pushes, at), load_vector(velocities, at)
@@ -44,16 +44,16 @@ def _turn(cosine, sine, centre, n, y, w, u):
         turned = cosine * position + sine * velocity
         store(positions, at, turned)
         store(velocities, at, cosine * velocity - sine * position)
-        store(odds, at, turned + coefficient(y, shift, i))
+        store(odds, at, turned + coefficient(shift, i, y))
 
 
 @nb.njit(**KERNEL)
 def _tilt(m, u, n):
     """m·u."""
     odds, means = address(u, 0), address(m, 0)
-    result = zero_energies(u)
+    result = converted(zeros(u), 0.0)
     for i in range(0, n, stride(u)):
-        term = coefficient(u, means, i) * load_vector(odds, i * unit(u))
+        term = coefficient(means, i, u) * load_vector(odds, i * unit(u))
         result = result + converted(term, 0.0)
     return over_variables(u, result)
 
@@ -68,17 +68,17 @@ def travel(system, leaps, size, scratch, here):
     step = converted(size, y.dtype.type(0))
     sine, cosine = sincos_turns(size * TURN)
     sine, cosine = converted(sine, y.dtype.type(0)), converted(cosine, y.dtype.type(0))
-    draw_velocity(factor.second, factor.lower, factor.edges, scratch.noise, n, w)
-    subtract_column(here.position, frame.shift, n, y)
-    subtract_column(here.p, frame.m, n, f)
+    product(factor.root, scratch.noise, w)
+    add_column(here.position, -1.0, frame.shift, n, y)
+    add_column(here.p, -1.0, frame.m, n, f)
     gained = _kick(here.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
         unit_means(scratch.u, system.groups, n, there.p)
-        subtract_column(there.p, frame.m, n, f)
-        gram_product(factor.first, factor.band, factor.edges, f, n, scratch.noise, there.push)
+        add_column(there.p, -1.0, frame.m, n, f)
+        product(factor.gram, f, there.push)
         gained = gained + _kick(there.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
-    subtract_column(scratch.u, frame.bias, n, y)
+    add_column(scratch.u, -1.0, frame.bias, n, y)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = _tilt(frame.m, scratch.u, n) - normaliser
     store(address(there.normaliser, 0), 0, normaliser)

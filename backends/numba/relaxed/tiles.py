@@ -20,9 +20,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, read, require
+from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, loader
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_type import Vector, spread_over, wide
+from spinbench.backends.numba.simd.vector_type import spread_over, wide
 from spinbench.backends.numba.simd.vectors import sum_of_lanes
 
 Array = npt.NDArray[Any]
@@ -30,6 +31,17 @@ IntArray = npt.NDArray[np.int64]
 
 NEVER = -1e4
 """The bias of a variable that fills up a vector."""
+
+ENTRY: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
+"""Options of functions on arrays that allocate none.
+
+Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
+would cost a step of one chain as much as its products. These are what Python calls.
+"""
+KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
+"""Of those that they call."""
+ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
+"""Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""
 
 
 @dataclass(frozen=True)
@@ -174,29 +186,10 @@ def zeros(typing_context, tile):
 
 
 @intrinsic
-def zero_energies(typing_context, tile):
-    """The same in float64."""
-    kind = Vector(types.float64, _lanes(tile))
-
-    def generate(context, builder, signature, arguments):
-        return ir.Constant(context.get_value_type(kind), None)
-
-    return kind(tile), generate
-
-
-@intrinsic
-def coefficient(typing_context, tile, column, i):
+def coefficient(typing_context, column, i, tile):
     """What multiplies a tile's vector at variable i, from the pointer to a number a variable."""
-    kind = wide(tile.dtype)
-    require(column, tile.dtype)
-
-    def generate(context, builder, signature, arguments):
-        target = context.get_value_type(kind)
-        source, index = list(zip(signature.args, arguments, strict=True))[1:]
-        value = read(context, builder, source, index, target if tile.ndim == 1 else target.element)
-        return value if tile.ndim == 1 else spread_over(builder, value, target)
-
-    return kind(tile, column, i), generate
+    kind = wide(tile.dtype) if tile.ndim == 1 else tile.dtype
+    return kind(column, i, tile), loader(kind)
 
 
 @intrinsic

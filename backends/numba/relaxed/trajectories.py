@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed import leapfrog, rotation
-from spinbench.backends.numba.relaxed.gram import Gram
-from spinbench.backends.numba.relaxed.leapfrog import Leapfrog
+from spinbench.backends.numba.relaxed.factors import Factor, Gram
 from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, load_energies, move
-from spinbench.backends.numba.relaxed.step_size import STEP, adapt
-from spinbench.backends.numba.relaxed.tiles import lanes
+from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes
 from spinbench.backends.numba.relaxed.units import (
-    ENTRY,
-    KERNEL,
-    ONCE,
     Groups,
     add_log,
     add_to_sums,
@@ -37,6 +33,7 @@ from spinbench.backends.numba.simd.functions import at_most, exp
 from spinbench.backends.numba.simd.memory import address, store
 from spinbench.backends.numba.simd.vector_sums import in_lanes
 from spinbench.backends.numba.simd.vectors import choose
+from spinbench.methods.relaxed.step_size import dual_averaging
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +41,7 @@ Array = npt.NDArray[Any]
 class System(NamedTuple):
     """What trajectories follow; the factor's type decides which dynamics is compiled."""
 
-    factor: Leapfrog | Gram
+    factor: Factor
     frame: Frame
     groups: Groups
     n: int
@@ -53,25 +50,24 @@ class System(NamedTuple):
 class Settings(NamedTuple):
     """Of the method: `leaps` a trajectory, relative `jitter`, what burn-in does, whether to report the zero state.
 
-    Dual averaging aims at the mean acceptance `target` with steps up to `limit`, if it `adapts`.
+    Dual averaging, if the method `adapts`, aims at the mean acceptance `target` with steps up to exp(`log_limit`).
     """
 
     leaps: int
     jitter: float
     adapts: bool
     target: float
-    limit: float
+    log_limit: float
     zero_state: bool
 
 
 class Chains(NamedTuple):
-    """Of `number` chains in T tiles: keys, points, the last acceptance (T, L), and dual averaging (5,) float64."""
+    """Of `number` chains in T tiles: keys, points, and the last acceptance (T, L)."""
 
     number: int
     keys: npt.NDArray[np.uint64]
     points: Point
     accept: Array
-    dual: Array
 
 
 class Seen(NamedTuple):
@@ -82,31 +78,35 @@ class Seen(NamedTuple):
     zero_state: Array
 
 
+_adapted = nb.njit(**KERNEL)(dual_averaging(np))
+
+
 @njit(**ENTRY)
-def take_samples(system, settings, chains, scratch, seen, counter, warm, steps):
-    """`steps` samples of every chain: moves points and adds to `seen`; the next counter.
+def take_samples(system, settings, chains, step_size, scratch, seen, counter, warm, steps):
+    """`steps` samples of every chain: moves points and adds to `seen`; the next counter, and the step size.
 
     Burn-in, if `warm`, adapts the step size of all chains together after each step; later on, each tile takes all of
     its steps.
     """
+    run = 1 if warm else steps
     for _ in range(steps if warm else 1):
         after = counter
         for t in range(len(seen.p)):
-            after = _take_tile(system, settings, chains, scratch, seen, t, counter, 1 if warm else steps)
+            after = _take_tile(system, settings, chains, step_size.step, scratch, seen, t, counter, run)
         counter = after
         if warm:
             miss = settings.target - _mean_acceptance(chains.accept, chains.number)
-            adapt(chains.dual, settings.adapts, miss, settings.limit)
-    return counter
+            step_size = _adapted(step_size, settings.adapts, miss, settings.log_limit)
+    return counter, step_size
 
 
 @njit(**ONCE)
-def _take_tile(system, settings, chains, scratch, seen, t, counter, steps):
+def _take_tile(system, settings, chains, step, scratch, seen, t, counter, steps):
     """Samples of tile t."""
     points, accept = chains.points, chains.accept[t]
     here = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
     for _ in range(steps):
-        counter = _sample(system, settings, scratch, here, chains.keys[t], counter, chains.dual[STEP], accept)
+        counter = _sample(system, settings, scratch, here, chains.keys[t], counter, step, accept)
         add_to_sums(here.p, system.n, seen.p[t])
         add_energies(accept, seen.accept[t], lanes(here.p))
         if settings.zero_state:
@@ -138,7 +138,7 @@ def _travel(*arguments: Any) -> Any:
 @overload(_travel, jit_options=KERNEL)
 def _choose_travel(system, leaps, size, scratch, here):
     factor = system.types[system.fields.index("factor")]
-    return leapfrog.travel if factor.instance_class is Leapfrog else rotation.travel
+    return rotation.travel if factor.instance_class is Gram else leapfrog.travel
 
 
 @njit(**ONCE)

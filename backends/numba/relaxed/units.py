@@ -8,15 +8,14 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.relaxed.tiles import (
+    KERNEL,
     Layout,
     coefficient,
     lanes,
     over_variables,
     stride,
     unit,
-    zero_energies,
     zeros,
 )
 from spinbench.backends.numba.simd.functions import at_least, exp, larger, log1p, magnitude, sigmoid, softplus
@@ -28,17 +27,6 @@ from spinbench.backends.numba.simd.vectors import choose
 from spinbench.mathematics.relaxation.density import Sites
 
 Array = npt.NDArray[Any]
-
-ENTRY: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
-"""Options of functions on arrays that allocate none.
-
-Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
-would cost a step of one chain as much as its products. These are what Python calls.
-"""
-KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
-"""Of those that they call."""
-ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
-"""Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""
 
 
 class Members(NamedTuple):
@@ -65,11 +53,6 @@ def make_groups(sites: Sites | None, layout: Layout) -> Groups:
     rows = np.append(np.argsort(layout.order), [n, n])
     found = Members(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1))
     return Groups(layout.column(free), found)
-
-
-def first_noise(seed: int, rows: int, chains: int) -> Array:
-    """Standard normal numbers (rows, C) for the first x, on the host. Those of a chain do not depend on C."""
-    return np.ascontiguousarray(np.random.default_rng([seed, rows]).standard_normal((chains, rows)).T)
 
 
 @nb.njit(**KERNEL)
@@ -145,9 +128,9 @@ def group_means(u, groups, p):
 def log_normaliser(u, groups, n, energy):
     """log Σ_s exp(s·u) in every lane, the terms in u's precision and their sum in float64; `energy` is work space."""
     whence, free, width = address(u, 0), address(groups.free, 0), unit(u)
-    result = zero_energies(u)
+    result = converted(zeros(u), 0.0)
     for i in range(0, n, stride(u)):
-        term = coefficient(u, free, i) * softplus(load_vector(whence, i * width))
+        term = coefficient(free, i, u) * softplus(load_vector(whence, i * width))
         result = result + converted(term, 0.0)
     return _with_groups(over_variables(u, result), u, groups.of, energy)
 

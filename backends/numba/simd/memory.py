@@ -114,24 +114,24 @@ def moved(typing_context, pointer, offset):
 @intrinsic
 def load(typing_context, pointer, index):
     """The element at an index."""
-    return pointer.dtype(pointer, index), _loader(pointer.dtype)
+    return pointer.dtype(pointer, index), loader(pointer.dtype)
 
 
 @intrinsic
 def load_vector(typing_context, pointer, index):
     """512 bits from element `index` on."""
     vector = wide(pointer.dtype)
-    return vector(pointer, index), _loader(vector)
+    return vector(pointer, index), loader(vector)
 
 
 @intrinsic
 def load_lanes(typing_context, pointer, index, lanes):
     """As many elements as the tuple `lanes` has, from element `index` on."""
     vector = Vector(pointer.dtype, len(lanes))
-    return vector(pointer, index, lanes), _loader(vector)
+    return vector(pointer, index, lanes), loader(vector)
 
 
-def _loader(kind: types.Type) -> Any:
+def loader(kind: types.Type) -> Any:
     """What an intrinsic's `generate` does to load a number or a vector from (pointer, index, …)."""
 
     def generate(context, builder, signature, arguments):

@@ -16,6 +16,7 @@ from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.elliptical_slice import Ellipses, EllipticalSlice
 from spinbench.methods.relaxed.langevin_and_nuts import Langevin, NoUTurn, OutsideForm, Stepping
 from spinbench.methods.relaxed.outside import Density
+from spinbench.methods.relaxed.tables import fields
 from spinbench.models import Factor, FactorGraph, PairwiseModel, generators
 
 METHODS = ("elliptical_slice", "mala", "nuts")
@@ -45,9 +46,9 @@ def test_the_density_is_that_of_the_relaxation(form: Any) -> None:
     np.testing.assert_allclose(found, found[0], atol=1e-12)
     drawn = density.draw(NumpyBackend().key(1), tables, np.ones((6, 4000)))
     wanted = Relaxation(one, tables.d).gram @ np.ones(6)
-    fields = density.fields(tables, drawn) - tables.bias[:, None]
+    alpha = fields(np, tables, drawn) - tables.bias[:, None]
     errors = np.sqrt(np.diag(Relaxation(one, tables.d).gram) / 4000)
-    assert (np.abs(fields.mean(axis=1) - wanted) < 5 * errors).all()
+    assert (np.abs(alpha.mean(axis=1) - wanted) < 5 * errors).all()
 
 
 def test_every_ellipse_has_the_same_target() -> None:

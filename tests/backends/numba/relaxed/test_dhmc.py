@@ -15,7 +15,7 @@ from spinbench.api import Precision
 from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
-from spinbench.backends.numba.relaxed.step_size import STEP
+from spinbench.backends.numba.relaxed.matrices import Sparse
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
@@ -83,7 +83,7 @@ def test_few_chains_agree_with_enumeration(form: str, kind: str, chains: int) ->
 def test_a_graph_without_a_narrow_band_is_factored_over_edges(chains: int) -> None:
     kernel, start = make(FORMS["sparse"], RING), np.zeros((40, chains), dtype=np.int8)
     state = kernel.adapt(kernel.warm(kernel.init(1, start), 300), True)
-    assert state.factor.form == "edges"
+    assert isinstance(state.system.factor.root, Sparse)
     check_batches(RING, kernel, state, chains)
 
 
@@ -191,7 +191,7 @@ def test_energy_is_conserved_to_second_order(form: str, precision: Precision) ->
         kernel = make(method, LARGER, precision)
         state, _ = kernel.advance(kernel.init(5, np.zeros((30, 400), dtype=np.int8)), 1)
         # E[1 - min(1, e^-ΔH)] is E|ΔH|/2 for small ΔH
-        errors.append(1 - state.layout.gather_energies(state.accept).mean())
+        errors.append(1 - state.layout.gather_energies(state.chains.accept).mean())
     assert 0 < errors[2] < errors[1] < errors[0] < 0.2
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.3)
     assert errors[1] / errors[2] == pytest.approx(4, rel=0.3)
@@ -211,15 +211,16 @@ def test_the_point_that_a_trajectory_leaves_is_consistent(form: str, model: Pair
     u = seen["alpha"] + relaxation.bias[:, None]
     p, normaliser = relaxation.conditional(u.T)
     rows, energies = state.layout.gather, state.layout.gather_energies
-    position, push, potential = rows(state.point.position), rows(state.point.push), energies(state.point.potential)
-    np.testing.assert_allclose(rows(state.point.p), p.T, rtol=1e-9)
-    np.testing.assert_allclose(energies(state.point.normaliser), normaliser, rtol=1e-12)
+    points = state.chains.points
+    position, push, potential = rows(points.position), rows(points.push), energies(points.potential)
+    np.testing.assert_allclose(rows(points.p), p.T, rtol=1e-9)
+    np.testing.assert_allclose(energies(points.normaliser), normaliser, rtol=1e-12)
     log_density = relaxation.log_density(position, method.form) if not method.rotates else None
     if log_density is not None:
         np.testing.assert_allclose(np.diff(potential), -np.diff(log_density), rtol=1e-7)
         np.testing.assert_allclose(push, -relaxation.gradient(position, method.form), rtol=1e-7, atol=1e-9)
     else:
-        m = state.frame.m[: model.num_variables]
+        m = state.system.frame.m[: model.num_variables]
         np.testing.assert_allclose(potential, m @ u - normaliser, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(push, relaxation.gram @ (p.T - m[:, None]), rtol=1e-9, atol=1e-12)
 
@@ -231,12 +232,12 @@ def test_the_point_that_a_trajectory_leaves_is_consistent(form: str, model: Pair
 def test_a_diverging_trajectory_is_refused(form: str, model: PairwiseModel, chains: int, precision: Precision) -> None:
     kernel = make(replace(FORMS[form], step_size=1e30, leapfrog_steps=8, log_z="none"), model, precision)
     state = kernel.init(7, np.zeros((model.num_variables, chains), dtype=np.int8))
-    before = state.point.position.copy()
+    before = state.chains.points.position.copy()
     state, seen = kernel.advance(state, 3)
-    np.testing.assert_array_equal(state.point.position, before)
+    np.testing.assert_array_equal(state.chains.points.position, before)
     assert (seen["accept"] == 0).all()
     assert np.isfinite(seen["p"]).all()
-    state.dual[STEP] = 0.01  # nothing of it is left in the work space
+    state.step_size = state.step_size._replace(step=0.01)  # nothing of it is left in the work space
     assert (kernel.advance(state, 1)[1]["accept"] > 0.9).all()
 
 

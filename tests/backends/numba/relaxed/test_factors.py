@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 from compiled_parts import called
 
-from spinbench.backends.numba.relaxed import gram
-from spinbench.backends.numba.relaxed.banded import banded_product, make_diagonals
-from spinbench.backends.numba.relaxed.elimination import eliminated_product, make_eliminated, two_colours
-from spinbench.backends.numba.relaxed.products import make_matrix, product
+from spinbench.backends.numba.relaxed import factors
+from spinbench.backends.numba.relaxed.elimination import make_eliminated, two_colours
+from spinbench.backends.numba.relaxed.factors import Gram, Harmonium
+from spinbench.backends.numba.relaxed.matrices import (
+    Banded,
+    Dense,
+    Sparse,
+    entries,
+    make_banded,
+    make_dense,
+    make_sparse,
+    product,
+)
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
-from spinbench.mathematics.relaxation.density import Relaxation, relax
-from spinbench.methods.relaxed import family
+from spinbench.mathematics.relaxation.density import relax
+from spinbench.methods.relaxed.tables import Factor, draw_velocity, make_tables, noise_rows
 from spinbench.models import PairwiseModel, generators
 
 KINDS = ["float32", "float64"]
@@ -60,30 +69,23 @@ def test_products(shape: tuple[int, int], single: bool, kind: str) -> None:
     layout = make_layout(kind, single, m)
     M, v = rng.normal(size=shape).astype(kind), rng.normal(size=(m, 1 if single else layout.lanes)).astype(kind)
     tile, out = fill(layout, v), layout.tile(n)
-    called(product)(make_matrix(M, layout), tile, out)
+    called(product)(make_dense(M, layout), tile, out)
     close(rows(layout, out, n), M @ v, kind)
+    few = np.where(rng.random(shape) < 0.2, M, 0).astype(kind)
+    called(product)(make_sparse(entries(few), layout), tile, out)
+    close(rows(layout, out, n), few @ v, kind)
     if n == m:
         band = np.triu(np.tril(M, 2), -3)
-        called(banded_product)(make_diagonals(band, layout), tile, out)
+        called(product)(make_banded(entries(band), layout), tile, out)
         close(rows(layout, out, n), band @ v, kind)
 
 
-def make_gram(name: str, relaxation: Relaxation, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> gram.Gram:
-    if name == "harmonium":
-        return gram.make_harmonium(relaxation.harmonium, layout)
-    if name in ("dense", "banded"):
-        monkeypatch.setattr(gram, "WORTH", 0.0 if name == "dense" else 1.0)
-        return gram.make_dense(relaxation.gram, relaxation.cholesky, layout)
-    monkeypatch.setattr(gram, "WIDEST_BAND", -1 if name == "edges" else 100)
-    return gram.make_sparse(relaxation.edge_factor, layout)
-
-
-FORMS = {
-    "harmonium": "harmonium",
-    "dense": "dense",
-    "banded": "banded",
-    "sparse, banded": "banded",
-    "edges": "edges",
+FORMS: dict[str, tuple[Factor, Any]] = {
+    "harmonium": ("harmonium", Dense),
+    "dense": ("gram", Dense),
+    "banded": ("gram", Banded),
+    "sparse, banded": ("edges", Banded),
+    "edges": ("edges", Sparse),
 }
 
 
@@ -93,23 +95,28 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_draws_from_given_noise(name: str, n: int, single: bool, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     relaxation, layout, rng = relax(make_model(n), "dd", 0.1), make_layout(kind, single, n), np.random.default_rng(0)
-    factor = make_gram(name, relaxation, layout, monkeypatch)
-    assert factor.form == FORMS[name]
+    known, stored = FORMS[name]
+    monkeypatch.setattr(factors, "WORTH", 0.0 if name == "dense" else 1.0)
+    monkeypatch.setattr(factors, "WIDEST_BAND", -1 if name == "edges" else 100)
+    tables = make_tables(relaxation, known, 0.5)
+    factor = factors.make_factor(tables, None, layout)
+    assert isinstance(factor, Harmonium if name == "harmonium" else Gram)
+    assert isinstance(factor.root, stored)
     chains = 1 if single else layout.lanes
     s = rng.integers(0, 2, size=(n, chains)).astype(kind)
-    noise = rng.normal(size=(gram.noise_rows(relaxation.edge_factor, n) if name == "edges" else n, chains)).astype(kind)
-    if name == "edges":
-        velocity = family.edge_noise(np, relaxation.edge_factor, noise.astype(np.float64))
+    assert factor.noise == (noise_rows(tables) if name == "edges" else n)
+    noise = rng.normal(size=(factor.noise, chains)).astype(kind)
+    if name == "sparse, banded":
+        velocity = relaxation.cholesky @ noise
     else:
-        velocity = (relaxation.harmonium if name == "harmonium" else relaxation.cholesky) @ noise
+        velocity = draw_velocity(np, tables, noise.astype(np.float64))
     out, work = layout.tile(), layout.tile()
-    called(gram.draw_field)(factor.roots, factor, fill(layout, s), fill(layout, noise), n, work, out)
+    called(factors.draw_field)(factor, fill(layout, s), fill(layout, noise), work, out)
     close(rows(layout, out, n), relaxation.gram @ s + velocity, kind)
-    if name != "harmonium":
-        called(gram.draw_velocity)(factor.second, factor.lower, factor.edges, fill(layout, noise), n, out)
+    if isinstance(factor, Gram):
+        called(product)(factor.root, fill(layout, noise), out)
         close(rows(layout, out, n), velocity, kind)
-        v = fill(layout, s - s.dtype.type(0.3))
-        called(gram.gram_product)(factor.first, factor.band, factor.edges, v, n, fill(layout, noise), out)
+        called(product)(factor.gram, fill(layout, s - s.dtype.type(0.3)), out)
         close(rows(layout, out, n), relaxation.gram @ (s - 0.3), kind)
 
 
@@ -118,14 +125,14 @@ def test_draws_from_given_noise(name: str, n: int, single: bool, kind: str, monk
 @pytest.mark.parametrize("size", [(4, 4), (7, 9), (10, 10)])
 def test_elimination_on_lattices(size: tuple[int, int], single: bool, kind: str) -> None:
     relaxation = relax(generators.grid(*size), "minshift", 0.1)
-    colours = two_colours(relaxation.gram)
-    assert colours is not None
-    order = np.concatenate(colours)
+    halves = two_colours(relaxation.gram)
+    assert halves is not None
+    order = np.concatenate(halves[1:])
     layout = make_layout(kind, single, order.size, order)
     x = np.random.default_rng(0).normal(size=(order.size, 1 if single else layout.lanes)).astype(kind)
     out = layout.tile()
-    eliminated = make_eliminated(relaxation.gram, relaxation.precision, colours, layout)
-    called(eliminated_product)(eliminated, fill(layout, x[order]), out)
+    eliminated = make_eliminated(halves, relaxation.precision, layout)
+    called(product)(eliminated, fill(layout, x[order]), out)
     close(rows(layout, out, order.size), (relaxation.precision @ x)[order], kind)
 
 
@@ -143,15 +150,18 @@ def test_elimination_is_for_lattices_alone() -> None:
 def test_lattices_are_stored_by_diagonals_and_dense_models_whole() -> None:
     """A 6 × 9 grid has 5 diagonals, its root those from 0 to 9 below, however it is made."""
     relaxation, layout = relax(generators.grid(6, 9), "dd", 0.1), make_layout("float64", True, 54)
-    for factor in (
-        gram.make_dense(relaxation.gram, relaxation.cholesky, layout),
-        gram.make_sparse(relaxation.edge_factor, layout),
-    ):
-        assert factor.form == "banded"
-        assert sorted(factor.band.offsets.tolist()) == [-9, -1, 0, 1, 9]
-        assert sorted(factor.lower.offsets.tolist()) == list(range(-9, 1))
-    dense = relax(make_model(30), "dd", 0.1)
-    assert gram.make_dense(dense.gram, dense.cholesky, make_layout("float64", True, 30)).form == "dense"
+    known: Factor
+    for known in ("gram", "edges"):
+        factor = factors.make_factor(make_tables(relaxation, known, 0.5), None, layout)
+        assert isinstance(factor, Gram)
+        assert isinstance(factor.gram, Banded)
+        assert isinstance(factor.root, Banded)
+        assert sorted(factor.gram.offsets.tolist()) == [-9, -1, 0, 1, 9]
+        assert sorted(factor.root.offsets.tolist()) == list(range(-9, 1))
+    tables = make_tables(relax(make_model(30), "dd", 0.1), "gram", 0.5)
+    dense = factors.make_factor(tables, None, make_layout("float64", True, 30))
+    assert isinstance(dense, Gram)
+    assert isinstance(dense.gram, Dense)
 
 
 @pytest.mark.parametrize("chains", [1, 3, 8, 16, 50])

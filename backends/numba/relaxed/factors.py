@@ -1,0 +1,144 @@
+"""What is known of Q = W + D, and the draws of x given s that it gives; a factor's type decides what is compiled.
+
+Arrays of chains are tiles (`tiles`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+from numba.extending import overload
+
+from spinbench.backends.numba.relaxed.elimination import Eliminated, Halves, make_eliminated
+from spinbench.backends.numba.relaxed.matrices import (
+    Banded,
+    Dense,
+    Entries,
+    Sparse,
+    count_diagonals,
+    entries,
+    make_banded,
+    make_dense,
+    make_sparse,
+    product,
+)
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, stride, unit
+from spinbench.backends.numba.simd.memory import address, load_vector, store
+from spinbench.mathematics.relaxation.density import EdgeFactor
+from spinbench.methods.relaxed.tables import RelaxedTables
+
+Array = npt.NDArray[Any]
+
+WORTH = 0.5
+"""The share of diagonals of a lower triangle up to which they are stored in place of the matrix."""
+WIDEST_BAND = 32
+"""Rows below the diagonal up to which the Cholesky factor's diagonals are cheaper than a normal number an edge more."""
+
+
+class Harmonium(NamedTuple):
+    """A root R of Q = RRᵀ, and Rᵀ: α = R(Rᵀs + ε), with `noise` standard normal numbers ε."""
+
+    root: Dense
+    transposed: Dense
+    noise: int
+
+
+class Gram(NamedTuple):
+    """Q and any root of it: α = Qs + Rε, with `noise` standard normal numbers ε."""
+
+    gram: Dense | Banded | Sparse
+    root: Dense | Banded | Sparse
+    noise: int
+
+
+class Precision(NamedTuple):
+    """Q⁻¹; ε as of `Gram`."""
+
+    inverse: Dense | Eliminated
+    noise: int
+
+
+Factor = Harmonium | Gram | Precision
+
+
+def bandwidth(edges: EdgeFactor) -> int:
+    """Rows below the diagonal that Q and its root have."""
+    return int(np.abs(edges.ends[:, 0] - edges.ends[:, 1]).max(initial=0))
+
+
+def make_factor(tables: RelaxedTables, halves: Halves | None, layout: Layout) -> Factor:
+    """From the host's tables. Where there are `halves`, for Q⁻¹, `layout.order` has one after the other."""
+    n = layout.n
+    if tables.edges is not None:
+        return _make_sparse(tables.edges, layout)
+    assert tables.root is not None
+    if tables.gram is not None:
+        if count_diagonals(tables.root) <= WORTH * n:
+            return Gram(make_banded(entries(tables.gram), layout), make_banded(entries(tables.root), layout), n)
+        return Gram(make_dense(tables.gram, layout), make_dense(tables.root, layout), n)
+    if tables.precision is None:
+        return Harmonium(make_dense(tables.root, layout), make_dense(tables.root.T, layout), n)
+    if halves is None:
+        return Precision(make_dense(tables.precision, layout), n)
+    return Precision(make_eliminated(halves, tables.precision, layout), n)
+
+
+def _make_sparse(edges: EdgeFactor, layout: Layout) -> Gram:
+    """By diagonals where the band is narrow, with a normal number a variable; else with one an edge, too."""
+    n, (i, j) = layout.n, edges.ends.T
+    own, couplings = np.arange(n), edges.weights * edges.signs
+    diagonal = edges.rest + np.bincount(np.append(i, j), np.tile(edges.weights, 2), minlength=n)
+    values = np.concatenate([diagonal, couplings, couplings])
+    gram = Entries(np.concatenate([own, i, j]), np.concatenate([own, j, i]), values, n)
+    width = bandwidth(edges)
+    if width <= WIDEST_BAND:
+        return Gram(make_banded(gram, layout), make_banded(_banded_root(gram, width), layout), n)
+    count = len(couplings)
+    edge, roots = np.arange(count), np.sqrt(edges.weights)
+    values = np.concatenate([np.sqrt(edges.rest), roots, edges.signs * roots])
+    root = Entries(np.concatenate([own, i, j]), np.concatenate([count + own, edge, edge]), values, n)
+    return Gram(make_sparse(gram, layout), make_sparse(root, layout), count + n)
+
+
+def _banded_root(gram: Entries, width: int) -> Entries:
+    """Cholesky's factor of a matrix with so many diagonals below its own."""
+    from scipy.linalg import cholesky_banded
+
+    lower = gram.i >= gram.j
+    band = np.zeros((width + 1, gram.rows))
+    band[gram.i[lower] - gram.j[lower], gram.j[lower]] = gram.values[lower]
+    band = cholesky_banded(band, lower=True)
+    below, column = np.nonzero(band)
+    return Entries(column + below, column, band[below, column], gram.rows)
+
+
+def draw_field(factor: Any, s: Any, noise: Any, work: Any, out: Any) -> None:
+    """out = α ~ N(Qs, Q) for s in {0, 1}. In compiled code."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(draw_field, jit_options=KERNEL)
+def _choose_draw(factor, s, noise, work, out):
+    def harmonium(factor, s, noise, work, out):
+        product(factor.transposed, s, work)
+        _add(noise, factor.root.rows, work)
+        product(factor.root, work, out)
+
+    def gram(factor, s, noise, work, out):
+        product(factor.root, noise, out)
+        product(factor.gram, s, work)
+        _add(work, factor.gram.rows, out)
+
+    return harmonium if factor.instance_class is Harmonium else gram
+
+
+@nb.njit(**KERNEL)
+def _add(x, n, out):
+    """out += x."""
+    whence, to = address(x, 0), address(out, 0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        store(to, at, load_vector(to, at) + load_vector(whence, at))

@@ -1,0 +1,200 @@
+"""Matrices and their products with tiles of chains (`tiles`); a matrix's type decides what is compiled.
+
+Dense, of many chains: blocks of ten rows, whose sums stay in registers while the columns pass; each entry is read once
+a tile, spread over the lanes by the multiplication itself. Two multiplications a cycle are the limit, 10⁴ / 2 cycles at
+N = 100, for 16 chains in float32 and 8 in float64.
+
+Dense, of one chain: panels of 64 rows (32 in float64) of a matrix stored by columns, whose sums stay in registers, too;
+of 16 (8) where there are fewer than 64. The limit is reading the matrix: 700 vectors at N = 100 in float32, 1300 in
+float64, two a cycle from the first-level cache (48 KB) and about one in two cycles from the second.
+
+Banded, such as W + D and its Cholesky factor on a lattice: one multiplication and addition an entry of a diagonal, in
+sequence: on a 10×10 grid 5 and 11 diagonals in place of 100 and 50, so that nothing of a step is read from beyond the
+first-level cache. Sparse: the same for entries anywhere, which one chain gathers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+from numba.extending import overload
+
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
+from spinbench.backends.numba.simd.functions import smaller
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, gather_indexed, load, load_vector, store
+from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, store_sums, zero_sums
+
+Array = npt.NDArray[Any]
+
+ROWS = 10
+"""Of a block for many chains."""
+SUMS = 8
+"""Of a panel for one chain: vectors of rows times columns at once."""
+_BLOCK, _ROW = (0,) * ROWS, (0,)
+_SUMS, _PANEL, _NARROW = (0,) * SUMS, (0,) * 4, (0,)
+
+
+class Dense(NamedTuple):
+    """(n, m). For many chains `values` is the matrix; for one chain it holds column after column, (m rounded up to a
+    multiple of 8, n rounded up to whole vectors), with zeros around. `rows` is n."""
+
+    values: Array
+    rows: int
+
+
+class Banded(NamedTuple):
+    """Entry (i, i + offsets_k) of an (n, m) matrix is values_ki; offsets (K,) int64; values (K, n rounded up).
+
+    Zeros surround the tiles that it multiplies, as many as the band is wide.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    values: Array
+    rows: int
+
+
+class Sparse(NamedTuple):
+    """Entry (i, places_ki) of an (n, m) matrix is values_ki, both (K, n rounded up); 0 beyond a row's own entries."""
+
+    places: npt.NDArray[np.uint32]
+    values: Array
+    rows: int
+
+
+class Entries(NamedTuple):
+    """values_k at (i_k, j_k), each place once, of a matrix of so many rows."""
+
+    i: Array
+    j: Array
+    values: Array
+    rows: int
+
+
+def entries(M: Array) -> Entries:
+    """Those that are not zero."""
+    i, j = np.nonzero(M)
+    return Entries(i, j, M[i, j], len(M))
+
+
+def make_dense(M: Array, layout: Layout) -> Dense:
+    """For tiles of this layout."""
+    n, m = M.shape
+    if not layout.single:
+        return Dense(np.ascontiguousarray(M, dtype=layout.real), n)
+    values = aligned_zeros((-(-m // SUMS) * SUMS, layout.padded(n)), layout.real)
+    values[:m, :n] = M.T
+    return Dense(values, n)
+
+
+def count_diagonals(M: Array) -> int:
+    """How many are not all zero."""
+    i, j = np.nonzero(M)
+    return int(np.unique(j - i).size)
+
+
+def make_banded(nonzero: Entries, layout: Layout) -> Banded:
+    """The diagonals that are not all zero."""
+    offsets, k = np.unique(nonzero.j - nonzero.i, return_inverse=True)
+    values = aligned_zeros((offsets.size, layout.padded(nonzero.rows)), layout.real)
+    values[k, nonzero.i] = nonzero.values
+    return Banded(offsets.astype(np.int64), values, nonzero.rows)
+
+
+def make_sparse(nonzero: Entries, layout: Layout) -> Sparse:
+    """As many entries a row as the longest has."""
+    order, counts = np.argsort(nonzero.i, kind="stable"), np.bincount(nonzero.i, minlength=nonzero.rows)
+    k = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    shape = int(counts.max(initial=0)), layout.padded(nonzero.rows)
+    places, values = aligned_zeros(shape, np.dtype(np.uint32)), aligned_zeros(shape, layout.real)
+    places[k, nonzero.i[order]] = nonzero.j[order]
+    values[k, nonzero.i[order]] = nonzero.values[order]
+    return Sparse(places, values, nonzero.rows)
+
+
+def product(matrix: Any, v: Any, out: Any) -> None:
+    """out = Mv for tiles; `out` is not `v`. In compiled code."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(product, jit_options=KERNEL)
+def _choose_product(matrix, v, out):
+    kind = matrix.instance_class
+    if kind is Dense:
+        return _panel_product if v.ndim == 1 else _block_product
+    return {Banded: _banded_product, Sparse: _sparse_product}.get(kind)
+
+
+@nb.njit(**KERNEL)
+def _block(matrix, v, out, i, sums):
+    """Rows i, i + 1, … of a product, as many as `sums` has entries."""
+    table, x, to, width = address(matrix.values, 0), address(v, 0), address(out, 0), unit(v)
+    m = matrix.values.shape[1]
+    for j in range(m):
+        sums = add_rows(sums, load_vector(x, j * width), table, i * m + j, m)
+    store_sums(to, i * width, width, sums, sums)
+
+
+def _block_product(matrix, v, out):
+    n, one = len(matrix.values), out[0, 0]
+    if n < len(_BLOCK):
+        for i in range(n):
+            _block(matrix, v, out, i, zero_sums(one, _ROW))
+        return
+    for i in range(0, n, len(_BLOCK)):
+        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(one, _BLOCK))  # the last does some rows again
+
+
+@nb.njit(**KERNEL)
+def _panel(matrix, v, out, first, across):
+    """Rows first, first + 1, … of a product, as many vectors of them as `across` has entries."""
+    table, x, to = address(matrix.values, 0), address(v, 0), address(out, 0)
+    m, width = matrix.values.shape
+    sums = zero_sums(matrix.values[0, 0], _SUMS)
+    for j in range(0, m, len(_SUMS) // len(across)):
+        sums = add_panel(sums, across, table, first, width, x, j)
+    store_sums(to, first, stride(v), sums, across)
+
+
+def _panel_product(matrix, v, out):
+    width, step = matrix.values.shape[1], stride(v)
+    panel = step * len(_PANEL)
+    if width < panel:
+        for first in range(0, width, step):
+            _panel(matrix, v, out, first, _NARROW)
+        return
+    for first in range(0, width, panel):
+        _panel(matrix, v, out, smaller(first, width - panel), _PANEL)  # the last does some rows again
+
+
+@nb.njit(**KERNEL)
+def add_diagonals(band, v, i, total):
+    """total + the vector of Mv that begins at row i."""
+    weights, x, width = address(band.values, 0), address(v, 0), band.values.shape[1]
+    for k in range(band.offsets.size):
+        weight = coefficient(weights, k * width + i, v)
+        total = total + weight * load_vector(x, (i + band.offsets[k]) * unit(v))
+    return total
+
+
+def _banded_product(matrix, v, out):
+    to = address(out, 0)
+    for i in range(0, matrix.rows, stride(v)):
+        store(to, i * unit(v), add_diagonals(matrix, v, i, zeros(v)))
+
+
+def _sparse_product(matrix, v, out):
+    places, weights, x, to = address(matrix.places, 0), address(matrix.values, 0), address(v, 0), address(out, 0)
+    most, width = matrix.values.shape
+    for i in range(0, matrix.rows, stride(v)):
+        total = zeros(v)
+        for k in range(most):
+            at = k * width + i
+            if v.ndim == 1:  # Numba compiles the one branch alone
+                others = gather_indexed(x, places, at)
+            else:
+                others = load_vector(x, load(places, at) * np.uint64(unit(v)))
+            total = total + coefficient(weights, at, v) * others
+        store(to, i * unit(v), total)

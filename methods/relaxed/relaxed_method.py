@@ -1,0 +1,103 @@
+"""What the samplers of the relaxation have in common: settings, plan and estimate."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from spinbench.api import Estimate, Method, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.mathematics.relaxation.density import Relaxation, relax
+from spinbench.mathematics.relaxation.diagonal import checked_diagonal
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.tables import Factor, RelaxedTables, make_tables
+from spinbench.models import Model, PairwiseModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxedMethod(Method):
+    """Settings that all have.
+
+    Attributes:
+        diagonal: "minshift", "dd", "sdp" (`relaxation.diagonal`), or N numbers.
+        slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given.
+        log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
+            are reported together, zero_state (which looks at every step) with zero_state_bar.
+        draws: of all chains together, evenly spaced, that the estimators get, as far as there are
+            so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
+            a chain with a budget in samples.
+    """
+
+    diagonal: str | Sequence[float] = "sdp"
+    slack: float = 0.1
+    log_z: family.LogZ = "bridge"
+    draws: int | None = None
+
+    more_diagonals: ClassVar[tuple[str, ...]] = ()
+    """Rules that `diagonal` may name beside those of `relaxation.diagonal`."""
+
+    def __post_init__(self) -> None:
+        family.check_choice("log_z", self.log_z, family.LogZ)
+        family.check_draws(self.draws)
+        object.__setattr__(self, "diagonal", checked_diagonal(self.diagonal, self.slack, self.more_diagonals))
+
+    @property
+    @abstractmethod
+    def factor(self) -> Factor:
+        """What is known of Q."""
+
+    @property
+    def units(self) -> str:
+        """The statistic, (N, C), whose means are the marginals."""
+        return "p"
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """`units`: σ(u) of x, or s. Then those of `family.log_z_reductions`."""
+        return {self.units: "sum", **family.log_z_reductions(self.log_z)}
+
+    def batches(self, chains: int) -> int:
+        """As many as `draws` asks for."""
+        return 0 if self.draws is None or self.log_z == "none" else -(-self.draws // chains)
+
+    def planning_seconds(self, model: Model) -> float:
+        """Of dense matrices."""
+        return family.planning_seconds(model, self.factor)
+
+    def relaxation(self, model: PairwiseModel) -> Relaxation:
+        """With the diagonal of the settings."""
+        return relax(model, self.diagonal, self.slack)
+
+    def first_step(self, relaxation: Relaxation) -> float:
+        """The step size to start from: √λ_min(Q)/2 with unit mass on α, ½ otherwise."""
+        return 0.5 * relaxation.smallest**0.5 if self.factor == "precision" else 0.5
+
+    def plan(self, model: Model) -> RelaxedTables:
+        """D, the factor of Q and the first step size.
+
+        Raises:
+            ModelError: W + D is not positive definite.
+            UnsupportedError: N is too large for the factor, or D does not suit it.
+        """
+        assert isinstance(model, PairwiseModel)
+        family.check_model(model, self.log_z)
+        relaxation = self.relaxation(model)
+        return make_tables(relaxation, self.factor, self.first_step(relaxation))
+
+    def diagnostics(self, trace: Trace) -> dict[str, float]:
+        """Of the answer."""
+        return {}
+
+    def estimate(self, model: Model, tables: RelaxedTables, trace: Trace) -> Estimate:
+        assert isinstance(model, PairwiseModel)
+        relaxation = Relaxation(model, tables.d)
+        return family.estimate(relaxation, trace, self.log_z, self.units, self.diagnostics(trace))
+
+
+def check_target(target_acceptance: float) -> None:
+    """Raises SpinbenchError unless it is a mean acceptance probability that steps can be adapted to."""
+    if not 0 < target_acceptance < 1:
+        raise SpinbenchError(f"target_acceptance={target_acceptance} was given; a number between 0 and 1 is needed")

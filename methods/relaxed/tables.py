@@ -1,0 +1,100 @@
+"""What the samplers of the relaxation prepare, and what all of them do with it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Array
+from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
+from spinbench.methods.relaxed import family
+
+FloatArray = npt.NDArray[np.float64]
+Factor = Literal["harmonium", "precision", "gram", "edges"]
+"""x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a
+triangular root and Q⁻¹; gram: such a root and Q; edges: Q as a sum over edges."""
+
+
+class RelaxedTables(NamedTuple):
+    """A model's relaxation; which members are None depends on the factor.
+
+    Attributes:
+        d: (N,) float64, the diagonal D.
+        bias: (N,) float64, b = a - d/2.
+        root: (N, N) float64 R with Q = RRᵀ: lower triangular, but B = VΛ^½ for the harmonium; None for edges.
+        precision: (N, N) float64, Q⁻¹.
+        gram: (N, N) float64, Q.
+        edges: for products with Q and draws of N(0, Q).
+        sites: how 1-of-K groups are drawn; None for models without groups.
+        first_step: () float64, the step size to start from, or the fixed one.
+    """
+
+    d: FloatArray
+    bias: FloatArray
+    root: FloatArray | None
+    precision: FloatArray | None
+    gram: FloatArray | None
+    edges: EdgeFactor | None
+    sites: Sites | None
+    first_step: FloatArray
+
+
+def make_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> RelaxedTables:
+    """Errors as of the parts of `Relaxation`."""
+    root = None
+    if factor != "edges":
+        root = relaxation.harmonium if factor == "harmonium" else relaxation.cholesky
+    return RelaxedTables(
+        d=relaxation.d,
+        bias=relaxation.bias,
+        root=root,
+        precision=relaxation.precision if factor == "precision" else None,
+        gram=relaxation.gram if factor == "gram" else None,
+        edges=relaxation.edge_factor if factor == "edges" else None,
+        sites=relaxation.sites,
+        first_step=np.array(first_step),
+    )
+
+
+def noise_rows(tables: Any) -> int:
+    """Standard normal numbers that a draw of x takes: one a variable and, of edges, one an edge."""
+    n = tables.bias.shape[0]
+    return int(n if tables.edges is None else n + tables.edges.weights.shape[0])
+
+
+def draw_position(xp: Any, tables: Any, s: Array, noise: Array) -> Array:
+    """(N, C): x ~ p(x|s) for s (N, C), from standard normal numbers (`noise_rows`, C)."""
+    if tables.edges is not None:
+        return family.edge_product(xp, tables.edges, s, noise)
+    if tables.gram is not None:
+        return xp.matmul(tables.gram, s) + xp.matmul(tables.root, noise)
+    z = xp.matmul(tables.root.T, s) + noise
+    return z if tables.precision is None else xp.matmul(tables.root, z)
+
+
+def draw_velocity(xp: Any, tables: Any, noise: Array) -> Array:
+    """(N, C): a draw of N(0, Q) from standard normal numbers (`noise_rows`, C)."""
+    return xp.matmul(tables.root, noise) if tables.edges is None else family.edge_noise(xp, tables.edges, noise)
+
+
+def gram_product(xp: Any, tables: Any, v: Array) -> Array:
+    """(N, C): Qv, of the factors that have it."""
+    return xp.matmul(tables.gram, v) if tables.edges is None else family.edge_product(xp, tables.edges, v)
+
+
+def fields(xp: Any, tables: Any, x: Array) -> Array:
+    """(N, C): u = α + b at positions x."""
+    harmonium = tables.edges is None and tables.gram is None and tables.precision is None
+    return (xp.matmul(tables.root, x) if harmonium else x) + tables.bias[:, None]
+
+
+def log_z_statistics(xp: Any, tables: Any, u: Array, log_z: family.LogZ) -> dict[str, Array]:
+    """Those of `family.log_z_reductions`."""
+    seen = {}
+    if log_z == "zero_state":
+        seen["zero_state"] = -family.log_normaliser(xp, tables.sites, u)
+    if log_z != "none":
+        seen["alpha"] = u - tables.bias[:, None]
+    return seen
