@@ -158,6 +158,12 @@ def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[Flo
         return probabilities, np.where(least > graph.floor / 2, log_z, np.nan)
 
 
+def pair_log_z(graph: Graph, first: FloatArray, second: FloatArray) -> FloatArray:
+    """(E, C) log normalisers of the pairs' beliefs, from their cavities."""
+    both = second + np.logaddexp(0.0, first + graph.pairs.weights[:, None])
+    return np.asarray(np.logaddexp(np.logaddexp(0.0, first), both))
+
+
 def _factor_terms(
     passing: MessagePassing, graph: Graph, totals: FloatArray, messages: FloatArray
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
@@ -166,7 +172,7 @@ def _factor_terms(
     edges = len(graph.pairs.weights)
     if edges:
         a, b = passing.pair_cavities(graph, totals, messages)
-        log_f = np.logaddexp(np.logaddexp(0.0, a), b + np.logaddexp(0.0, a + graph.pairs.weights[:, None]))
+        log_f = pair_log_z(graph, a, b)
         own = messages[: 2 * edges].reshape(2, edges, -1)
         yield graph.pairs.rows, log_f, np.maximum(a, 0.0) + np.maximum(b, 0.0), np.maximum(own, 0.0)
     start = 2 * edges

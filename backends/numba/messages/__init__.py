@@ -5,5 +5,4 @@ bp             bp.numba. Pairs of binary variables, sequential and undamped: swe
     tables         factors as flat tables, for schedules and mf
 mf             mf.numba: sweeps of naive mean field
 trw            trw.numba: reweighted sequential sweeps, and log Z of spanning forests
-sum_product    of many small pairwise models at once, for training (`spinbench.papers.relaxation.crf`)
 """

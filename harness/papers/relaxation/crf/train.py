@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics.graphs import message_layouts
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.mathematics.graphs.message_layouts import Incidence, incidence
+from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
+from spinbench.models import PairwiseModel
 from spinbench.papers.relaxation.crf.corpus import Message
 from spinbench.papers.relaxation.crf.skipchain import KINDS, edges_of
 from spinbench.papers.relaxation.crf.tokens import features_of
@@ -108,21 +114,20 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The graphs of messages side by side; attributes as in `spinbench.backends.numba.messages.sum_product.run`.
+    """The graphs of messages side by side.
 
     Attributes:
-        edges: (E, 2) int64. kinds: (E,) int64.
-        slots: (2E,) int64, the edge of each slot; where: (E,) int64, the slot of each edge at its first end.
+        bounds: (M + 1,) int64, the tokens of each message.
+        edges: (E, 2) int64, ascending. kinds: (E,) int64.
+        layout: of one model that has them all, with no biases and all weights 1.
+        incidence: of its messages.
     """
 
     bounds: IntArray
     edges: IntArray
     kinds: IntArray
-    starts: IntArray
-    neighbours: IntArray
-    reverse: IntArray
-    slots: IntArray
-    where: IntArray
+    layout: message_layouts.Graph
+    incidence: Incidence
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> Graph:
@@ -130,29 +135,15 @@ class Graph:
         bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
         parts = [edges_of(message) for message in messages]
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
-        kinds = np.concatenate([part[1] for part in parts])
-        count = len(edges)
-        ends = edges.T.ravel()
-        order = np.argsort(ends, kind="stable")
-        place = np.empty(2 * count, dtype=np.int64)
-        place[order] = np.arange(2 * count)
-        opposite = np.roll(np.arange(2 * count), count)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=int(bounds[-1])))]).astype(np.int64)
-        return cls(
-            bounds,
-            edges,
-            kinds,
-            starts,
-            neighbours=ends[opposite[order]],
-            reverse=place[opposite[order]],
-            slots=order % max(count, 1),
-            where=place[:count],
-        )
+        order = np.lexsort(edges.T[::-1])
+        edges, kinds = edges[order], np.concatenate([part[1] for part in parts])[order]
+        layout = lower(PairwiseModel.from_edges(np.zeros(bounds[-1]), edges, np.ones(len(edges))))
+        return cls(bounds, edges, kinds, layout, incidence(layout))
 
     def sum_product(
         self, biases: FloatArray, weights: FloatArray, messages: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, int]:
-        """Sum-product; damped from where it stands, if it does not converge.
+        """Sum-product, message by message until it stands still; damped from where it stands, if it does not converge.
 
         Args:
             biases: (N,). weights: (3,) of the kinds.
@@ -161,17 +152,27 @@ class Graph:
         Returns:
             log Z by Bethe, p(s_i = 1) (N,), p(s_i = s_j = 1) of each edge (E,), and how many models did not converge.
         """
-        from spinbench.backends.numba.messages import sum_product
+        from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
+        from spinbench.backends.numba.messages.tables import make_factors, work_space
 
-        slots = sum_product.Slots(self.starts, self.neighbours, self.reverse, weights[self.kinds][self.slots])
-        nodes, pairs = np.empty(len(biases)), np.empty(len(self.slots))
+        pairs = self.layout.pairs._replace(weights=weights[self.kinds])
+        graph = self.layout._replace(theta=biases, pairs=pairs)
+        factors, totals = make_factors(graph, np.float64), np.empty(len(biases))
+        work = work_space(factors)
+        sum_up_all(factors, messages, totals)
         left = 0
-        for damping in (0.0, DAMPING):
-            left = sum_product.run(self.bounds, slots, biases, messages, SWEEPS, damping, TOLERANCE)
-            if left == 0:
-                break
-        log_z = sum_product.beliefs(slots, biases, messages, nodes, pairs)
-        return float(log_z), nodes, pairs[self.where], int(left)
+        for low, high in itertools.pairwise(self.bounds.tolist()):
+            part = factors._replace(variables=factors.variables[low : high + 1])
+            for sweep in range(2 * SWEEPS):
+                damping = 0.0 if sweep < SWEEPS else DAMPING
+                if sequential_sweep(part, messages, totals, damping, work) <= TOLERANCE:
+                    break
+            else:
+                left += 1
+        beliefs, log_z = bethe(graph, self.incidence, messages[:, None])
+        first, second = MessagePassing(np).pair_cavities(graph, totals[:, None], messages[:, None])
+        both = (first + second)[:, 0] + pairs.weights
+        return float(log_z[0]), beliefs[1::2, 0], np.exp(both - pair_log_z(graph, first, second)[:, 0]), left
 
 
 def train(
