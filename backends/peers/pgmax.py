@@ -20,7 +20,8 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import LibraryBackend, OnJax, setting_refusal
 from spinbench.errors import UnsupportedError
-from spinbench.methods.messages.bp import ROUNDING, BeliefPropagation, State, Tables
+from spinbench.methods.messages.bp import BeliefPropagation, Tables
+from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
 
 ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}
@@ -66,7 +67,7 @@ class PGMaxBP(OnJax, Kernel):
             arrays = inferer.init(evidence_updates={variables: jnp.asarray(evidence, real)})
             arrays = dataclasses.replace(arrays, ftov_msgs=jnp.asarray(first.ravel(), real))
             self._start = jax.tree.map(lambda leaf: jnp.asarray(leaf, real), arrays)
-        tolerance = max(method.tolerance, ROUNDING * float(np.finfo(real).eps))
+        tolerance = method.smallest_change(real)
 
         def iterate(arrays: Any, steps: Any) -> Any:
             def body(carry: Any) -> Any:
@@ -88,12 +89,12 @@ class PGMaxBP(OnJax, Kernel):
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         if not state.converged[0]:
             with self._scope():
-                arrays, count, residual = self._jax.block_until_ready(self._iterate(state.messages, steps))
+                arrays, count, residual = self._jax.block_until_ready(self._iterate(state.values, steps))
             change = np.array([float(residual)])
             state = State(arrays, change, state.iterations + int(count), (change <= self._tolerance).astype(np.float64))
-        ends = np.asarray(state.messages.ftov_msgs, dtype=np.float64).reshape(-1, 2, 2)
+        ends = np.asarray(state.values.ftov_msgs, dtype=np.float64).reshape(-1, 2, 2)
         ratios = (ends[:, :, 1] - ends[:, :, 0]).T.reshape(-1, 1)
-        return state, {**state._asdict(), "messages": ratios}
+        return state, statistics("messages", ratios, state)
 
 
 @contextlib.contextmanager

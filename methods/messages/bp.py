@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
+from spinbench.methods.messages.fixed_points import FixedPointMethod, fixed_point_program, statistics
 from spinbench.methods.messages.pair_beliefs import pair_beliefs
 from spinbench.models import Model
 
@@ -28,8 +29,6 @@ START = 1.0
 """Size of the messages, as log ratios, from which restarts begin."""
 AGREEING = 1e-4
 """Change of messages below which beliefs of factors agree with those of variables; above, there are none."""
-ROUNDING = 20
-"""Changes of so many units in the last place count as none."""
 
 
 class Tables(NamedTuple):
@@ -39,24 +38,8 @@ class Tables(NamedTuple):
     incidence: Incidence
 
 
-class State(NamedTuple):
-    """What chains carry; r = min(restarts, chains).
-
-    Attributes:
-        messages: (M, r) log ratios.
-        residual: (r,) largest change of a message in the last iteration, before damping, relative above 1.
-        iterations: (r,) until convergence.
-        converged: (r,) 1 where the residual fell to the tolerance; such chains stay as they are.
-    """
-
-    messages: Array
-    residual: Array
-    iterations: Array
-    converged: Array
-
-
-@dataclass(frozen=True)
-class BeliefPropagation(Method):
+@dataclass(frozen=True, kw_only=True)
+class BeliefPropagation(FixedPointMethod):
     """Settings.
 
     The first chain starts from uniform messages (for pairwise models, uniform in the ±1 form, so that it does not
@@ -80,15 +63,11 @@ class BeliefPropagation(Method):
 
     schedule: Schedule = "auto"
     damping: float = 0.0
-    tolerance: float = 1e-9
     restarts: int = 1
 
     name: ClassVar[str] = "bp"
     summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
     exact_on_trees: ClassVar[bool] = True
-    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         if self.schedule not in get_args(Schedule):
@@ -97,15 +76,15 @@ class BeliefPropagation(Method):
             )
         if not 0 <= self.damping < 1:
             raise SpinbenchError(f"bp: damping={self.damping} was given; a number from 0 to below 1 is needed")
-        if not self.tolerance > 0:
-            raise SpinbenchError(f"bp: tolerance={self.tolerance} was given; a positive number is needed")
+        super().__post_init__()
         if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) or self.restarts < 1:
             raise SpinbenchError(f"bp: restarts={self.restarts!r} was given; an integer of at least 1 is needed")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """messages (M, r), residual, iterations and converged (r,): as in `State`."""
-        return dict.fromkeys(State._fields, "last")
+        """messages (M, r), log ratios, of r = min(restarts, chains); residual (r,), relative above 1, iterations and
+        converged (r,): as in `State`."""
+        return dict.fromkeys(("messages", "residual", "iterations", "converged"), "last")
 
     def plan(self, model: Model) -> Tables:
         """Tables of messages.
@@ -122,11 +101,17 @@ class BeliefPropagation(Method):
             raise UnsupportedError(
                 f"bp: schedule={self.schedule} runs on backend numba only; {backend.name} offers schedule=parallel"
             )
-        return _FloodingProgram(self, backend).program()
+        xp, d, passing = backend.xp, self.damping, MessagePassing(backend.xp)
 
-    def finished(self, trace: Trace) -> bool:
-        """Whether all chains that are computed have converged."""
-        return bool(trace.total("converged").min() > 0)
+        def begin(t: Tables, start: Array) -> Array:
+            return start_messages(t.graph, t.incidence.target, start, self.restarts, xp)
+
+        def update(t: Tables, messages: Array) -> tuple[Array, Array]:
+            new = passing.updated(t.graph, passing.totals(t.graph, t.incidence, messages), messages)
+            change = xp.abs(new - messages) / xp.maximum(xp.abs(new), 1.0)
+            return new if d == 0 else d * messages + (1 - d) * new, change
+
+        return fixed_point_program(self, backend, begin, update, lambda t, s: statistics("messages", s.values, s))
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Beliefs and Bethe's log Z of the chosen restart; no log Z, and not converged, where messages contradict each
@@ -176,42 +161,3 @@ def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp:
     neutral = xp.reshape(graph.pairs.neutral, (-1, 1))
     edges = neutral.shape[0]
     return xp.concat([messages[:edges, :] + neutral, messages[edges:, :]], axis=0)
-
-
-class _FloodingProgram:
-    def __init__(self, method: BeliefPropagation, backend: Backend) -> None:
-        self._method = method
-        self._backend = backend
-        self._xp = backend.xp
-        self._passing = MessagePassing(backend.xp)
-        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
-
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=lambda t, state: state._asdict())
-
-    def init(self, key: Key, t: Tables, start: Array) -> State:
-        messages = start_messages(t.graph, t.incidence.target, start, self._method.restarts, self._xp)
-        zeros = self._xp.zeros_like(start[0, : self._method.restarts])
-        return State(messages, zeros, zeros, zeros)
-
-    def step(self, key: Key, t: Tables, state: State) -> State:
-        """One iteration, unless all chains have converged."""
-        active = self._xp.astype(self._xp.min(state.converged) <= 0, self._xp.int32)
-        stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._iteration(t, s), state)
-        return stepped
-
-    def _iteration(self, t: Tables, state: State) -> State:
-        xp, d = self._xp, self._method.damping
-        totals = self._passing.totals(t.graph, t.incidence, state.messages)
-        new = self._passing.updated(t.graph, totals, state.messages)
-        change = xp.abs(new - state.messages) / xp.maximum(xp.abs(new), 1.0)
-        residual = xp.max(xp.concat([change, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
-        ended = state.converged > 0
-        fresh = new if d == 0 else d * state.messages + (1 - d) * new
-        return State(
-            messages=xp.where(ended, state.messages, fresh),
-            residual=xp.where(ended, state.residual, residual),
-            iterations=state.iterations + xp.where(ended, xp.zeros_like(residual), xp.ones_like(residual)),
-            converged=xp.where(ended | (residual <= self._tolerance), xp.ones_like(residual), state.converged),
-        )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Precision, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.trees import OnHost
@@ -16,12 +16,10 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent import mean_field
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.prepare import check_merge, forney_form, seconds_of
+from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
 from spinbench.models.forney.parts import by_state
-
-ROUNDING = 20
-"""Changes of so many units in the last place count as none."""
 
 
 class FieldPlan(NamedTuple):
@@ -40,19 +38,8 @@ class FieldPlan(NamedTuple):
     form: OnHost[ForneyModel]
 
 
-class State(NamedTuple):
-    """q (E, restarts); value, residual, converged, iterations (restarts,): the bound, the last sweep's largest change,
-    0 or 1, and the number of sweeps."""
-
-    q: Array
-    value: Array
-    residual: Array
-    converged: Array
-    iterations: Array
-
-
-@dataclass(frozen=True)
-class ForneyMeanField(Method):
+@dataclass(frozen=True, kw_only=True)
+class ForneyMeanField(FixedPointMethod):
     """Mean field with one factor an edge of the Forney model, by coordinate ascent; a sample is one sweep.
 
     It differs from mean field on a model's own variables (`mf`): neither is always the better bound.
@@ -66,14 +53,10 @@ class ForneyMeanField(Method):
 
     merge: int = 2
     restarts: int = 8
-    tolerance: float = 1e-9
     seed: int = 0
 
     name: ClassVar[str] = "forney_mf"
     summary: ClassVar[str] = "mean field on the edges of the Forney model; a lower bound on log Z"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
-    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         check_merge(self.name, self.merge)
@@ -87,7 +70,7 @@ class ForneyMeanField(Method):
     def reductions(self) -> Mapping[str, Reduction]:
         """Of the best restart: q (E, 1), value (1,), residual (1,); converged (1,): 1 where all restarts have;
         iterations (1,), of all of them."""
-        return dict.fromkeys(State._fields, "last")
+        return dict.fromkeys(("q", "value", "residual", "iterations", "converged"), "last")
 
     def planning_seconds(self, model: Model) -> float:
         """Of the Forney form."""
@@ -108,41 +91,19 @@ class ForneyMeanField(Method):
         """Sweeps of all restarts side by side."""
         xp = backend.xp
 
-        def init(key: Key, tables: FieldPlan, start: Array) -> State:
-            q = tables.starts
-            blank = xp.zeros_like(xp.sum(q, axis=0))  # q may have no rows
-            return State(q, mean_field.value(tables.field, q, xp, backend.precision), blank + 1.0, blank, blank)
-
-        def step(key: Key, tables: FieldPlan, state: State) -> State:
-            active = xp.astype(xp.min(state.converged) <= 0, xp.int32)
-            stepped: State = backend.fori_loop(0, active, lambda _, s: sweep(tables, s), state)
-            return stepped
-
-        def sweep(tables: FieldPlan, state: State) -> State:
-            fresh = mean_field.sweep(tables.field, state.q, xp, backend.update)
-            done = state.converged > 0
-            q = xp.where(done, state.q, fresh)
-            none = xp.zeros_like(state.residual)[None, :]  # q may have no rows
-            residual = xp.max(xp.concat([xp.abs(fresh - state.q), none], axis=0), axis=0)
-            converged = xp.where(residual <= self.smallest_change(backend.precision), 1.0, state.converged)
-            value = mean_field.value(tables.field, q, xp, backend.precision)
-            residual = xp.where(done, state.residual, residual)
-            return State(q, value, residual, xp.astype(converged, backend.real), state.iterations + 1.0)
+        def update(tables: FieldPlan, q: Array) -> tuple[Array, Array]:
+            fresh = mean_field.sweep(tables.field, q, xp, backend.update)
+            return fresh, xp.abs(fresh - q)
 
         def observe(tables: FieldPlan, state: State) -> dict[str, Array]:
-            best = xp.reshape(xp.argmax(state.value), (1,))
-            chosen = {name: xp.take(part, best, axis=-1) for name, part in state._asdict().items()}
-            return {**chosen, "converged": xp.min(state.converged, keepdims=True), "iterations": state.iterations[:1]}
+            value = mean_field.value(tables.field, state.values, xp, backend.precision)
+            best = xp.reshape(xp.argmax(value), (1,))
+            every = {**statistics("q", state.values, state), "value": value}
+            chosen = {name: xp.take(part, best, axis=-1) for name, part in every.items()}
+            converged = xp.min(state.converged, keepdims=True)
+            return {**chosen, "converged": converged, "iterations": xp.max(state.iterations, keepdims=True)}
 
-        return Program(init, step, observe)
-
-    def smallest_change(self, precision: Precision) -> float:
-        """At which a restart has converged, in arithmetic of a precision."""
-        return max(self.tolerance, ROUNDING * float(np.finfo(precision).eps))
-
-    def finished(self, trace: Trace) -> bool:
-        """Whether all restarts have converged."""
-        return bool(trace.total("converged")[0] > 0)
+        return fixed_point_program(self, backend, lambda tables, start: tables.starts, update, observe)
 
     def estimate(self, model: Model, tables: FieldPlan, trace: Trace) -> Estimate:
         """The best restart, its bound evaluated in float64, less its rounding; marginals from the product q, which is

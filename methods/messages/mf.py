@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
 from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, marginals
 from spinbench.mathematics.rounding import work_of
+from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
 
 START = 1.0
@@ -31,8 +31,6 @@ STARTS = 8
 """Allowed states that are searched where factors have zeros; chains begin at them in turn."""
 NONE = 1e-12
 """A probability that stands for 0 beside hard zeros."""
-ROUNDING = 20
-"""Changes of so many units in the last place count as none."""
 
 
 class Tables(NamedTuple):
@@ -45,24 +43,8 @@ class Tables(NamedTuple):
     rounding: FloatArray
 
 
-class State(NamedTuple):
-    """What chains carry.
-
-    Attributes:
-        q: (n, K, C) probabilities, 0 beyond a variable's own states.
-        residual: (C,) largest change of a probability in the last sweep.
-        iterations: (C,) sweeps until convergence.
-        converged: (C,) 1 where the residual fell to the tolerance; such chains stay as they are.
-    """
-
-    q: Array
-    residual: Array
-    iterations: Array
-    converged: Array
-
-
-@dataclass(frozen=True)
-class MeanField(Method):
+@dataclass(frozen=True, kw_only=True)
+class MeanField(FixedPointMethod):
     """Coordinate ascent on the model's variables, from several starts; the best bound is reported, with its q.
 
     The first chain starts from uniform q, the others lean towards their start states. On arrays, variables of one
@@ -76,22 +58,13 @@ class MeanField(Method):
             count as none. The bound holds from the first sweep on.
     """
 
-    tolerance: float = 1e-9
-
     name: ClassVar[str] = "mf"
     summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
-    counted_by: ClassVar[str | None] = "iterations"
-
-    def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise SpinbenchError(f"mf: tolerance={self.tolerance} was given; a positive number is needed")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """q: (S, C) probabilities of all states of all variables; residual, iterations and converged: (C,)."""
-        return dict.fromkeys(State._fields, "last")
+        return dict.fromkeys(("q", "residual", "iterations", "converged"), "last")
 
     def plan(self, model: Model) -> Tables:
         """Tables of updates.
@@ -106,11 +79,20 @@ class MeanField(Method):
 
     def program(self, backend: Backend) -> Program:
         """Sweeps over `backend`'s arrays, colour by colour."""
-        return _AscentProgram(self, backend).program()
+        ascend = _Ascent(backend)
 
-    def finished(self, trace: Trace) -> bool:
-        """Whether all chains have converged."""
-        return bool(trace.total("converged").min() > 0)
+        def begin(t: Tables, start: Array) -> Array:
+            return start_probabilities(t, start, backend.xp)
+
+        def update(t: Tables, q: Array) -> tuple[Array, Array]:
+            fresh = ascend.sweep(t.ascent, q)
+            return fresh, backend.xp.abs(fresh - q)
+
+        def observe(t: Tables, state: State) -> dict[str, Array]:
+            flat = backend.xp.reshape(state.values, (-1, state.values.shape[-1]))
+            return statistics("q", backend.xp.take(flat, t.ascent.states, axis=0), state)
+
+        return fixed_point_program(self, backend, begin, update, observe)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """The largest of the chains' bounds, each evaluated from its q in float64, less its rounding."""
@@ -185,32 +167,14 @@ def _softmax(fields: Array, xp: Any) -> Array:
     return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
-class _AscentProgram:
-    def __init__(self, method: MeanField, backend: Backend) -> None:
-        self._backend = backend
-        self._xp = backend.xp
-        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+class _Ascent:
+    """Sweeps over a backend's arrays: q (n, K, C), 0 beyond a variable's own states."""
 
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe)
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp = backend, backend.xp
 
-    def init(self, key: Key, t: Tables, start: Array) -> State:
-        zeros = self._xp.zeros_like(start[0, :])
-        return State(start_probabilities(t, start, self._xp), zeros, zeros, zeros)
-
-    def step(self, key: Key, t: Tables, state: State) -> State:
-        """One sweep, unless all chains have converged."""
-        active = self._xp.astype(self._xp.min(state.converged) <= 0, self._xp.int32)
-        stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._sweep(t.ascent, s), state)
-        return stepped
-
-    def observe(self, t: Tables, state: State) -> dict[str, Array]:
-        """The statistics of `MeanField.reductions`."""
-        flat = self._xp.reshape(state.q, (-1, state.q.shape[-1]))
-        return {**state._asdict(), "q": self._xp.take(flat, t.ascent.states, axis=0)}
-
-    def _sweep(self, t: Ascent, state: State) -> State:
+    def sweep(self, t: Ascent, q: Array) -> Array:
+        """Colour by colour."""
         xp = self._xp
 
         def update(b: Any, q: Array) -> Array:
@@ -219,19 +183,10 @@ class _AscentProgram:
             fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)
             return self._backend.update(q, variables, fresh, donate=True)
 
-        ended = state.converged > 0
-        # `update` writes into the copy; without variables there is nothing that it could index
-        q = self._backend.fori_loop(0, t.chunks.shape[0], update, state.q * 1.0) if t.chunks.shape[0] else state.q
-        q = xp.where(ended, state.q, q)
-        change = xp.reshape(xp.abs(q - state.q), (-1, q.shape[-1]))
-        residual = xp.max(xp.concat([change, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
-        residual = xp.where(ended, state.residual, residual)
-        return State(
-            q=q,
-            residual=residual,
-            iterations=state.iterations + xp.where(ended, xp.zeros_like(residual), xp.ones_like(residual)),
-            converged=xp.where(residual <= self._tolerance, xp.ones_like(residual), state.converged),
-        )
+        if not t.chunks.shape[0]:  # without variables there is nothing that it could index
+            return q
+        swept: Array = self._backend.fori_loop(0, t.chunks.shape[0], update, q * 1.0)  # it writes into the copy
+        return swept
 
     def _fields(self, t: Ascent, variables: Array, q: Array) -> tuple[Array, Array]:
         """(w, K, C) E[log p | x_v] up to a constant, and the expected number of hard zeros."""

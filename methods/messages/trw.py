@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate, Method, Reduction
+from spinbench.api import Estimate, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, IntArray, incidence, marginals
+from spinbench.methods.messages.fixed_points import FixedPointMethod
 from spinbench.models import Model
 
 
@@ -48,8 +49,8 @@ class Tables(NamedTuple):
     messages: IntArray
 
 
-@dataclass(frozen=True)
-class TreeReweighted(Method):
+@dataclass(frozen=True, kw_only=True)
+class TreeReweighted(FixedPointMethod):
     """Settings.
 
     Edge probabilities start from forests that together hold all edges, equally weighted, and are optimised by
@@ -68,22 +69,17 @@ class TreeReweighted(Method):
 
     rounds: int = 30
     damping: float | None = None
-    tolerance: float = 1e-9
 
     name: ClassVar[str] = "trw"
     summary: ClassVar[str] = "tree-reweighted sum-product, an upper bound on log Z"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
     exact_on_trees: ClassVar[bool] = True
-    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:
             raise SpinbenchError(f"trw: rounds={self.rounds!r} was given; an integer of at least 0 is needed")
         if self.damping is not None and not 0 <= self.damping < 1:
             raise SpinbenchError(f"trw: damping={self.damping} was given; null or a number from 0 to below 1 is needed")
-        if not self.tolerance > 0:
-            raise SpinbenchError(f"trw: tolerance={self.tolerance} was given; a positive number is needed")
+        super().__post_init__()
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -106,10 +102,6 @@ class TreeReweighted(Method):
                 "and bp takes any"
             )
         return make_tables(graph)
-
-    def finished(self, trace: Trace) -> bool:
-        """Whether the messages of the last round have converged."""
-        return bool(trace.total("converged").min() > 0)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """The smallest bound so far, and the present pseudo-marginals."""

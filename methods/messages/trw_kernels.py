@@ -17,8 +17,6 @@ from spinbench.methods.messages.spanning_trees import Forest, covering_forests, 
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
 
-ROUNDING = 20
-"""Changes of so many units in the last place count as none."""
 ROUGH = 1e-3
 """Tolerance of the messages while the edge probabilities still change."""
 MAX_SWEEPS, MIN_SWEEPS, UPDATES = 100, 8, 2**21
@@ -69,7 +67,7 @@ class TRWKernel(Kernel):
         self._method = method
         self._backend = backend
         self._tables = tables
-        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+        self._tolerance = method.smallest_change(backend.precision)
         entries = max(len(tables.incidence.target), 1)
         self._at_stake = work_of(model)
         self._sweeps = min(max(UPDATES // entries, MIN_SWEEPS), MAX_SWEEPS)

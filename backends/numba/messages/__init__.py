@@ -3,6 +3,7 @@
 bp             bp.numba. Pairs of binary variables, sequential and undamped: sweeps over odds, here; all else:
     schedules      sequential, parallel and residual sweeps over log ratios; trw sweeps with the first
     tables         factors as flat tables, for schedules and mf
+fixed_points   what bp and mf share
 mf             mf.numba: sweeps of naive mean field
 trw            trw.numba: reweighted sequential sweeps, and log Z of spanning forests
 """

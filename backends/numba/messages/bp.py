@@ -22,13 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import Factors, Queue, make_factors, make_queue, work_space
+from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
 from spinbench.mathematics.graphs.colouring import raster_levels
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph
-from spinbench.methods.messages.bp import ROUNDING, START, BeliefPropagation, Tables, start_messages
+from spinbench.mathematics.graphs.message_layouts import Graph
+from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
+from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]
@@ -36,25 +38,6 @@ Array = npt.NDArray[Any]
 LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
 """|θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after
 the start."""
-
-
-@dataclass
-class BPState:
-    """Chains of one run; consumed by `advance`.
-
-    Attributes:
-        messages: (r, M) log ratios in the order of `message_layouts`, or odds in that of the kernel.
-        totals: (r, R) sums by rows; empty for odds.
-        residual, iterations, converged: (r,) as in `methods.bp.State`.
-        queue: of the residual schedule, else None.
-    """
-
-    messages: Array
-    totals: Array
-    residual: FloatArray
-    iterations: FloatArray
-    converged: FloatArray
-    queue: Queue | None = None
 
 
 @dataclass(frozen=True)
@@ -78,76 +61,62 @@ class Odds:
     message: Array
 
 
-class BPKernel(Kernel):
-    """All schedules of `BeliefPropagation`; float32 and float64."""
+class BPKernel(FixedPointKernel):
+    """All schedules of `BeliefPropagation`.
+
+    Values of chains are log ratios (r, M) in the order of `message_layouts`, or odds in that of the kernel; totals
+    (r, R) of log ratios by rows; and the queue of the residual schedule.
+    """
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
+        super().__init__(method, backend, tables)
         self._method = method
-        self._tables = tables
-        self._real = np.dtype(backend.precision)
-        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(self._real).eps))
         self._schedule = "sequential" if method.schedule == "auto" else method.schedule
         self._odds: Odds | None = None
-        self._factors: Factors | None = None
         plain = self._schedule == "sequential" and method.damping == 0 and not tables.graph.groups
         if plain and _largest_field(tables.graph) < LARGEST_FIELD[self._real.name]:
             self._odds = make_odds(tables.graph, self._real)
-        else:
-            self._factors = make_factors(tables.graph, self._real)
-            self._work = work_space(self._factors)
-            self._fresh = np.empty(len(tables.incidence.target))
+            return
+        self._factors = make_factors(tables.graph, self._real)
+        self._work = work_space(self._factors)
+        self._fresh = np.empty(len(tables.incidence.target))
 
-    def init(self, seed: int, start: Array) -> BPState:
+    def init(self, seed: int, start: Array) -> State:
         graph, target = self._tables.graph, self._tables.incidence.target
         first = start_messages(graph, target, start.astype(np.float64), self._method.restarts, np).T
-        chains = len(first)
-        empty = np.empty((chains, 0), dtype=self._real)
-        state = BPState(empty, empty, np.zeros(chains), np.zeros(chains), np.zeros(chains))
-        if self._odds is not None:
-            state.messages = np.ascontiguousarray(np.exp(first[:, self._odds.message]), dtype=self._real)
-            return state
-        assert self._factors is not None
-        state.messages = np.ascontiguousarray(first, dtype=self._real)
-        state.totals = np.empty((chains, len(graph.theta)), dtype=self._real)
-        for messages, totals in zip(state.messages, state.totals, strict=True):
-            sum_up_all(self._factors, messages, totals)
-        if self._schedule == "residual":
-            state.queue = make_queue(self._factors, state.messages)
-        return state
+        values = first if self._odds is None else np.exp(first[:, self._odds.message])
+        values = np.ascontiguousarray(values, dtype=self._real)
+        all_totals, queue = np.empty((len(first), len(graph.theta)), dtype=self._real), None
+        if self._odds is None:
+            for messages, totals in zip(values, all_totals, strict=True):
+                sum_up_all(self._factors, messages, totals)
+            queue = make_queue(self._factors, values) if self._schedule == "residual" else None
+        return self._start((values, all_totals, queue), len(first))
 
-    def advance(self, state: BPState, steps: int) -> tuple[BPState, dict[str, Array]]:
-        for c in range(len(state.residual)):
-            if not state.converged[c]:
-                self._iterate(state, c, steps)
+    def _observe(self, state: State) -> dict[str, Array]:
+        values = state.values[0].T.astype(np.float64)
         if self._odds is not None:
-            messages = np.empty((state.messages.shape[1], len(state.messages)))
-            messages[self._odds.message] = np.log(state.messages.T)
-        else:
-            messages = state.messages.T.astype(np.float64)
-        seen = {name: getattr(state, name).copy() for name in ("residual", "iterations", "converged")}
-        return state, {"messages": messages, **seen}
+            values[self._odds.message] = np.log(values)
+        return statistics("messages", values, state)
 
-    def _iterate(self, state: BPState, c: int, steps: int) -> None:
+    def _iterate(self, state: State, c: int, steps: int) -> tuple[int, float]:
         if self._odds is not None:
             o = self._odds
             tables = o.field, o.start, o.middle, o.factor, o.reverse
-            done, residual = sweep_odds(*tables, state.messages[c], self._tolerance, steps)
-        else:
-            done, residual = 0, np.inf
-            while done < steps and residual > self._tolerance:
-                residual = self._sweep(state, c, begun=state.iterations[c] + done > 0)
-                done += 1
-        state.iterations[c] += done
-        state.residual[c] = residual
-        state.converged[c] = residual <= self._tolerance
+            return sweep_odds(*tables, state.values[0][c], self._tolerance, steps)  # type: ignore[no-any-return]
+        done, residual = 0, np.inf
+        while done < steps and residual > self._tolerance:
+            residual = self._sweep(state, c, begun=state.iterations[c] + done > 0)
+            done += 1
+        return done, residual
 
-    def _sweep(self, state: BPState, c: int, *, begun: bool) -> float:
-        assert self._factors is not None
-        at = self._factors, state.messages[c], state.totals[c], self._method.damping, self._work
+    def _sweep(self, state: State, c: int, *, begun: bool) -> float:
+        values, totals, queue = state.values
+        at = self._factors, values[c], totals[c], self._method.damping, self._work
         if self._schedule == "parallel":
             return float(parallel_sweep(*at, self._fresh))
-        if state.queue is not None:
-            return float(residual_sweep(*at, Queue(*(part[c] for part in state.queue)), begun, self._tolerance))
+        if queue is not None:
+            return float(residual_sweep(*at, Queue(*(part[c] for part in queue)), begun, self._tolerance))
         return float(sequential_sweep(*at))
 
 

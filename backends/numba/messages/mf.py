@@ -6,44 +6,28 @@ Binary pairs have a loop of their own; every other factor sums over its table fo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Pairs
-from spinbench.methods.messages.mf import ROUNDING, MeanField, Tables, start_probabilities
+from spinbench.mathematics.graphs.message_layouts import Pairs
+from spinbench.methods.messages.fixed_points import State, statistics
+from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]
 
 
-@dataclass
-class MFState:
-    """Chains of one run; consumed by `advance`.
-
-    Attributes:
-        q: (C, S) probabilities of all states of all variables.
-        residual, iterations, converged: (C,) as in `methods.mf.State`.
-    """
-
-    q: Array
-    residual: FloatArray
-    iterations: FloatArray
-    converged: FloatArray
-
-
-class MFKernel(Kernel):
-    """`MeanField` in raster order; float32 and float64."""
+class MFKernel(FixedPointKernel):
+    """`MeanField` in raster order. Values of chains are the probabilities (S,) of all states of all variables."""
 
     def __init__(self, method: MeanField, backend: Backend, model: Model, tables: Tables) -> None:
-        self._tables = tables
-        self._real = np.dtype(backend.precision)
-        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(self._real).eps))
+        super().__init__(method, backend, tables)
         graph, near = tables.graph, tables.ascent.neighbours
         cards = graph.cardinalities
         self._first = np.append(np.cumsum(cards) - cards, cards.sum())
@@ -57,22 +41,17 @@ class MFKernel(Kernel):
         self._factors = factors.slots, factors.factors, factors.logs, factors.variables[:, 1].copy(), factors.at
         self._widest = int(cards.max(initial=1))
 
-    def init(self, seed: int, start: Array) -> MFState:
+    def init(self, seed: int, start: Array) -> State:
         q = start_probabilities(self._tables, start.astype(np.float64), np)
         flat = q.reshape(-1, start.shape[1])[self._tables.ascent.states].T
-        zeros = np.zeros(len(flat))
-        return MFState(np.ascontiguousarray(flat, dtype=self._real), zeros, zeros.copy(), zeros.copy())
+        return self._start(np.ascontiguousarray(flat, dtype=self._real), len(flat))
 
-    def advance(self, state: MFState, steps: int) -> tuple[MFState, dict[str, Array]]:
-        for c in range(len(state.q)):
-            if not state.converged[c]:
-                done, state.residual[c] = sweeps(
-                    self._pairs, self._factors, self._widest, state.q[c], self._tolerance, steps
-                )
-                state.iterations[c] += done
-                state.converged[c] = state.residual[c] <= self._tolerance
-        seen = {name: getattr(state, name).copy() for name in ("residual", "iterations", "converged")}
-        return state, {"q": state.q.T.astype(np.float64), **seen}
+    def _observe(self, state: State) -> dict[str, Array]:
+        return statistics("q", state.values.T.astype(np.float64), state)
+
+    def _iterate(self, state: State, c: int, steps: int) -> tuple[int, float]:
+        at = self._pairs, self._factors, self._widest, state.values[c]
+        return sweeps(*at, self._tolerance, steps)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, error_model="numpy")

@@ -17,7 +17,8 @@ from spinbench.backends.peers.library import LibraryBackend, setting_refusal
 from spinbench.backends.peers.program import ProgramAnswer, called, folder_of
 from spinbench.errors import InvalidResultError, UnsupportedError
 from spinbench.mathematics.graphs.message_layouts import Graph
-from spinbench.methods.messages.bp import BeliefPropagation, State, Tables
+from spinbench.methods.messages.bp import BeliefPropagation, Tables
+from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import FactorGraph, Model
 
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -68,7 +69,7 @@ class LibDAIBP(Kernel):
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         if not state.converged[0]:
             state = self._run(int(state.iterations[0]) + steps)
-        return state, state._asdict()
+        return state, statistics("messages", state.values, state)
 
     def _run(self, steps: int) -> State:
         method, home = self._method, Path(self._folder.name)

@@ -1,0 +1,42 @@
+"""What kernels that iterate towards fixed points share: chains one after another, each until it has converged."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.methods.messages.fixed_points import FixedPointMethod, State
+
+Array = npt.NDArray[Any]
+
+
+class FixedPointKernel(Kernel):
+    """Float32 and float64; the arrays of a `State` are consumed by `advance`."""
+
+    def __init__(self, method: FixedPointMethod, backend: Backend, tables: Any) -> None:
+        self._tables = tables
+        self._real = np.dtype(backend.precision)
+        self._tolerance = method.smallest_change(backend.precision)
+
+    def _start(self, values: Any, chains: int) -> State:
+        return State(values, *np.zeros((3, chains)))
+
+    @abstractmethod
+    def _iterate(self, state: State, c: int, steps: int) -> tuple[int, float]:
+        """At most so many iterations of chain c, until it has converged: their number and the last residual."""
+
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
+        for c in range(len(state.residual)):
+            if not state.converged[c]:
+                done, state.residual[c] = self._iterate(state, c, steps)
+                state.iterations[c] += done
+                state.converged[c] = state.residual[c] <= self._tolerance
+        return state, {name: np.array(part) for name, part in self._observe(state).items()}
+
+    @abstractmethod
+    def _observe(self, state: State) -> dict[str, Array]:
+        """The method's statistics."""
