@@ -20,7 +20,7 @@ from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, marginals
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, factors, marginals
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
@@ -127,12 +127,8 @@ def evaluate(graph: Graph, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         q = q / np.repeat(np.add.reduceat(q, first, axis=0), cards, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = float(graph.constant) - np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
-    rows = np.arange(len(graph.theta)) + graph.variable + 1
-    bounds = bounds + graph.theta @ q[rows]
-    if len(graph.pairs.weights):
-        i, j = rows[graph.pairs.rows]
-        bounds = bounds + graph.pairs.weights @ (q[i] * q[j])
-    for group in graph.groups:
+    bounds = bounds + graph.theta @ q[np.arange(len(graph.theta)) + graph.variable + 1]
+    for group in factors(graph):
         count, *sizes = group.log_tables.shape
         joint = np.ones((count, *[1] * len(sizes), q.shape[1]))
         for slot, size in enumerate(sizes):

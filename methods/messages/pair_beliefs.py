@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spinbench.mathematics.graphs.lowering import pieces
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, factors
 from spinbench.methods.messages.arrays import MessagePassing
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.joint_tables import Pairs, both, expanded
@@ -45,7 +45,7 @@ def pair_beliefs(
         scopes = list(problem.network.tables)
         found = dict(zip(scopes, tables.of(scopes, list(problem.network.tables.values())), strict=True))
         return np.array([both(problem.coding, (i, j), found, tables.single) for i, j in model.edges.tolist()])
-    return _of_edges(model, tables.pairs, probabilities[1::2])
+    return _of_edges(model, tables.groups.get((), np.zeros((0, 2, 2))), probabilities[1::2])
 
 
 def _of_edges(model: PairwiseModel, pairs: FloatArray, ones: FloatArray) -> FloatArray:
@@ -59,24 +59,20 @@ class _Beliefs:
     """Of all factors of a graph.
 
     Attributes:
-        pairs: (E, 2, 2).
-        groups: by shape, (n, K_1, …, K_d).
+        groups: by shape, (n, K_1, …, K_d), those of the pairs by ().
         single: of each variable.
     """
 
     def __init__(
         self, passing: MessagePassing, graph: Graph, totals: FloatArray, messages: FloatArray, probabilities: FloatArray
     ) -> None:
-        edges = len(graph.pairs.weights)
-        a, b = (cavity[:, 0] for cavity in passing.pair_cavities(graph, totals, messages))
-        log = np.zeros((edges, 2, 2))
-        log[:, 1, 0], log[:, 0, 1], log[:, 1, 1] = a, b, a + b + graph.pairs.weights
-        self.pairs = _normalised(log)
         self.groups: dict[tuple[int, ...], FloatArray] = {}
-        start = 2 * edges
-        for group in graph.groups:
+        start = 0
+        for group in factors(graph):
+            pairs = start == 0 and len(graph.pairs.weights) > 0
             cavities, start = passing.cavities(group, totals, messages, start)
-            self.groups[group.log_tables.shape[1:]] = _normalised(passing.joint(group, cavities)[..., 0])
+            shape = () if pairs else group.log_tables.shape[1:]
+            self.groups[shape] = _normalised(passing.joint(group, cavities)[..., 0])
         ends = (graph.first + np.arange(len(graph.first)))[1:]
         self.single = np.split(probabilities, ends)
 
@@ -92,7 +88,7 @@ class _Beliefs:
             shape = tuple(table.shape[k] for k in order)
             finite = shape == (2, 2) and bool(np.isfinite(table).all())
             key = () if finite else shape
-            belief = (self.pairs if finite else self.groups[shape])[taken[key]]
+            belief = self.groups[key][taken[key]]
             taken[key] += 1
             found.append(belief.transpose(np.argsort(order)))
         return found

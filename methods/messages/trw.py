@@ -23,7 +23,15 @@ from spinbench.api import Estimate, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, IntArray, incidence, marginals
+from spinbench.mathematics.graphs.message_layouts import (
+    FloatArray,
+    Graph,
+    Incidence,
+    IntArray,
+    factors,
+    incidence,
+    marginals,
+)
 from spinbench.methods.messages.fixed_points import FixedPointMethod
 from spinbench.models import Model
 
@@ -119,18 +127,14 @@ def make_tables(graph: Graph) -> Tables:
     """The tables of a lowered model whose factors have order 2."""
     cards, variable = graph.cardinalities, graph.variable
     n, width = len(cards), int(cards.max(initial=1))
-    pairs = len(graph.pairs.weights)
-    total = pairs + sum(len(group.log_tables) for group in graph.groups)
+    groups = factors(graph)
+    total = sum(len(group.log_tables) for group in groups)
     edges = np.zeros((total, 2), dtype=np.int64)
     log_tables = np.zeros((total, width, width))
-    edges[:pairs] = variable[graph.pairs.rows.T]
-    if pairs:
-        log_tables[:pairs, 1, 1] = graph.pairs.weights
     layout = incidence(graph)
     messages = np.full((2, total, width), len(layout.target))
-    messages[:, :pairs, 1:2] = np.arange(2 * pairs).reshape(2, pairs, 1)
-    at, start = pairs, 2 * pairs
-    for group in graph.groups:
+    at = start = 0
+    for group in groups:
         count, *sizes = group.log_tables.shape
         edges[at : at + count] = variable[group.rows.T]
         log_tables[at : at + count, : sizes[0], : sizes[1]] = group.log_tables

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.message_layouts import Graph
+from spinbench.mathematics.graphs.message_layouts import Graph, factors
 
 Array = npt.NDArray[Any]
 
@@ -69,9 +69,8 @@ class Queue(NamedTuple):
 
 def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
     """The tables of a lowered model; all weights are 1."""
-    pieces = list(_pieces(graph))
     columns, orders, sizes, logs, lowest = [], [], [], [], []
-    for members, entries, tables in pieces:
+    for members, entries, tables in _pieces(graph):
         shape = np.array(tables.shape[1:])
         strides = np.append(np.cumprod(shape[:0:-1])[::-1], 1)
         column = np.empty((*members.shape, 8), dtype=np.int64)
@@ -139,23 +138,16 @@ def make_queue(factors: Factors, messages: Array) -> Queue:
 
 
 def _pieces(graph: Graph) -> Any:
-    """(members (n, d), message entries (n, d), log tables) of the pairs and of each group, largest entries 0."""
-    variable = graph.variable
-    edges = len(graph.pairs.weights)
-    if edges:
-        members = variable[graph.pairs.rows.T]
-        tables = np.zeros((edges, 2, 2))
-        tables[:, 1, 1] = graph.pairs.weights
-        tables -= np.maximum(graph.pairs.weights, 0.0)[:, None, None]
-        yield members, np.arange(2 * edges).reshape(2, edges).T, tables
-    start = 2 * edges
-    for group in graph.groups:
+    """(members (n, d), message entries (n, d), log tables) of each group of factors, largest entries 0."""
+    variable, start = graph.variable, 0
+    for group in factors(graph):
         count, *sizes = group.log_tables.shape
         entries = []
         for size in sizes:
             entries.append(start + np.arange(count) * (size - 1))
             start += count * (size - 1)
-        yield variable[group.rows.T], np.stack(entries, axis=1), group.log_tables
+        peaks = group.log_tables.max(axis=tuple(range(1, len(sizes) + 1)), keepdims=True)
+        yield variable[group.rows.T], np.stack(entries, axis=1), group.log_tables - peaks
 
 
 def _starts(counts: Array) -> Array:

@@ -104,15 +104,23 @@ class Incidence(NamedTuple):
     place: IntArray
 
 
+def factors(graph: Graph) -> tuple[Group, ...]:
+    """All factors in the order of their messages: the pairs, if any, as a group of shape (2, 2), then the groups.
+
+    Of a pair's table the largest entry need not be 0.
+    """
+    if not len(graph.pairs.weights):
+        return graph.groups
+    tables = np.zeros((len(graph.pairs.weights), 2, 2))
+    tables[:, 1, 1] = graph.pairs.weights
+    return Group(tables, graph.pairs.rows), *graph.groups
+
+
 def scopes(graph: Graph) -> Scopes:
     """All factors by shape, pairs among those of shape (2, 2), over the variables of the graph."""
     variable = graph.variable
     found: Scopes = {}
-    if len(graph.pairs.weights):
-        tables = np.zeros((len(graph.pairs.weights), 2, 2))
-        tables[:, 1, 1] = graph.pairs.weights
-        found[(2, 2)] = variable[graph.pairs.rows.T], tables
-    for group in graph.groups:
+    for group in factors(graph):
         shape, members = group.log_tables.shape[1:], variable[group.rows.T]
         tables = group.log_tables
         if shape in found:
