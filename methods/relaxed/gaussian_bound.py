@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.relaxed.gaussian_draws import Draws
 from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, seconds_of
 from spinbench.models import Model, PairwiseModel
 
@@ -27,6 +26,13 @@ LARGEST = 3000
 """Variables: matrices of so many rows are inverted."""
 FEWEST, MOST_UNSEEN = 100.0, 0.1
 """Draws of equal weight that tell as much as those that were made; share of Z that they may not have shown."""
+
+
+class Draws(NamedTuple):
+    """Of the last step. Attributes: log_w (C,) of their weights; p (N, C) p(s_i = 1 | u)."""
+
+    log_w: Array
+    p: Array
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,30 @@ class GaussianBound(Method):
         return fit(model)
 
     def program(self, backend: Backend) -> Program:
-        """Over `backend`'s arrays."""
-        return Draws(backend).program()
+        """A step is a draw of each chain, with its weight relative to the bound."""
+        xp, log_2 = backend.xp, float(np.log(2))
+
+        def log_cosh(u: Array) -> Array:
+            return xp.abs(u) + xp.log1p(xp.exp(-2 * xp.abs(u))) - log_2
+
+        def init(key: Key, t: Fit, start: Array) -> Draws:
+            none = 0.0 * start
+            return Draws(xp.sum(none, axis=0), none)
+
+        def step(key: Key, t: Fit, state: Draws) -> Draws:
+            half = t.slopes[:, None] / 2
+            u = t.mean[:, None] + t.root @ backend.normal(key, state.p.shape)
+            over = log_cosh(u) - half * u**2 - (log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
+            log_w = xp.sum(over, axis=0)
+            return Draws(xp.where(log_w < 0, log_w, 0.0), backend.sigmoid(2 * u))  # at most 1, whatever it is
+
+        def observe(t: Fit, state: Draws) -> dict[str, Array]:
+            some = state.p > 0
+            rows = xp.where(some, xp.log(xp.where(some, state.p, 1.0)), -xp.inf)
+            return {"log_weight": state.log_w, "log_square": 2 * state.log_w, "rows": state.log_w + rows}
+
+        # a step knows nothing of those before it; there is nothing to burn in
+        return Program(init, step, observe, warm=lambda key, t, state: state)
 
     def estimate(self, model: Model, tables: Fit, trace: Trace) -> Estimate:
         """Self-normalised marginals and the mean weight, between the bounds."""
