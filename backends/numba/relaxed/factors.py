@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
@@ -25,8 +24,8 @@ from spinbench.backends.numba.relaxed.matrices import (
     make_sparse,
     product,
 )
-from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, stride, unit
-from spinbench.backends.numba.simd.memory import address, load_vector, store
+from spinbench.backends.numba.relaxed.point import add_scaled
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, zeros
 from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
 
@@ -124,21 +123,12 @@ def draw_field(factor: Any, s: Any, noise: Any, work: Any, out: Any) -> None:
 def _choose_draw(factor, s, noise, work, out):
     def harmonium(factor, s, noise, work, out):
         product(factor.transposed, s, work)
-        _add(noise, factor.root.rows, work)
+        add_scaled(noise, zeros(work) + work.dtype.type(1), work, factor.root.rows, work)
         product(factor.root, work, out)
 
     def gram(factor, s, noise, work, out):
         product(factor.root, noise, out)
         product(factor.gram, s, work)
-        _add(work, factor.gram.rows, out)
+        add_scaled(out, zeros(out) + out.dtype.type(1), work, factor.gram.rows, out)
 
     return harmonium if factor.instance_class is Harmonium else gram
-
-
-@nb.njit(**KERNEL)
-def _add(x, n, out):
-    """out += x."""
-    whence, to = address(x, 0), address(out, 0)
-    for i in range(0, n, stride(x)):
-        at = i * unit(x)
-        store(to, at, load_vector(to, at) + load_vector(whence, at))

@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import product
-from spinbench.backends.numba.relaxed.point import add_column
+from spinbench.backends.numba.relaxed.point import add_column, add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
@@ -25,7 +25,8 @@ def force(factor: Any, system: Any, scratch: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-@overload(force, jit_options=KERNEL)
+# inlined, since a call would copy all that `system` and `scratch` hold, which costs a step of one chain a third
+@overload(force, jit_options={**KERNEL, "forceinline": True})
 def _choose_force(factor, system, scratch):
     def harmonium(factor, system, scratch):
         there, n = scratch.there, system.n
@@ -46,48 +47,13 @@ def _choose_force(factor, system, scratch):
 
 
 @nb.njit(**KERNEL)
-def _start(push, step, n, r, origin, x):
-    """Half a kick and a drift: r -= ½ step push, x = origin + step r. Returns ½ r·r before."""
-    pushes, momenta, whence, to = address(push, 0), address(r, 0), address(origin, 0), address(x, 0)
-    kinetic, half = converted(zeros(r), 0.0), step * r.dtype.type(0.5)
-    for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        old = load_vector(momenta, at)
-        kinetic = kinetic + converted(old * old, 0.0)
-        new = old - half * load_vector(pushes, at)
-        store(momenta, at, new)
-        store(to, at, load_vector(whence, at) + step * new)
-    return over_variables(r, kinetic) * 0.5
-
-
-@nb.njit(**KERNEL)
-def _leap(Kx, Bp, step, n, r, x):
-    """A kick and a drift: r -= step (Kx - Bp), x += step r; Kx may be x."""
-    left, right, momenta, to = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
-    for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        push = load_vector(left, at) - load_vector(right, at)
-        new = load_vector(momenta, at) - step * push
-        store(momenta, at, new)
-        store(to, at, load_vector(to, at) + step * new)
-
-
-@nb.njit(**KERNEL)
-def _finish(Kx, Bp, step, n, r, x, push):
-    """Half a kick, keeping the push. Returns ½ r·r and ½ x·Kx after it."""
-    left, right, momenta = address(Kx, 0), address(Bp, 0), address(r, 0)
-    pushes, whence = address(push, 0), address(x, 0)
-    kinetic, half = converted(zeros(r), 0.0), step * r.dtype.type(0.5)
-    quadratic = kinetic
-    for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        pull = load_vector(left, at)
-        new = pull - load_vector(right, at)
-        store(pushes, at, new)
-        momentum = load_vector(momenta, at) - half * new
-        kinetic = kinetic + converted(momentum * momentum, 0.0)
-        quadratic = quadratic + converted(pull * load_vector(whence, at), 0.0)
-    return over_variables(r, kinetic) * 0.5, over_variables(r, quadratic) * 0.5
+def _half_dot(x, y, n):
+    """½ x·y in every lane, summed in float64."""
+    left, right, result = address(x, 0), address(y, 0), converted(zeros(x), 0.0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        result = result + converted(load_vector(left, at) * load_vector(right, at), 0.0)
+    return over_variables(x, result) * 0.5
 
 
 def travel(system, leaps, size, scratch, here):
@@ -98,14 +64,20 @@ def travel(system, leaps, size, scratch, here):
     r, there, n = scratch.noise, scratch.there, system.n
     x = there.position
     step = converted(size, x.dtype.type(0))
-    kinetic = _start(here.push, step, n, r, here.position, x)
-    after = quadratic = kinetic
+    half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
+    kinetic = quadratic = _half_dot(r, r, n)
+    add_scaled(r, -half, here.push, n, r)
+    add_scaled(here.position, step, r, n, x)
     for k in range(leaps):
         Kx, Bp = force(system.factor, system, scratch)  # at one place, since the compiler copies it to each
+        add_scaled(Kx, minus, Bp, n, there.push)
         if k < leaps - 1:
-            _leap(Kx, Bp, step, n, r, x)
+            add_scaled(r, -step, there.push, n, r)
+            add_scaled(x, step, r, n, x)
         else:
-            after, quadratic = _finish(Kx, Bp, step, n, r, x, there.push)
+            add_scaled(r, -half, there.push, n, r)
+            quadratic = _half_dot(x, Kx, n)
+    after = _half_dot(r, r, n)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = quadratic - normaliser
     store(address(there.normaliser, 0), 0, normaliser)

@@ -61,6 +61,15 @@ def add_column(x, sign, column, n, out):
 
 
 @nb.njit(**KERNEL)
+def add_scaled(x, scale, y, n, out):
+    """out = x + scale · y, `scale` in vectors; out may be x."""
+    left, right, to = address(x, 0), address(y, 0), address(out, 0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        store(to, at, load_vector(left, at) + scale * load_vector(right, at))
+
+
+@nb.njit(**KERNEL)
 def load_energies(energies, lanes):
     """Float64, one in each lane."""
     return load_lanes(address(energies, 0), 0, lanes)

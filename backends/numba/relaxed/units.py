@@ -103,25 +103,29 @@ def unit_means(u, groups, n, p):
 
 
 @nb.njit(**KERNEL)
+def _group_total(fields, groups, g, lane, width):
+    """The largest log-odds of a group's members and Σ exp(log-odds - the largest), for one chain."""
+    top = load(fields, groups.members[g, 0] * width + lane)
+    for k in range(1, groups.sizes[g]):
+        top = larger(top, load(fields, groups.members[g, k] * width + lane))
+    total = top - top
+    for k in range(groups.sizes[g]):
+        total += exp(load(fields, groups.members[g, k] * width + lane) - top)
+    return top, total
+
+
+@nb.njit(**KERNEL)
 def group_means(u, groups, p):
     """p(s_i = 1|x) of the units in groups, if there are any."""
     if groups is None:
         return
-    whence, to, width = address(u, 0), address(p, 0), unit(u)
+    fields, to, width = address(u, 0), address(p, 0), unit(u)
     for g in range(groups.sizes.size):
-        for c in range(width):
-            top = load(whence, groups.members[g, 0] * width + c)
-            for k in range(1, groups.sizes[g]):
-                top = larger(top, load(whence, groups.members[g, k] * width + c))
-            total = top - top
+        for lane in range(width):
+            top, total = _group_total(fields, groups, g, lane, width)
             for k in range(groups.sizes[g]):
-                at = groups.members[g, k] * width + c
-                weight = exp(load(whence, at) - top)
-                store(to, at, weight)
-                total += weight
-            for k in range(groups.sizes[g]):
-                at = groups.members[g, k] * width + c
-                store(to, at, load(to, at) / total)
+                at = groups.members[g, k] * width + lane
+                store(to, at, exp(load(fields, at) - top) / total)
 
 
 @nb.njit(**KERNEL)
@@ -140,18 +144,12 @@ def _with_groups(result, u, groups, energy):
     """The same with what the groups, if there are any, add."""
     if groups is None:
         return result
-    whence, width = address(u, 0), unit(u)
+    fields, width = address(u, 0), unit(u)
     for c in range(energy.size):
         energy[c] = 0.0
-        lane = c % width
         for g in range(groups.sizes.size):
-            top = load(whence, groups.members[g, 0] * width + lane)
-            for k in range(1, groups.sizes[g]):
-                top = larger(top, load(whence, groups.members[g, k] * width + lane))
-            total = 0.0
-            for k in range(groups.sizes[g]):
-                total += np.float64(exp(load(whence, groups.members[g, k] * width + lane) - top))
-            energy[c] += np.float64(top) + np.log(total)
+            top, total = _group_total(fields, groups, g, c % width, width)
+            energy[c] += np.float64(top) + np.log(np.float64(total))
     return result + load_lanes(address(energy, 0), 0, lanes(u))
 
 

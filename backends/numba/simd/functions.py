@@ -148,33 +148,20 @@ def _mantissa(typing_context, x):
     return x(x), generate
 
 
-def _bound(comparison: str) -> Any:
-    """An intrinsic (x, limit) -> the limit where `x comparison limit`, else x; NaN stays NaN."""
-
-    @operation
-    def bound(typing_context, x, limit):
-        def generate(context, builder, signature, arguments):
-            beyond = builder.fcmp_ordered(comparison, *arguments)
-            return builder.select(beyond, arguments[1], arguments[0])
-
-        return x(x, limit), generate
-
-    return bound
-
-
-at_most, at_least = _bound(">"), _bound("<")
-
-
 def _extreme(comparison: str) -> Any:
-    """An intrinsic (a, b) -> b where `b comparison a`, else a, numbers of one type: as Python's, but written out."""
+    """An intrinsic (a, b) -> b where `b comparison a`, else a, for numbers or vectors of one type.
+
+    So a stays where b is NaN, and NaN stays where it is a.
+    """
 
     @operation
     def extreme(typing_context, a, b):
         kind = typing_context.unify_types(a, b)
 
         def generate(context, builder, signature, arguments):
-            real = isinstance(kind, types.Float)
-            compare = builder.fcmp_ordered if real else builder.icmp_signed if kind.signed else builder.icmp_unsigned
+            number = element(kind)
+            real = isinstance(number, types.Float)
+            compare = builder.fcmp_ordered if real else builder.icmp_signed if number.signed else builder.icmp_unsigned
             return builder.select(compare(comparison, *reversed(arguments)), *reversed(arguments))
 
         return kind(kind, kind), generate
@@ -183,18 +170,28 @@ def _extreme(comparison: str) -> Any:
 
 
 larger, smaller = _extreme(">"), _extreme("<")
+at_least, at_most = larger, smaller
+"""(x, limit) -> the limit where x is beyond it, else x; NaN stays NaN."""
 
 
-@operation
-def magnitude(typing_context, x):
-    """|x|."""
+def _instruction(name: str) -> Any:
+    """An intrinsic x -> what LLVM's intrinsic of this name makes of it."""
 
-    def generate(context, builder, signature, arguments):
-        real, word, _, _ = _layout(x)
-        bits = builder.and_(builder.bitcast(arguments[0], word), constant_of(word, ~(-1 << element(x).bitwidth - 1)))
-        return builder.bitcast(bits, real)
+    @operation
+    def call(typing_context, x):
+        def generate(context, builder, signature, arguments):
+            kind = arguments[0].type
+            lanes = f"v{x.lanes}" if isinstance(x, Vector) else ""
+            whole = f"llvm.{name}.{lanes}f{element(x).bitwidth}"
+            function = builder.module.declare_intrinsic(whole, fnty=ir.FunctionType(kind, [kind]))
+            return builder.call(function, [arguments[0]])
 
-    return x(x), generate
+        return x(x), generate
+
+    return call
+
+
+square_root, magnitude = _instruction("sqrt"), _instruction("fabs")
 
 
 @operation
@@ -211,21 +208,6 @@ def _by_quadrant(typing_context, shifted, even, odd):
         return builder.bitcast(builder.xor(builder.bitcast(chosen, word), sign), real)
 
     return shifted(shifted, shifted, shifted), generate
-
-
-@operation
-def square_root(typing_context, x):
-    """√x."""
-
-    def generate(context, builder, signature, arguments):
-        kind = arguments[0].type
-        single = element(x) == types.float32
-        name = f"{'f32' if single else 'f64'}"
-        lanes = f"v{x.lanes}" if isinstance(x, Vector) else ""
-        function = builder.module.declare_intrinsic(f"llvm.sqrt.{lanes}{name}", fnty=ir.FunctionType(kind, [kind]))
-        return builder.call(function, [arguments[0]])
-
-    return x(x), generate
 
 
 @formula

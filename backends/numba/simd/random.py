@@ -87,7 +87,7 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
             bits = builder.trunc(bits, word) if size == 32 else bits
             if width < min(size, 64 - lowest):
                 bits = builder.and_(bits, constant_of(word, 2**width - 1))
-            return bits if target == types.uint32 else builder.sitofp(bits, context.get_value_type(kind))
+            return builder.sitofp(bits, context.get_value_type(kind))
 
         return kind(z), generate
 
@@ -96,7 +96,6 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
 
 high53, high24, low24 = _part(types.float64, 11, 53), _part(types.float32, 40, 24), _part(types.float32, 8, 24)
 high31, low32_signed = _part(types.float32, 33, 31), _part(types.float32, 0, 32)
-high32, low32 = _part(types.uint32, 32, 32), _part(types.uint32, 0, 32)
 
 
 @njit(**OPTIONS)

@@ -29,10 +29,8 @@ from spinbench.backends.numba.simd.random import (
     INVERSE_SCALE,
     high24,
     high31,
-    high32,
     high53,
     low24,
-    low32,
     low32_signed,
     mix64,
 )
@@ -45,12 +43,6 @@ UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
 """Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise."""
 
 # Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
-
-
-@partial(formula_pair, of=types.uint32)
-def _bits_pair(z, far):
-    z = mix64(z)
-    return high32(z), low32(z)
 
 
 @partial(formula_pair, of=types.float32)
@@ -135,11 +127,6 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
     return fill_matrix, fill_vector
 
 
-def fill_bits(keys: Any, counter: Any, out: Any) -> Any:
-    """32 random bits each in an array of uint32; the next counter."""
-    raise NotImplementedError("compiled code only")
-
-
 def fill_uniform(keys: Any, counter: Any, out: Any) -> Any:
     """Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter."""
     raise NotImplementedError("compiled code only")
@@ -166,7 +153,6 @@ def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int,
 
 
 _SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
-_overload_fill(fill_bits, {types.uint32: (_bits_pair, 1, _SINGLE)})
 _overload_fill(
     fill_uniform, {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
 )

@@ -191,23 +191,19 @@ def every_second(typing_context, left, right, first):
     return kind(left, right, first), generate
 
 
-@intrinsic
-def as_float32(typing_context, words):
-    """Signed 32-bit integers, converted."""
-    kind = Vector(types.float32, words.lanes)
+def _reals(real: types.Float) -> Any:
+    """An intrinsic that converts signed integers of as many bits."""
 
-    def generate(context, builder, signature, arguments):
-        return builder.sitofp(arguments[0], context.get_value_type(kind))
+    @intrinsic
+    def convert(typing_context, words):
+        kind = Vector(real, words.lanes)
 
-    return kind(words), generate
+        def generate(context, builder, signature, arguments):
+            return builder.sitofp(arguments[0], context.get_value_type(kind))
+
+        return kind(words), generate
+
+    return convert
 
 
-@intrinsic
-def as_float64(typing_context, words):
-    """Signed 64-bit integers, converted."""
-    kind = Vector(types.float64, words.lanes)
-
-    def generate(context, builder, signature, arguments):
-        return builder.sitofp(arguments[0], context.get_value_type(kind))
-
-    return kind(words), generate
+as_float32, as_float64 = _reals(types.float32), _reals(types.float64)

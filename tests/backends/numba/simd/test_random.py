@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numba as nb
 import numpy as np
 import pytest
 from compiled_parts import called
 from scipy import stats
 
 from spinbench.backends.numba.simd import random as rng
-from spinbench.backends.numba.simd.random_fills import fill_bits, fill_normal, fill_uniform
+from spinbench.backends.numba.simd.random_fills import fill_normal, fill_uniform
 
 ZERO = np.uint64(0)
 KINDS = ["float32", "float64"]
@@ -21,10 +22,17 @@ def draw(name: str, kind: str, shape: tuple[int, int], seed: int = 1, counter: i
     return out
 
 
+@nb.njit
+def fill_words(keys: np.ndarray, out: np.ndarray) -> None:
+    for i, c in np.ndindex(out.shape):
+        out[i, c] = rng.hash64(keys[0, c], keys[1, c], np.uint64(i))
+
+
 def bits(shape: tuple[int, int], seed: int = 1) -> np.ndarray:
-    out = np.empty(shape, dtype=np.uint32)
-    called(fill_bits)(rng.chain_keys(seed, shape[1]), ZERO, out)
-    return out
+    """Halves of the hashes, the high ones before the low ones."""
+    words = np.empty((shape[0] // 2, shape[1]), dtype=np.uint64)
+    fill_words(rng.chain_keys(seed, shape[1]), words)
+    return np.concatenate([words >> np.uint64(32), words & np.uint64(2**32 - 1)]).astype(np.uint32)
 
 
 def test_numbers_are_those_of_splitmix64() -> None:
