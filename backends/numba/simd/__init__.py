@@ -45,8 +45,8 @@ accesses, so that buffers begin on a line (`aligned_zeros`, `line_address`).
 **What raw addresses ask of the caller.** A mistake is silent: it reads or overwrites what is not meant.
 
 1. *Lifetime.* An array outlives its addresses. Arrays that Python passes do. Numba frees one that a kernel makes after
-   its last use and does not see that an address is used: `keep(array)` at the function's end is such a use. Addresses
-   are never returned from where the array was made.
+   its last use and does not see that an address is used: `keep(array, …)` at the function's end is such a use.
+   Addresses are never returned from where the array was made.
 2. *Bounds.* Accesses stay in the array whose address was taken; of a view, in the view. The exception are arrays with a
    margin, `aligned_zeros(shape, real, margin)`, and views of them: addresses may reach the whole block.
 3. *Alignment.* Arrays begin at a multiple of their elements' size, as NumPy's do unless they are cut from bytes.

@@ -90,14 +90,14 @@ def line_address(typing_context, array):
 
 
 @intrinsic
-def keep(typing_context, array):
-    """Does nothing with a local array, but at the end of a function: Numba frees arrays after their last use, and does
+def keep(typing_context, *arrays):
+    """Does nothing with local arrays, but at the end of a function: Numba frees arrays after their last use, and does
     not count that of their pointers."""
 
     def generate(context, builder, signature, arguments):
         return context.get_dummy_value()
 
-    return types.none(array), generate
+    return types.none(types.StarArgTuple.from_types(arrays)), generate
 
 
 @intrinsic
