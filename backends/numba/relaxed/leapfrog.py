@@ -25,8 +25,11 @@ def force(factor: Any, system: Any, scratch: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-# inlined, since a call would copy all that `system` and `scratch` hold, which costs a step of one chain a third
-@overload(force, jit_options={**KERNEL, "forceinline": True})
+# A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
+_INLINED: Any = {**KERNEL, "forceinline": True}
+
+
+@overload(force, jit_options=_INLINED)
 def _choose_force(factor, system, scratch):
     def harmonium(factor, system, scratch):
         there, n = scratch.there, system.n
