@@ -181,8 +181,7 @@ def _sum_out(m, low, high, room, logs):
             for s in range(out, out + m.separators[b]):
                 store(W, s * wide, load_vector(W, s * wide) * scale)
             worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
-    keep(room.W)
-    keep(room.T)
+    keep(room.W, room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
 
 
@@ -273,6 +272,4 @@ def add_marginals(m, block, room, sums):
         for k in range(K):
             for lane in range(out.shape[1]):
                 sums[v, k, lane] += share * out[k, lane]
-    keep(room.T)
-    keep(room.A)
-    keep(out)
+    keep(room.T, room.A, out)

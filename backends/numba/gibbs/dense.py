@@ -148,10 +148,7 @@ def run_dense(f, rows, asked, steps, chains):
             _sweep(W, thresholds, state, fields, used, False)
             end_sweep(t - steps.first, asked.averaged, used, state, totals, out, n)
         add_recent(totals, out, 1.0, n)
-    keep(u)
-    keep(v)
-    keep(x)
-    keep(recent)
+    keep(u, v, x, recent)
 
 
 @njit(**JIT)
@@ -175,11 +172,7 @@ def run_dense_looks(f, rows, keys, step, mode, s, h, found):
         draw_thresholds(keys[c], step, u, thresholds, n)
         _sweep(W, thresholds, state, fields, address(x, 0), True)
         found[1, c] = _log_forced_dense(g, W, state, fields)
-    keep(u)
-    keep(v)
-    keep(drawn)
-    keep(x)
-    keep(now)
+    keep(u, v, drawn, x, now)
 
 
 class Dense(Form):

@@ -189,11 +189,7 @@ def run_lanes(f, asked, steps, chains, chib):
             if (t - steps.first) % FLUSH == FLUSH - 1:
                 add_recent(totals, out, factor, n * count)
         add_recent(totals, out, factor, n * count)
-    keep(log_level)
-    keep(level)
-    keep(recent)
-    keep(walk)
-    keep(saved)
+    keep(log_level, level, recent, walk, saved)
 
 
 class Lanes(Form):

@@ -83,9 +83,7 @@ def run_row_looks(f, asked, keys, step, mode, s, found):
         for i in range(n - 1, -1, -1):
             update_row(g, i, row, fields, load(v, i))
         found[1, c] = log_forced(g, asked, row)
-    keep(u)
-    keep(x)
-    keep(drawn)
+    keep(u, x, drawn)
 
 
 @njit(**INLINE)
@@ -117,11 +115,7 @@ def run_lane_looks(f, asked, keys, step, mode, s, found):
                     update_lanes(g, i, b)
             found[side, k] = asked.fixed
             log_forced_rows(g, asked.tail, b)
-    keep(level)
-    keep(u)
-    keep(walk)
-    keep(saved)
-    keep(found)
+    keep(level, u, walk, saved, found)
 
 
 @njit(**INLINE)

@@ -167,9 +167,7 @@ def run_pattern_lanes(tables, asked, steps, chains):
             _sweep(g, n, asked.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
                 flush(tables.pieces, n, asked.averaged, recent, address(sums, k * n * CHAINS))
-    keep(recent_)
-    keep(patterns_)
-    keep(hashes_)
+    keep(recent_, patterns_, hashes_)
 
 
 class PatternLanes(Form):

@@ -70,8 +70,7 @@ def run_pattern_rows(tables, asked, steps, chains):
             else:
                 _sweep(g, n, False, u, state, out, counts)
         add_counts(counts, 0, out, n)
-    keep(bits)
-    keep(ones)
+    keep(bits, ones)
 
 
 class PatternRows(Form):

@@ -217,8 +217,7 @@ def run_sites(bands, wave, asked, steps, chains, chib):
                 summed = 0
                 add_recent(totals, out, factor, n)
         add_recent(totals, out, factor, n)
-    keep(recent)
-    keep(mixed)
+    keep(recent, mixed)
 
 
 @njit(**JIT)
@@ -234,8 +233,7 @@ def run_site_looks(bands, asked, keys, step, s, found):
             for block in range(blocks - 1, -1 if side else blocks - 1, -1):
                 _update_rows(b, chain, block, load(b.bounds, block), load(b.bounds, block + 1), counter)
             found[side, c] = _log_forced(b, asked, state)
-    keep(recent)
-    keep(mixed)
+    keep(recent, mixed)
 
 
 def wave_of(bands: Bands, *, whole: bool) -> Wave:

@@ -165,12 +165,7 @@ def run_sweeps(t, order, asked, chains, sums, uniform=None):
                 add_recent(totals, out, 1.0, rows * count)
         if asked.credited:
             add_recent(totals, out, 1.0, rows * count)
-    keep(walk)
-    keep(saved)
-    keep(shifts)
-    keep(numbers)
-    keep(weights)
-    keep(recent)
+    keep(walk, saved, shifts, numbers, weights, recent)
 
 
 @njit(**INLINE)
@@ -201,10 +196,7 @@ def force_sweep(t, order, mode, x, levels):
             for c in range(0, count, 16):
                 _force(g, order[q], mode[order[q]], b, c)
             add_recent(totals, address(levels, k * count), 1.0, count)
-    keep(shifts)
-    keep(ones)
-    keep(weights)
-    keep(recent)
+    keep(shifts, ones, weights, recent)
 
 
 @njit(**JIT)

@@ -172,12 +172,7 @@ def run_looked_up(t, w, told, asked, replicas, rungs, groups, sums):
             summed = 0
         swap_rungs(w, told, step, False, scratch)
         _settle(step % 2, t.part, groups, columns, w, s, mask)
-    keep(recent)
-    keep(weights_)
-    keep(energy_)
-    keep(patterns_)
-    keep(hashes_)
-    keep(mask)
+    keep(recent, weights_, energy_, patterns_, hashes_, mask)
 
 
 class LookedUp:

@@ -106,11 +106,7 @@ def run_pairs(f, replicas, w, told, steps, sweeps, sums):
         if (t - steps.first) % FLUSH == FLUSH - 1:
             add_recent(line_address(recent), address(sums, 0), factor, s.size)
     add_recent(line_address(recent), address(sums, 0), factor, s.size)
-    keep(change)
-    keep(recent)
-    keep(delta)
-    keep(walk)
-    keep(saved)
+    keep(change, recent, delta, walk, saved)
 
 
 def flat_tables(model: PairwiseModel, tables: PairTables, real: np.dtype[Any]) -> Flat:
