@@ -13,7 +13,8 @@ from spinbench.api import Backend, Engine, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.relaxation.density import Relaxation
-from spinbench.methods.relaxed import dhmc_program, family
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.dhmc_program import DHMCProgram
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod, check_target
 from spinbench.methods.relaxed.step_size import MAX_ANGLE
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
@@ -121,7 +122,7 @@ class DHMC(RelaxedMethod):
 
     def program(self, backend: Backend) -> Program:
         """Trajectories of all chains at once (`spinbench.methods.relaxed.dhmc_program`)."""
-        return dhmc_program.build(self, backend)
+        return DHMCProgram(self, backend).program()
 
     def warm_up(
         self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
+from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.relaxed.dhmc_dynamics import Point, Tilt, dynamics
 from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, restarted, settled
 from spinbench.methods.relaxed.tables import (
@@ -28,23 +29,18 @@ class DHMCState(NamedTuple):
     tilt: Tilt | None
 
 
-def build(method: DHMC, backend: Backend) -> Program:
-    """The program for `method` on `backend`."""
-    chains = _Chains(method, backend)
-    return Program(init=chains.init, step=chains.sample, observe=chains.observe, warm=chains.warm, adapt=chains.adapt)
-
-
-class _Chains:
+class DHMCProgram(ChainProgram):
     """The program's functions, which are pure: what belongs to chains is in their state."""
 
     def __init__(self, method: DHMC, backend: Backend) -> None:
-        self.method, self.backend, self.xp = method, backend, backend.xp
+        super().__init__(backend)
+        self.method = method
         self.adapted = dual_averaging(backend.xp)
         self.dynamics = dynamics(method, backend)
 
     def init(self, key: Key, tables: RelaxedTables, start: Array) -> DHMCState:
         """x ~ p(x|s)."""
-        xp, noise = self.xp, self.backend.normal(key, (noise_rows(tables), start.shape[1]))
+        xp, noise = self._xp, self._backend.normal(key, (noise_rows(tables), start.shape[1]))
         field = draw_position(xp, tables, start, noise)
         tilt = None
         if self.method.rotates:
@@ -53,9 +49,9 @@ class _Chains:
         point = self.dynamics.evaluate(tables, tilt, field)
         return DHMCState(point, xp.zeros_like(field[0, :]), restarted(xp, tables.first_step), tilt)
 
-    def sample(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
+    def step(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
         """One trajectory and its Metropolis test."""
-        xp, backend, jitter = self.xp, self.backend, self.method.relative_jitter
+        xp, backend, jitter = self._xp, self._backend, self.method.relative_jitter
         old, step = state.point, state.step_size.step
         if jitter:
             v = backend.uniform(backend.fold_in(key, 2), state.accept.shape)
@@ -69,8 +65,8 @@ class _Chains:
 
     def warm(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
         """A sample, then a step of dual averaging."""
-        xp, method = self.xp, self.method
-        state = self.sample(key, tables, state)
+        xp, method = self._xp, self.method
+        state = self.step(key, tables, state)
         miss = method.target_acceptance - xp.mean(state.accept)
         now = self.adapted(state.step_size, method.adapts, miss, method.log_limit)
         tilt = state.tilt
@@ -80,7 +76,7 @@ class _Chains:
 
     def adapt(self, tables: RelaxedTables, state: DHMCState, last: bool) -> DHMCState:
         """A new tilt from a window's means; in the end the step size that is kept."""
-        xp, now, tilt = self.xp, state.step_size, state.tilt
+        xp, now, tilt = self._xp, state.step_size, state.tilt
         step = settled(xp, now) if self.method.adapts else now.step
         if last:
             return state._replace(step_size=now._replace(step=step))
@@ -95,6 +91,6 @@ class _Chains:
     def observe(self, tables: RelaxedTables, state: DHMCState) -> dict[str, Array]:
         """What `DHMC.reductions` lists."""
         point = state.point
-        step = state.step_size.step + self.xp.zeros_like(state.accept)
+        step = state.step_size.step + self._xp.zeros_like(state.accept)
         seen = {"p": point.p, "accept": state.accept, "step_size": step}
-        return {**seen, **log_z_statistics(self.xp, tables, point.u, self.method.log_z)}
+        return {**seen, **log_z_statistics(self._xp, tables, point.u, self.method.log_z)}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.outside import Density, Outside, every_chain, of_one
+from spinbench.methods.relaxed.outside import Outside, OutsideProgram, every_chain, of_one
 from spinbench.methods.relaxed.tables import RelaxedTables, fields
 
 
@@ -39,29 +39,26 @@ class State(NamedTuple):
     count: Array
 
 
-class Ellipses:
+class Ellipses(OutsideProgram):
     """The program's functions."""
 
     def __init__(self, method: EllipticalSlice, backend: Backend) -> None:
         from blackjax.mcmc import elliptical_slice
 
-        self.method, self.xp, self.outside = method, backend.xp, elliptical_slice
-        self.density = Density(backend)
-
-    def program(self) -> Program:
-        return Program(self.init, self.step, self.observe, warm=self.warm, adapt=self.adapt)
+        super().__init__(backend)
+        self.method, self.outside = method, elliptical_slice
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """z ~ p(z|s)."""
-        z, m = self.density.draw(key, t, start), 0.0 * start[:, :1] + 0.5
-        none = self.xp.zeros_like(z[0, :])
-        return State(self._begun(t, m, z), none, m, self.xp.zeros_like(m), none[0] + 0.0)
+        z, m = self.draw(key, t, start), 0.0 * start[:, :1] + 0.5
+        none = self._xp.zeros_like(z[0, :])
+        return State(self._begun(t, m, z), none, m, self._xp.zeros_like(m), none[0] + 0.0)
 
     def step(self, key: Key, t: RelaxedTables, state: State) -> State:
         """One sample of each chain."""
         root: Array = t.root
-        centre = self.xp.matmul(root.T, state.m)[:, 0]
-        kernel = self.outside.build_kernel(self.xp.ones_like(centre), centre)
+        centre = self._xp.matmul(root.T, state.m)[:, 0]
+        kernel = self.outside.build_kernel(self._xp.ones_like(centre), centre)
 
         def move(key: Any, chain: Any) -> Any:
             chain, info = kernel(key, chain, self._likelihood(t, state.m))
@@ -73,21 +70,21 @@ class Ellipses:
     def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, added to the window."""
         state = self.step(key, t, state)
-        p = family.unit_means(self.xp, t.sites, fields(self.xp, t, state.chains.position))
-        total = state.total + self.xp.mean(p, axis=1, keepdims=True)
+        p = family.unit_means(self._xp, t.sites, fields(self._xp, t, state.chains.position))
+        total = state.total + self._xp.mean(p, axis=1, keepdims=True)
         return state._replace(total=total, count=state.count + 1)
 
     def adapt(self, t: RelaxedTables, state: State, last: bool) -> State:
         """A new m from a window's mean."""
-        xp, count = self.xp, state.count
+        xp, count = self._xp, state.count
         m = xp.where(count > 0, state.total / xp.maximum(count, xp.ones_like(count)), state.m)
         chains = self._begun(t, m, state.chains.position)
         return State(chains, state.evaluations, m, xp.zeros_like(m), xp.zeros_like(count))
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
         """What `Outside.reductions` lists; every step is accepted, and has no size."""
-        seen = self.density.seen(t, state.chains.position, self.method.log_z)
-        none = self.xp.zeros_like(state.evaluations)
+        seen = self.seen(t, state.chains.position, self.method.log_z)
+        none = self._xp.zeros_like(state.evaluations)
         return {**seen, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
 
     def _begun(self, t: RelaxedTables, m: Array, z: Array) -> Any:
@@ -97,5 +94,5 @@ class Ellipses:
         return of_one(lambda z: self._tilted(t, m, z))
 
     def _tilted(self, t: RelaxedTables, m: Array, z: Array) -> Array:
-        u = fields(self.xp, t, z)
-        return family.log_normaliser(self.xp, t.sites, u) - self.xp.sum(m * u, axis=0)
+        u = fields(self._xp, t, z)
+        return family.log_normaliser(self._xp, t.sites, u) - self._xp.sum(m * u, axis=0)

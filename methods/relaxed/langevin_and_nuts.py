@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.errors import SpinbenchError
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.outside import Density, Outside, every_chain, of_one
+from spinbench.methods.relaxed.outside import Outside, OutsideProgram, every_chain, of_one
 from spinbench.methods.relaxed.relaxed_method import check_target
 from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, restarted, settled
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
@@ -118,23 +118,20 @@ class State(NamedTuple):
     tuning: Tuning
 
 
-class Steps:
+class Steps(OutsideProgram):
     """The program's functions. `move`: (key, chain, density, step, scale) -> (chain, acceptance, evaluations)."""
 
     def __init__(self, method: Stepping, backend: Backend, begin: Any, move: Any, *, scaled: bool) -> None:
-        self.method, self.backend, self.xp = method, backend, backend.xp
+        super().__init__(backend)
         self.adapted = dual_averaging(backend.xp)
-        self.density, self.begin, self.move, self.scaled = Density(backend), begin, move, scaled
-
-    def program(self) -> Program:
-        return Program(self.init, self.step, self.observe, warm=self.warm, adapt=self.adapt)
+        self.method, self.begin, self.move, self.scaled = method, begin, move, scaled
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """x ~ p(x|s)."""
-        x = self.density.draw(key, t, start)
+        x = self.draw(key, t, start)
         chains = every_chain(lambda _, one: self.begin(one, self._law(t)), key, x, x.shape[1])
-        none = self.xp.zeros_like(x[0, :])
-        return State(chains, none, none, self._restart(t.first_step, self.xp.ones_like(x[:, 0]), 10.0))
+        none = self._xp.zeros_like(x[0, :])
+        return State(chains, none, none, self._restart(t.first_step, self._xp.ones_like(x[:, 0]), 10.0))
 
     def step(self, key: Key, t: RelaxedTables, state: State) -> State:
         """One sample of each chain."""
@@ -144,11 +141,11 @@ class Steps:
             return self.move(key, chain, self._law(t), now.step_size.step, now.scale)
 
         chains, accept, evaluations = every_chain(move, key, state.chains, old.shape[0])
-        return State(chains, self.xp.astype(accept, old.dtype), 0.0 * old + evaluations, now)
+        return State(chains, self._xp.astype(accept, old.dtype), 0.0 * old + evaluations, now)
 
     def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, then a step of dual averaging."""
-        xp, state = self.xp, self.step(key, t, state)
+        xp, state = self._xp, self.step(key, t, state)
         now, x = state.tuning, state.chains.position
         step_size = self.adapted(now.step_size, True, self.method.target_acceptance - xp.mean(state.accept), math.inf)
         total, square = now.total + xp.sum(x, axis=1), now.square + xp.sum(x * x, axis=1)
@@ -156,7 +153,7 @@ class Steps:
 
     def adapt(self, t: RelaxedTables, state: State, last: bool) -> State:
         """The inverse mass of a window; in the end the step size that is kept."""
-        xp, now = self.xp, state.tuning
+        xp, now = self._xp, state.tuning
         step, count = settled(xp, now.step_size), now.step_size.count
         if last:
             return state._replace(tuning=now._replace(step_size=now.step_size._replace(step=step)))
@@ -169,15 +166,15 @@ class Steps:
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
         """What `Outside.reductions` lists."""
-        seen = self.density.seen(t, state.chains.position, self.method.log_z)
-        step = state.tuning.step_size.step + self.xp.zeros_like(state.accept)
+        seen = self.seen(t, state.chains.position, self.method.log_z)
+        step = state.tuning.step_size.step + self._xp.zeros_like(state.accept)
         return {**seen, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
 
     def _law(self, t: RelaxedTables) -> Any:
-        return of_one(lambda x: self.density.log_density(t, x))
+        return of_one(lambda x: self.log_density(t, x))
 
     def _restart(self, step: Array, scale: Array, push: float) -> Tuning:
         """Dual averaging from `step`, towards `push` times as much: once settled, the little burn-in of short runs
         would not bring a larger one back."""
-        zeros = self.xp.zeros_like(scale)
-        return Tuning(restarted(self.xp, step, push), scale, zeros, zeros)
+        zeros = self._xp.zeros_like(scale)
+        return Tuning(restarted(self._xp, step, push), scale, zeros, zeros)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spinbench.api import Array, Backend, Key, Reduction
+from spinbench.api import Array, Key, Reduction
 from spinbench.api.trace import Trace
+from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod
 from spinbench.methods.relaxed.tables import (
@@ -51,26 +52,23 @@ class Outside(RelaxedMethod):
         }
 
 
-class Density:
-    """p(x) over a backend's arrays, at the positions (N, C) of chains."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend, self.xp = backend, backend.xp
+class OutsideProgram(ChainProgram):
+    """Of p(x) over a backend's arrays, at the positions (N, C) of chains."""
 
     def draw(self, key: Key, t: RelaxedTables, s: Array) -> Array:
         """x ~ p(x|s) for s (N, C)."""
-        return draw_position(self.xp, t, s, self.backend.normal(key, (noise_rows(t), s.shape[1])))
+        return draw_position(self._xp, t, s, self._backend.normal(key, (noise_rows(t), s.shape[1])))
 
     def log_density(self, t: RelaxedTables, x: Array) -> Array:
         """(C,): log p(x) up to a constant."""
-        pull = x if t.precision is None else self.xp.matmul(t.precision, x)
-        normaliser = family.log_normaliser(self.xp, t.sites, fields(self.xp, t, x))
-        return normaliser - 0.5 * self.xp.sum(x * pull, axis=0)
+        pull = x if t.precision is None else self._xp.matmul(t.precision, x)
+        normaliser = family.log_normaliser(self._xp, t.sites, fields(self._xp, t, x))
+        return normaliser - 0.5 * self._xp.sum(x * pull, axis=0)
 
     def seen(self, t: RelaxedTables, x: Array, log_z: family.LogZ) -> dict[str, Array]:
         """The statistics that marginals and log Z are made of."""
-        u = fields(self.xp, t, x)
-        return {"p": family.unit_means(self.xp, t.sites, u), **log_z_statistics(self.xp, t, u, log_z)}
+        u = fields(self._xp, t, x)
+        return {"p": family.unit_means(self._xp, t.sites, u), **log_z_statistics(self._xp, t, u, log_z)}
 
 
 def of_one(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

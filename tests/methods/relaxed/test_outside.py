@@ -15,7 +15,7 @@ from spinbench.inference import registry
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.elliptical_slice import Ellipses, EllipticalSlice
 from spinbench.methods.relaxed.langevin_and_nuts import Langevin, NoUTurn, OutsideForm, Stepping
-from spinbench.methods.relaxed.outside import Density
+from spinbench.methods.relaxed.outside import OutsideProgram
 from spinbench.methods.relaxed.tables import fields
 from spinbench.models import Factor, FactorGraph, PairwiseModel, generators
 
@@ -40,7 +40,7 @@ def states() -> FactorGraph:
 @pytest.mark.parametrize("form", OutsideForm.__args__)
 def test_the_density_is_that_of_the_relaxation(form: Any) -> None:
     one, method = model(), NoUTurn(form=form)
-    tables, density = method.plan(one), Density(NumpyBackend())
+    tables, density = method.plan(one), OutsideProgram(NumpyBackend())
     x = np.random.default_rng(2).normal(size=(6, 7))
     found = density.log_density(tables, x) - Relaxation(one, tables.d).log_density(x, form)
     np.testing.assert_allclose(found, found[0], atol=1e-12)
