@@ -75,7 +75,7 @@ class Exact(Method):
         cost = {name: float(x) for name, x in zip(COST, trace.total("cost")[:, 0], strict=True) if x >= 0}
         there = len(flat) == sum(cards)  # not of a library that gives none
         return Estimate(
-            marginals=_by_variable(flat, cards) if there else None,
+            marginals=by_variable(flat, cards) if there else None,
             log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
             diagnostics=cost | (left_open(flat, cards) if there else {}),
             log_z_kind="exact",
@@ -84,7 +84,7 @@ class Exact(Method):
         )
 
 
-def _by_variable(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
+def by_variable(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
     """As `Estimate.marginals`, from one after another."""
     return flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1])
 

@@ -7,7 +7,7 @@ import numpy as np
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.table_layouts import FloatArray
 from spinbench.methods.baselines.shells import GROUND, WIDTH, Shells, Tables
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.gibbs.host_arrays import HostArrays
 
 EVEN = 0.5
 """Share of the points that count in effect where all that are left are weighed: there is no need to climb on."""

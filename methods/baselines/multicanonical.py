@@ -33,9 +33,10 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatSweeps, Tables
 from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighed_estimate
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, log_ratio
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
-from spinbench.methods.tempering.pilot import HostArrays, anneal, barriers_of
+from spinbench.methods.tempering.pilot import anneal, barriers_of
 from spinbench.models import Model
 
 BINS, FEWEST, MOST = 4.0, 4, 64

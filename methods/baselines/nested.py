@@ -33,7 +33,6 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import CONTRADICTED, NOTHING
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
@@ -41,9 +40,8 @@ from spinbench.methods.baselines.climb import Climb
 from spinbench.methods.baselines.levels import climbed
 from spinbench.methods.baselines.shells import GROUND, Tables
 from spinbench.methods.baselines.weighing import state_pairs
-from spinbench.methods.population.estimates import weighed
+from spinbench.methods.population.estimates import population_estimate, weighed
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
 
 FACTORS = 16
 """That are looked up in the time that an update takes at least."""
@@ -114,29 +112,16 @@ class NestedSampling(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""
         found = weighed(model.cardinalities, trace)
-        draws = found.runs * len(tables.points)
-        published = float(np.sqrt(max(float(tables.information), 0.0) / draws))
-        alike, error = halves(trace), found.log_z_error
+        information, alike = float(tables.information), halves(trace)
+        numbers = {
+            "levels": float(len(tables.levels) - 1),
+            "points": float(len(tables.points)),
+            "information": information,
+            "published_error": float(np.sqrt(max(information, 0.0) / (found.runs * len(tables.points)))),
+            "halves_apart": alike,
+        }
         believed = found.supported and alike < CONTRADICTED
-        value = found.log_z + float(tables.base)
-        ess = statistics.effective_sample_size(found.means, found.standard, draws)
-        parts = {"marginals": found.means, "marginals_se": found.errors, "ess": ess}
-        return Estimate(
-            **laid_out(model.cardinalities, **parts),
-            log_z=value if np.isfinite(value) else None,
-            log_z_se=error if believed else np.inf,
-            log_z_estimates={"mean": (value, error if believed else np.inf)} if np.isfinite(value) else {},
-            diagnostics={
-                "levels": float(len(tables.levels) - 1),
-                "points": float(len(tables.points)),
-                "information": float(tables.information),
-                "published_error": published,
-                "runs": float(found.runs),
-                "effective_runs": found.effective,
-                "halves_apart": alike,
-            },
-            doubts=() if believed else ("marginals not mixed", "log Z unresolved"),
-        )
+        return population_estimate(model, found, float(tables.base), len(tables.points), believed, numbers)
 
 
 def halves(trace: Trace) -> float:

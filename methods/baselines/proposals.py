@@ -36,14 +36,12 @@ class Forest(NamedTuple):
     Attributes:
         order: variables, parents first.
         parents: of each variable, -1 of a root.
-        homes: of each variable, the factor that holds it and its parent; -1 of a root.
         logs: of each variable, (K_parent, K_v) log q; of a root, (1, K_v).
         bounds: from below and above of log p* / q, without the model's constant.
     """
 
     order: list[int]
     parents: list[int]
-    homes: list[int]
     logs: list[FloatArray]
     bounds: tuple[float, float]
 
@@ -73,7 +71,7 @@ def forest(model: FactorTables, kind: Kind) -> Forest:
         joint = [_belief(parts, messages, f) for f in range(len(parts.scopes))]
         order, parents, homes = _spanning(parts, joint)
         logs = [_conditional(parts, messages, joint, v, parents[v], homes[v]) for v in range(n)]
-    return Forest(order, parents, homes, logs, _bounds(parts, messages, parents, homes, logs))
+    return Forest(order, parents, logs, _bounds(parts, messages, parents, homes, logs))
 
 
 def _pieces(model: FactorTables) -> Pieces:
@@ -152,7 +150,7 @@ def _spanning(parts: Pieces, joint: list[FloatArray]) -> tuple[list[int], list[i
     for f, scope in enumerate(parts.scopes):
         for a in range(len(scope)):
             for b in range(a):
-                pair = _pair(joint[f], a, b)
+                pair = np.exp(_summed(joint[f], a, b))
                 alone = pair.sum(axis=1, keepdims=True) * pair.sum(axis=0, keepdims=True)
                 information = np.sum(pair * np.log(np.maximum(pair, 1e-300) / np.maximum(alone, 1e-300)))
                 found.append((float(information), f, scope[a], scope[b]))
@@ -203,8 +201,7 @@ def _conditional(
     if parent < 0:
         return _normal(np.sum([messages[f][k] for f, k in parts.around[v]], axis=0) + np.zeros(parts.cards[v]))[None]
     scope = parts.scopes[home]
-    axes = tuple(k for k, u in enumerate(scope) if u not in (v, parent))
-    pair = np.logaddexp.reduce(joint[home], axis=axes) if axes else joint[home]
+    pair = _summed(joint[home], scope.index(parent), scope.index(v))
     pair = pair if scope.index(parent) < scope.index(v) else pair.T
     return np.asarray(pair - np.logaddexp.reduce(pair, axis=1, keepdims=True))
 
@@ -233,10 +230,6 @@ def _bounds(
     return sum(float(table.min()) for table in every), sum(float(table.max()) for table in every)
 
 
-def _pair(log: FloatArray, a: int, b: int) -> FloatArray:
-    return np.asarray(np.exp(log).sum(axis=tuple(k for k in range(log.ndim) if k not in (a, b))))
-
-
 def _spread(table: FloatArray, terms: list[FloatArray]) -> FloatArray:
     """The table, and a term of each axis."""
     for axis, term in enumerate(terms):
@@ -244,8 +237,9 @@ def _spread(table: FloatArray, terms: list[FloatArray]) -> FloatArray:
     return table
 
 
-def _summed(log: FloatArray, axis: int) -> FloatArray:
-    others = tuple(k for k in range(log.ndim) if k != axis)
+def _summed(log: FloatArray, *kept: int) -> FloatArray:
+    """Over all axes but those that are kept, in their order in the table."""
+    others = tuple(k for k in range(log.ndim) if k not in kept)
     return np.asarray(np.logaddexp.reduce(log, axis=others) if others else log)
 
 

@@ -31,10 +31,11 @@ from spinbench.mathematics.claims import Ratio, ratio
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables
-from spinbench.methods.baselines.weighing import Weighed, marginal_estimate
-from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER
+from spinbench.methods.gibbs.host_arrays import HostArrays
+from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER, signed_means
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
-from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
+from spinbench.methods.tempering.pilot import barrier, ladder
+from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model
 
 STEPS = 0.6
@@ -87,14 +88,12 @@ class TemperedTransitions(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
-        signs = tables.signs[:, None]
-        series = (signs < 1) + signs * trace.series("p")[:, tables.rows]
-        means = ((signs < 1) + signs * trace.mean("p")[tables.rows]).mean(axis=-1)
-        chains = series.shape[-1]
+        means = signed_means(trace, tables.rows, tables.signs)
+        chains = means.series.shape[-1]
         accepted, low = float(trace.total("accepted").sum()), bool(tables.barrier < LOW_BARRIER)
         enough = low or accepted >= max(FEWEST_TRIPS, chains)
         visits = np.inf if low else max(accepted, 1.0)
-        found = marginal_estimate(model, trace, Weighed(means, series, 1.0), not enough, visits)
+        found = chain_estimate(model, trace, means, not enough, visits)
         both = _both_ways(trace)
         value, error = (None, None) if both is None else (float(tables.base) + both.value, both.claim[1])
         resolved = error is not None and np.isfinite(error)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import marginal_claims
+from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
-from spinbench.models.origin import equal_shares, laid_out
+from spinbench.models.origin import equal_shares
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -21,14 +19,6 @@ IntArray = npt.NDArray[np.int32]
 
 LARGEST = 1e300
 """Weights beyond may be anything."""
-
-
-class Weighed(NamedTuple):
-    """Attributes: means (R,); series (B, R, C), of these means; share of the steps that count in effect, 0 to 1."""
-
-    means: FloatArray
-    series: FloatArray
-    share: float
 
 
 def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
@@ -41,7 +31,7 @@ def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     return variables.astype(np.int32), states.astype(np.int32)
 
 
-def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
+def weighed(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
 
     The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
@@ -51,34 +41,15 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     top = float(w.max(initial=0.0))
     if not 0 < top < LARGEST:
         equal = equal_shares(cardinalities)
-        return Weighed(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
+        return ChainMeans(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
     w, mean = w / top, float(trace.mean("w").mean()) / top  # squares of small numbers are none
     means = np.clip(trace.mean("s").mean(axis=-1) / top / mean, 0.0, 1.0)
     series = means[:, None] + (trace.series("s") / top - means[:, None] * w[:, None, :]) / mean
-    return Weighed(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
+    return ChainMeans(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 
 def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
-    """Of `weighed`; the arguments are those of `marginal_estimate`."""
+    """Of `weighed`; the arguments are those of `chain_estimate`."""
     found = weighed(model.cardinalities, trace)
-    estimate = marginal_estimate(model, trace, found, stuck, visits)
+    estimate = chain_estimate(model, trace, found, stuck, visits)
     return replace(estimate, diagnostics={"effective_share": found.share})
-
-
-def marginal_estimate(model: Model, trace: Trace, found: Weighed, stuck: bool, visits: float) -> Estimate:
-    """Marginals with what they may claim.
-
-    Args:
-        model: the model.
-        trace: of the run.
-        found: in it.
-        stuck: whether what the chains tell is known not to be believed.
-        visits: independent draws at most, see `marginal_claims`.
-    """
-    zeros = np.zeros(len(found.means))
-    claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1, visits)
-    draws = trace.samples * found.series.shape[-1]
-    ess = statistics.effective_sample_size(found.means, claims.standard_errors, draws)
-    parts = {"marginals": found.means, "marginals_se": claims.errors, "ess": ess, "r_hat": claims.r_hat}
-    doubt = claims.doubt or ("not mixed" if stuck else "")
-    return Estimate(**laid_out(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())

@@ -28,8 +28,9 @@ from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import Draws, Tables, draw_tables
 from spinbench.methods.baselines.proposals import Kind, forest
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import weighed
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.weighted_means import claimed_errors
 from spinbench.models import Model
 from spinbench.models.origin import equal_shares, laid_out
 
@@ -92,8 +93,7 @@ class Importance(Weighted):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means with weights, and the logarithm of their mean."""
         weights, found = weights_of(tables, trace), weighed(model.cardinalities, trace)
-        farthest = np.maximum(found.means, 1 - found.means)
-        errors = np.minimum(np.hypot(found.errors, weights.unseen * farthest), farthest)
+        errors = claimed_errors(found.means, found.errors, weights.unseen)
         ess = statistics.effective_sample_size(found.means, found.standard, weights.number)
         constant = float(tables.constant)
         return Estimate(
@@ -140,9 +140,8 @@ class Rejection(Weighted):
         weights, kept = weights_of(tables, trace), float(trace.total("kept").sum())
         means = np.clip(trace.total("s").sum(axis=-1) / kept, 0.0, 1.0) if kept else equal_shares(model.cardinalities)
         standard = np.sqrt(means * (1 - means) / max(kept - 1, 1.0))
-        farthest = np.maximum(means, 1 - means)
-        claimed = np.hypot(float(t_factor(kept - 1)) * standard, UNSEEN * farthest / max(kept, 1.0))
-        parts = {"marginals": means, "marginals_se": np.minimum(claimed, farthest), "ess": np.full(len(means), kept)}
+        errors = claimed_errors(means, float(t_factor(kept - 1)) * standard, UNSEEN / max(kept, 1.0))
+        parts = {"marginals": means, "marginals_se": errors, "ess": np.full(len(means), kept)}
         constant = float(tables.constant)
         doubts = ("marginals too short",) if kept < FEWEST else ()
         return Estimate(

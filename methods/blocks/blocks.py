@@ -35,8 +35,6 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
 from spinbench.methods.blocks.log_z import estimates
@@ -44,6 +42,7 @@ from spinbench.methods.blocks.planning import MOST
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
+from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
 from spinbench.models.origin import laid_out
 from spinbench.reference.elimination.bucket_tree import BucketTree
@@ -114,27 +113,22 @@ class Blocks(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
-        chains, cards = trace.mean("p"), model.cardinalities
-        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
+        chains = trace.mean("p")
+        means = chains.mean(axis=-1)
         if len(tables.transition) == 1:
             return _exact(model, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
-        found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
-        doubt = found.doubt or ("not mixed" if lost else "")
-        claims, diagnostics = estimates(tables, trace, mixed=doubt != "not mixed")
+        found = chain_estimate(model, trace, ChainMeans(means, trace.series("p")), lost > 0, visits)
+        claims, diagnostics = estimates(tables, trace, mixed="marginals not mixed" not in found.doubts)
         value, claim = next(iter(claims.values()), (None, None))
-        doubts = [f"marginals {doubt}"] if doubt else []
-        if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
-            doubts.append("log Z unresolved")
-        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
-        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
-        return Estimate(
-            **laid_out(cards, **parts),
+        resolved = self.log_z == "none" or (claim is not None and np.isfinite(claim))
+        return replace(
+            found,
             log_z=value,
             log_z_se=claim,
             log_z_estimates=claims,
             diagnostics=diagnostics | ({"probes_astray": float(lost)} if trace.probes else {}),
-            doubts=tuple(doubts),
+            doubts=found.doubts if resolved else (*found.doubts, "log Z unresolved"),
         )
 
 

@@ -40,9 +40,8 @@ def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[
 
 def _log_states(t: Tables) -> float:
     """Log of the number of all states."""
-    logs = np.zeros(int(t.variable.max()) + 1)
-    logs[t.variable] = np.log(t.cards[:, 0])
-    return float(logs.sum())
+    _, first = np.unique(t.variable, return_index=True)  # a variable has a bucket in several blocks
+    return float(np.log(t.cards[first, 0]).sum())
 
 
 def _from_both_sides(trace: Trace) -> Ratio:

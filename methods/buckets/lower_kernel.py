@@ -15,7 +15,8 @@ from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.raising import Raising, Told
 from spinbench.methods.buckets.tuning import Code
-from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets, Tables
+from spinbench.methods.buckets.wmb import Tables
+from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import Model
 
 _SEARCH = 0.03

@@ -54,11 +54,6 @@ def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray
     return found
 
 
-def on_model(model: Model, found: FloatArray) -> list[Array]:
-    """(K_v,) of all variables of the model, from (Σ K_v,) numbers of those of the problem."""
-    return np.split(problem_of(model).decode_marginals(found), np.cumsum(model.cardinalities)[:-1])
-
-
 def draws_of(model: Model, trace: Trace) -> tuple[Array, FloatArray]:
     """(N, S) states of the model and (S,) log weights, of the last draw of each chain and batch."""
     states, logs = trace.series("states").astype(np.int64), trace.series("drawn").ravel()

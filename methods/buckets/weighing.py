@@ -14,7 +14,9 @@ from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.passes import FloatArray
-from spinbench.methods.buckets.problem import all_states, draws_of, on_model
+from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
+from spinbench.methods.exact import by_variable
+from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
 from spinbench.models import Model
 
 FEWEST = 100.0
@@ -38,7 +40,9 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
     """Self-normalised marginals and the mean weight, between the bounds."""
     told = Told(*trace.total("bound")[:, 0].tolist())
     weights = _weights(trace)
-    bounds = _bounds(told, weights, delta)
+    bounds = bracket(told.value, told.slack, weights, delta, "wmb")
+    if not told.split:
+        bounds = tuple(Bound(told.value, side, "exact", by="wmb") for side in ("lower", "upper"))
     diagnostics = {
         "weight_ess": weights.effective,
         "ibound": told.ibound,
@@ -56,8 +60,7 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
             draws=draws_of(model, trace) if draws else None,
             diagnostics=diagnostics,
         )
-    enough = weights.effective >= FEWEST and _unseen(weights) <= MOST_UNSEEN
-    doubts = () if enough else ("marginals too short", "log Z unresolved")
+    doubts = () if is_enough(weights) else ("marginals too short", "log Z unresolved")
     if not weights.effective:  # every draw is dead
         return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
     drawn = draws_of(model, trace) if draws else None
@@ -67,7 +70,7 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
         marginals_se=_laid_out(model, errors),
         ess=_laid_out(model, ess),
         log_z=told.value + weights.log_mean,
-        log_z_se=_log_z_error(weights),
+        log_z_se=log_z_error(weights),
         bounds=bounds,
         draws=drawn,
         diagnostics=diagnostics,
@@ -81,49 +84,50 @@ def _weights(trace: Trace) -> betting.Weights:
     return betting.Weights(float(counts.sum()), total, square, _EDGES, counts, sums)
 
 
-def _bounds(told: Told, weights: betting.Weights, delta: float) -> tuple[Bound, ...]:
-    if not told.split:
-        return tuple(Bound(told.value, side, "exact", by="wmb") for side in ("lower", "upper"))
-    highest = told.value + told.slack
-    low = told.value - told.slack + betting.lower(weights, delta / 2)
-    high = min(told.value + told.slack + betting.upper(weights, delta / 2), highest)
+def bracket(value: float, slack: float, weights: betting.Weights, delta: float, by: str) -> tuple[Bound, ...]:
+    """The certified bound e^U and those that its draws give, each of which misses log Z with probability delta / 2.
+
+    Args:
+        value, slack: U, and nats by which rounding may put it off.
+        weights: relative to the bound.
+        delta: of both sides.
+        by: the method.
+    """
+    highest = value + slack
+    low = value - slack + betting.lower(weights, delta / 2)
+    high = min(highest + betting.upper(weights, delta / 2), highest)
     return (
-        Bound(highest, "upper", "certified", by="wmb"),
-        *([Bound(low, "lower", "probable", delta / 2, by="wmb")] if low > -np.inf else []),
-        Bound(high, "upper", "probable", delta / 2, by="wmb"),
+        Bound(highest, "upper", "certified", by=by),
+        *([Bound(float(low), "lower", "probable", delta / 2, by=by)] if low > -np.inf else []),
+        Bound(float(high), "upper", "probable", delta / 2, by=by),
     )
 
 
 def _of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(Σ K_v,) means, claims and effective sample sizes, from sums over chains and batches, which are independent."""
-    counts = np.log(np.array(trace.counts, dtype=np.float64))
-    logs = trace.series("log_weight") + counts[:, None]
-    top = logs.max()
-    total = np.exp(logs - top)
-    rows = all_states(cards, np.exp(trace.series("rows") + counts[:, None, None] - top), total)
-    means = np.clip(rows.sum(axis=(0, 2)) / total.sum(), 0.0, 1.0)
-    squares = ((rows - means[None, :, None] * total[:, None, :]) ** 2).sum(axis=(0, 2)) / total.sum() ** 2
-    groups = total.size
-    farthest = np.maximum(means, 1 - means)
-    errors = np.sqrt(squares * groups / (groups - 1)) if groups > 1 else farthest
+    sums, parts, _ = group_sums(trace, "log_weight", "rows")
+    means, errors = group_means(sums, all_states(cards, parts, sums))
     variance = means * (1 - means)
     ess = np.where(errors > 0, variance / np.maximum(errors, 1e-150) ** 2, weights.effective)
-    claimed = np.hypot(t_factor(groups - 1) * errors, _unseen(weights) * farthest)
-    return means, np.minimum(claimed, farthest), ess
+    return means, claimed_errors(means, t_factor(sums.size - 1) * errors, unseen(weights)), ess
 
 
-def _unseen(weights: betting.Weights) -> float:
+def is_enough(weights: betting.Weights) -> bool:
+    """Whether draws may be believed."""
+    return weights.effective >= FEWEST and unseen(weights) <= MOST_UNSEEN
+
+
+def unseen(weights: betting.Weights) -> float:
     """Of Z, what n draws of at most e^U may not have shown, relative to what they have."""
     return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
 
 
-def _log_z_error(weights: betting.Weights) -> float:
+def log_z_error(weights: betting.Weights) -> float:
     """Of the log of the mean weight."""
     relative = max(weights.number / weights.effective - 1, 0.0) / weights.number
-    return float(np.hypot(np.sqrt(relative), _unseen(weights)))
+    return float(np.hypot(np.sqrt(relative), unseen(weights)))
 
 
 def _laid_out(model: Model, found: FloatArray) -> Any:
-    vectors = on_model(model, found)
-    binary = all(card == 2 for card in model.cardinalities)
-    return np.array([vector[1] for vector in vectors]) if binary else vectors
+    """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
+    return by_variable(problem_of(model).decode_marginals(found), model.cardinalities)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,16 +12,10 @@ from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.settings import check_whole
-from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
+from spinbench.methods.buckets.wmb import Tables
 from spinbench.models import Model
 from spinbench.reference.sparse.tree import has_zeros
-
-
-class Tables(NamedTuple):
-    """(n,) numbers of states of the variables that are left."""
-
-    cards: Array
 
 
 @dataclass(frozen=True)

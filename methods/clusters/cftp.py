@@ -26,18 +26,17 @@ from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, t_factor
-from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     Sweep,
     by_variable,
-    chosen_tables,
-    layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.attractive import flipped, flips
 from spinbench.methods.clusters.bonds import Order, check_binary
+from spinbench.methods.tempering.pairs import pair_tables
+from spinbench.methods.weighted_means import claimed_errors
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
@@ -106,10 +105,8 @@ class CouplingFromThePast(Method):
         check_binary(self.name, model)
         flip = flips(self.name, model)
         turned = flipped(model, flip)
-        plan = layout(turned, "chromatic")
-        rows = compressed_rows(turned, plan.order)
-        sweep = chosen_tables(turned, plan, rows)
-        return Tables(plan.order, flip[plan.order].astype(np.float64), sweep)
+        pairs = pair_tables(turned)
+        return Tables(pairs.order, flip[pairs.order].astype(np.float64), pairs.sweep)
 
     def program(self, backend: Backend) -> Program:
         """Both chains over `backend`'s arrays."""
@@ -122,9 +119,7 @@ class CouplingFromThePast(Method):
         means = np.clip(trace.mean("mean").mean(axis=-1), 0.0, 1.0)
         variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
         standard = np.sqrt(variance / max(count - 1, 1))
-        farthest = np.maximum(means, 1 - means)
-        claimed = np.hypot(float(t_factor(count - 1)) * standard, UNSEEN * farthest / count)
-        errors = np.minimum(claimed, farthest)
+        errors = claimed_errors(means, float(t_factor(count - 1)) * standard, UNSEEN / count)
         ess = statistics.effective_sample_size(means, standard, count)
         marginals, claims, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))
         draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)

@@ -18,19 +18,17 @@ import numpy as np
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     Sweep,
-    by_variable,
     chosen_tables,
     layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, bonds_of, check_binary
 from spinbench.methods.clusters.moves import Clusters
+from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
@@ -125,11 +123,6 @@ class SwendsenWang(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes."""
         (name,) = self.reductions
-        chains = trace.mean(name)
-        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
-        found = marginal_claims(trace.series(name), trace.samples, np.zeros(len(means)), np.ones(len(means)))
-        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
-        values = (means, found.errors, ess, found.r_hat)
-        marginals, errors, sizes, r_hat = (by_variable(tables.order, each) for each in values)
-        doubts = (f"marginals {found.doubt}",) if found.doubt else ()
-        return Estimate(marginals=marginals, marginals_se=errors, ess=sizes, r_hat=r_hat, doubts=doubts)
+        rows = np.argsort(tables.order)
+        means = ChainMeans(trace.mean(name).mean(axis=-1)[rows], trace.series(name)[:, rows])
+        return chain_estimate(model, trace, means, stuck=False)

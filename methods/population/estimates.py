@@ -7,10 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Estimate
 from spinbench.api.trace import Trace
+from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import UNSEEN, t_factor
-from spinbench.models.origin import equal_shares
+from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
+from spinbench.models import Model
+from spinbench.models.origin import equal_shares, laid_out
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,32 +49,50 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
 
     Runs are independent, so that groups are, too, however the run was cut.
     """
-    counts = np.array(trace.counts, dtype=np.float64)[:, None]
     chains = trace.total("z").shape[-1]
-    log_sums = trace.series("z") + np.log(counts)
-    top = log_sums.max(initial=-np.inf)
+    top = float(trace.series("z").max(initial=-np.inf))
     number = trace.samples * chains
     if not np.isfinite(top):
         equal = equal_shares(cardinalities)
-        return Weighed(float(top), np.inf, equal, 1 - equal, 1 - equal, number, 0.0, supported=False)
-    sums = np.exp(log_sums - top)
+        return Weighed(top, np.inf, equal, 1 - equal, 1 - equal, number, 0.0, supported=False)
+    sums, parts, top = group_sums(trace, "z", "p")
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())
     effective = min(total**2 / squares, expected_runs(trace.series("z").ravel(), number))
-    parts = np.exp(trace.series("p") + np.log(counts)[:, None] - top)
-    means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
-    groups = sums.size
-    rest = parts - means[:, None] * sums[:, None, :]
-    scale = groups / max(groups - 1, 1)
-    standard = np.sqrt((rest**2).sum(axis=(0, 2)) * scale) / total
-    factor = float(t_factor(min(effective, groups) - 1))
-    farthest = np.maximum(means, 1 - means)
-    errors = np.minimum(np.hypot(factor * standard, UNSEEN * farthest / effective), farthest)
+    means, standard = group_means(sums, parts)
+    factor = float(t_factor(min(effective, sums.size) - 1))
+    errors = claimed_errors(means, factor * standard, UNSEEN / effective)
     noise = factor * np.sqrt(max(1 / effective - 1 / number, 0.0))
-    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS
+    supported = effective >= FEWEST_RUNS and sums.size >= FEWEST_CHAINS
     log_z = float(top + np.log(total / number))
     claimed = float(np.hypot(noise, UNSEEN / effective)) if supported else np.inf
     return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)
+
+
+def population_estimate(
+    model: Model, found: Weighed, base: float, particles: int, believed: bool, diagnostics: dict[str, float]
+) -> Estimate:
+    """Marginals and log Z, and what may be claimed of both.
+
+    Args:
+        model: the model.
+        found: in its runs.
+        base: what is added to log Ẑ.
+        particles: of a run.
+        believed: whether claims hold.
+        diagnostics: beside the numbers of runs.
+    """
+    value, error = found.log_z + base, found.log_z_error if believed else np.inf
+    ess = statistics.effective_sample_size(found.means, found.standard, found.runs * particles)
+    finite = bool(np.isfinite(value))
+    return Estimate(
+        **laid_out(model.cardinalities, marginals=found.means, marginals_se=found.errors, ess=ess),
+        log_z=value if finite else None,
+        log_z_se=error,
+        log_z_estimates={"mean": (value, error)} if finite else {},
+        diagnostics={**diagnostics, "runs": float(found.runs), "effective_runs": found.effective},
+        doubts=() if believed else ("marginals not mixed", "log Z unresolved"),
+    )
 
 
 def expected_runs(log_means: FloatArray, number: int) -> float:

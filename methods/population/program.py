@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
+from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.tempering.program import Replicas
 
 
@@ -49,7 +50,7 @@ class Population(NamedTuple):
     log_z: Array
 
 
-class PopulationProgram:
+class PopulationProgram(IndependentSteps):
     """A step is a whole run from β = 0 to 1, and knows nothing of those before it.
 
     Args:
@@ -62,13 +63,8 @@ class PopulationProgram:
     def __init__(
         self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], moves: int, resample: float
     ) -> None:
-        self._backend = backend
-        self._xp = backend.xp
+        super().__init__(backend)
         self._of, self._moves, self._resample = replicas, moves, resample
-
-    def program(self) -> Program:
-        """The contract's view; there is nothing to burn in."""
-        return Program(init=self.init, step=self.step, observe=self.observe, warm=lambda key, t, state: state)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""

@@ -26,21 +26,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics import statistics
-from spinbench.methods.population.estimates import weighed
+from spinbench.methods.gibbs.host_arrays import HostArrays
+from spinbench.methods.population.estimates import population_estimate, weighed
 from spinbench.methods.population.program import PopulationProgram, Tables
-from spinbench.methods.tempering.pilot import HostArrays, barrier
+from spinbench.methods.tempering.pilot import barrier, ladder
 from spinbench.methods.tempering.pt import plan_replicas, replicas
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
-
-FloatArray = npt.NDArray[np.float64]
 
 STEPS = 8.0
 """Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth."""
@@ -94,7 +90,7 @@ class Annealed(Method):
         betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
         count, particles = self._size(float(barriers[-1]), model.num_variables)
         return Tables(
-            betas=schedule(betas, barriers, count),
+            betas=ladder(betas, barriers, count + 1),
             particles=np.zeros(particles),
             sizes=np.zeros(model.num_variables),
             replicas=tables,
@@ -123,28 +119,6 @@ class Annealed(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""
         found = weighed(model.cardinalities, trace)
-        draws = found.runs * len(tables.particles)
-        ess = statistics.effective_sample_size(found.means, found.standard, draws)
-        value = found.log_z + float(tables.base)
-        parts = {"marginals": found.means, "marginals_se": found.errors, "ess": ess}
-        return Estimate(
-            **laid_out(model.cardinalities, **parts),
-            log_z=value if np.isfinite(value) else None,
-            log_z_se=found.log_z_error,
-            log_z_estimates={"mean": (value, found.log_z_error)} if np.isfinite(value) else {},
-            diagnostics={
-                "temperatures": float(len(tables.betas) - 1),
-                "particles": float(len(tables.particles)),
-                "runs": float(found.runs),
-                "effective_runs": found.effective,
-            },
-            doubts=() if found.supported else ("marginals not mixed", "log Z unresolved"),
-        )
-
-
-def schedule(betas: FloatArray, barriers: FloatArray, count: int) -> FloatArray:
-    """(count + 1,) from 0 to 1, at equal steps of the barrier."""
-    rising = barriers + 1e-9 * np.arange(len(barriers))
-    found = np.interp(np.linspace(0.0, rising[-1], count + 1), rising, betas)
-    found[0], found[-1] = 0.0, 1.0
-    return found
+        numbers = {"temperatures": len(tables.betas) - 1.0, "particles": float(len(tables.particles))}
+        base, particles = float(tables.base), len(tables.particles)
+        return population_estimate(model, found, base, particles, found.supported, numbers)

@@ -14,18 +14,18 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.mathematics.claims import UNSEEN, t_factor
+from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, seconds_of
+from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_error, unseen
+from spinbench.methods.chain_program import IndependentSteps
+from spinbench.methods.relaxed.gaussian_fit import Fit, fit, seconds_of
+from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
 from spinbench.models import Model, PairwiseModel
 
 LARGEST = 3000
 """Variables: matrices of so many rows are inverted."""
-FEWEST, MOST_UNSEEN = 100.0, 0.1
-"""Draws of equal weight that tell as much as those that were made; share of Z that they may not have shown."""
 
 
 class Draws(NamedTuple):
@@ -82,50 +82,54 @@ class GaussianBound(Method):
 
     def program(self, backend: Backend) -> Program:
         """A step is a draw of each chain, with its weight relative to the bound."""
-        xp, log_2 = backend.xp, float(np.log(2))
-
-        def log_cosh(u: Array) -> Array:
-            return xp.abs(u) + xp.log1p(xp.exp(-2 * xp.abs(u))) - log_2
-
-        def init(key: Key, t: Fit, start: Array) -> Draws:
-            none = 0.0 * start
-            return Draws(xp.sum(none, axis=0), none)
-
-        def step(key: Key, t: Fit, state: Draws) -> Draws:
-            half = t.slopes[:, None] / 2
-            u = t.mean[:, None] + t.root @ backend.normal(key, state.p.shape)
-            over = log_cosh(u) - half * u**2 - (log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
-            log_w = xp.sum(over, axis=0)
-            return Draws(xp.where(log_w < 0, log_w, 0.0), backend.sigmoid(2 * u))  # at most 1, whatever it is
-
-        def observe(t: Fit, state: Draws) -> dict[str, Array]:
-            some = state.p > 0
-            rows = xp.where(some, xp.log(xp.where(some, state.p, 1.0)), -xp.inf)
-            return {"log_weight": state.log_w, "log_square": 2 * state.log_w, "rows": state.log_w + rows}
-
-        # a step knows nothing of those before it; there is nothing to burn in
-        return Program(init, step, observe, warm=lambda key, t, state: state)
+        return BoundedDraws(backend).program()
 
     def estimate(self, model: Model, tables: Fit, trace: Trace) -> Estimate:
         """Self-normalised marginals and the mean weight, between the bounds."""
         weights = _weights(trace)
-        enough = weights.effective >= FEWEST and _unseen(weights) <= MOST_UNSEEN
-        bounds = _bounds(tables, weights, self.delta)
-        means, errors = _marginals(trace, weights)
-        relative = max(weights.number / weights.effective - 1, 0.0) / weights.number
+        bounds = bracket(float(tables.value), float(tables.slack), weights, self.delta, self.name)
+        sums, parts, _ = group_sums(trace, "log_weight", "rows")
+        means, standard = group_means(sums, parts)
         return Estimate(
             marginals=means,
-            marginals_se=errors,
+            marginals_se=claimed_errors(means, t_factor(sums.size - 1) * standard, unseen(weights)),
             ess=np.full(len(means), weights.effective),
             log_z=float(tables.value) + weights.log_mean,
-            log_z_se=float(np.hypot(np.sqrt(relative), _unseen(weights))),
+            log_z_se=log_z_error(weights),
             bounds=bounds,
             diagnostics={
                 "weight_ess": weights.effective,
                 **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
             },
-            doubts=() if enough else ("marginals too short", "log Z unresolved"),
+            doubts=() if is_enough(weights) else ("marginals too short", "log Z unresolved"),
         )
+
+
+class BoundedDraws(IndependentSteps):
+    """Init, step and observe."""
+
+    def init(self, key: Key, t: Fit, start: Array) -> Draws:
+        """Of no draw."""
+        none = 0.0 * start
+        return Draws(self._xp.sum(none, axis=0), none)
+
+    def step(self, key: Key, t: Fit, state: Draws) -> Draws:
+        """A draw of every chain."""
+        xp, half = self._xp, t.slopes[:, None] / 2
+        u = t.mean[:, None] + t.root @ self._backend.normal(key, state.p.shape)
+        over = self._log_cosh(u) - half * u**2 - (self._log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
+        log_w = xp.sum(over, axis=0)
+        return Draws(xp.where(log_w < 0, log_w, 0.0), self._backend.sigmoid(2 * u))  # at most 1, whatever it is
+
+    def observe(self, t: Fit, state: Draws) -> dict[str, Array]:
+        """The statistics of `GaussianBound.reductions`."""
+        xp, some = self._xp, state.p > 0
+        rows = xp.where(some, xp.log(xp.where(some, state.p, 1.0)), -xp.inf)
+        return {"log_weight": state.log_w, "log_square": 2 * state.log_w, "rows": state.log_w + rows}
+
+    def _log_cosh(self, u: Array) -> Array:
+        xp = self._xp
+        return xp.abs(u) + xp.log1p(xp.exp(-2 * xp.abs(u))) - float(np.log(2))
 
 
 def _weights(trace: Trace) -> betting.Weights:
@@ -134,37 +138,3 @@ def _weights(trace: Trace) -> betting.Weights:
     log_sum, number = float(np.logaddexp.reduce(total)), float(trace.samples * len(total))
     counts, sums = np.array([number]), np.array([np.exp(log_sum)])
     return betting.Weights(number, log_sum, float(np.logaddexp.reduce(square)), np.array([1.0, 0.0]), counts, sums)
-
-
-def _bounds(at: Fit, weights: betting.Weights, delta: float) -> tuple[Bound, ...]:
-    value, slack = float(at.value), float(at.slack)
-    highest = value + slack
-    low = value - slack + betting.lower(weights, delta / 2)
-    high = min(highest + betting.upper(weights, delta / 2), highest)
-    by = GaussianBound.name
-    return (
-        Bound(highest, "upper", "certified", by=by),
-        *([Bound(float(low), "lower", "probable", delta / 2, by=by)] if low > -np.inf else []),
-        Bound(float(high), "upper", "probable", delta / 2, by=by),
-    )
-
-
-def _unseen(weights: betting.Weights) -> float:
-    """Of Z, what n draws of at most e^U may not have shown, relative to what they have."""
-    return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
-
-
-def _marginals(trace: Trace, weights: betting.Weights) -> tuple[FloatArray, FloatArray]:
-    """(N,) means and claims, from sums over chains and batches, which are independent."""
-    counts = np.log(np.array(trace.counts, dtype=np.float64))
-    logs = trace.series("log_weight") + counts[:, None]
-    top = logs.max()
-    total, rows = np.exp(logs - top), np.exp(trace.series("rows") + counts[:, None, None] - top)
-    means = np.clip(rows.sum(axis=(0, 2)) / total.sum(), 0.0, 1.0)
-    groups = total.size
-    farthest = np.maximum(means, 1 - means)
-    if groups < 2:
-        return means, farthest
-    squares = ((rows - means[None, :, None] * total[:, None, :]) ** 2).sum(axis=(0, 2)) / total.sum() ** 2
-    errors = t_factor(groups - 1) * np.sqrt(squares * groups / (groups - 1))
-    return means, np.minimum(np.hypot(errors, _unseen(weights) * farthest), farthest)

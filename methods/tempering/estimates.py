@@ -11,8 +11,10 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, remembered, t_factor
 from spinbench.mathematics.statistics import standard_error
+from spinbench.methods.weighted_means import ChainMeans
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.integer]
 
 FEWEST_TRIPS = 20
 """Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier."""
@@ -66,6 +68,13 @@ class Travel(NamedTuple):
             "trip_efficiency": self.efficiency,
             "least_swap_rate": self.overlap,
         }
+
+
+def signed_means(trace: Trace, rows: IntArray, signs: FloatArray) -> ChainMeans:
+    """Of "p" at some rows, or of what it leaves of 1 where the sign is -1; 1 where it is 0."""
+    sign = signs[:, None]
+    series = (sign < 1) + sign * trace.series("p")[:, rows]
+    return ChainMeans(((sign < 1) + sign * trace.mean("p")[rows]).mean(axis=-1), series)
 
 
 def travel(trace: Trace) -> Travel:

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.methods.gibbs.host_arrays import HostArrays as HostArrays
 from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
+from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Seen, Sums
 
 
@@ -71,18 +72,13 @@ def beside(xp: Any, rungs: int, ladders: int) -> Array:
     return (xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]) % ladders
 
 
-class TemperingProgram:
+class TemperingProgram(ChainProgram):
     """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
     def __init__(self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
         """`replicas`: of the tables."""
-        self._backend = backend
-        self._xp = backend.xp
+        super().__init__(backend)
         self._of, self._sweeps, self._ladders = replicas, sweeps, Ladders(backend)
-
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(self.init, self.step, self.observe, self.warm, self.adapt, states=self.states)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""

@@ -20,7 +20,7 @@ Soc. Japan 1996.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,18 +29,17 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.mathematics.ranges import conditional_range
-from spinbench.methods.tempering.estimates import log_ratio, travel
+from spinbench.methods.gibbs.host_arrays import HostArrays
+from spinbench.methods.tempering.estimates import log_ratio, signed_means, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
 from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
-from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
+from spinbench.methods.tempering.pilot import barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
+from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model, PairwiseModel, to_pairwise
-from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -97,24 +96,18 @@ class ParallelTempering(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
         moving = travel(trace)
-        signs = tables.signs[:, None]
-        series = (signs < 1) + signs * trace.series("p")[:, tables.rows]
-        found = marginal_claims(series, trace.samples, tables.low, tables.high, moving.visits)
-        chains = (signs < 1) + signs * trace.mean("p")[tables.rows]
-        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
-        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
+        means = signed_means(trace, tables.rows, tables.signs)._replace(low=tables.low, high=tables.high)
+        found = chain_estimate(model, trace, means, not moving.enough, moving.visits)
         value, error = log_ratio(trace, moving)
         value += float(tables.base)
-        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
-        doubt = found.doubt or ("" if moving.enough else "not mixed")
-        doubts = ([f"marginals {doubt}"] if doubt else []) + ([] if np.isfinite(error) else ["log Z unresolved"])
-        return Estimate(
-            **laid_out(model.cardinalities, **parts),
+        doubts = found.doubts if np.isfinite(error) else (*found.doubts, "log Z unresolved")
+        return replace(
+            found,
             log_z=value,
             log_z_se=error,
             log_z_estimates={"bridge": (value, error)},
             diagnostics={"rungs": float(len(tables.betas)), **moving.diagnostics},
-            doubts=tuple(doubts),
+            doubts=doubts,
         )
 
 

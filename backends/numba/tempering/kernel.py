@@ -14,9 +14,9 @@ from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, flat_tabl
 from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, laid_out
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
 from spinbench.methods.tempering.pairs import PairTables
-from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.methods.tempering.program import Tables, beside
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import Model, to_pairwise

@@ -28,8 +28,8 @@ from spinbench.inference.bracketing.ready import Ready, ready
 from spinbench.inference.drive import WINDOWS
 from spinbench.inference.starts import dispersed
 from spinbench.mathematics.rounding import work_of
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import travel
-from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.methods.tempering.pt import replicas
 from spinbench.models import Model
 

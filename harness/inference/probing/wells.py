@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Section, TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.gibbs.host_arrays import HostArrays
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.methods.baselines.flat import FlatSweeps
 from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph, PairwiseModel
 
 CHAINS = 4096

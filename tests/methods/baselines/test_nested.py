@@ -12,7 +12,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.baselines import levels
 from spinbench.methods.baselines.nested import NestedSampling, halves
 from spinbench.methods.baselines.shells import WIDTH, Points, Shells, room
-from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
 
 

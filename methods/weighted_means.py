@@ -1,0 +1,78 @@
+"""Means of weighted independent draws and of chains, with what may be claimed of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.api.trace import Trace
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import marginal_claims
+from spinbench.models import Model
+from spinbench.models.origin import laid_out
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class ChainMeans(NamedTuple):
+    """Attributes: means (R,); series (B, R, C), of these means; share of the steps that count in effect, 0 to 1; low,
+    high: between which the means lie."""
+
+    means: FloatArray
+    series: FloatArray
+    share: float = 1.0
+    low: FloatArray | float = 0.0
+    high: FloatArray | float = 1.0
+
+
+def group_sums(trace: Trace, weight: str, part: str) -> tuple[FloatArray, FloatArray, float]:
+    """(sums of weights (B, C), and of those in a state (B, R, C), as shares of the largest; its log).
+
+    Args:
+        trace: of independent draws; a group of them is a batch of a chain.
+        weight, part: names of statistics, log-sum-exp of the log weights of all draws (C,) and of those in a state
+            (R, C).
+    """
+    counts = np.log(np.array(trace.counts, dtype=np.float64))[:, None]
+    logs = trace.series(weight) + counts
+    top = float(logs.max())
+    return np.exp(logs - top), np.exp(trace.series(part) + counts[:, None] - top), top
+
+
+def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(R,) ratios of the sums over groups (B, C) and (B, R, C), and their standard errors, which one group does not
+    show: there the farthest that a mean may be off."""
+    groups, total = weights.size, weights.sum()
+    means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
+    if groups < 2:
+        return means, np.maximum(means, 1 - means)
+    rest = parts - means[:, None] * weights[:, None, :]
+    return means, np.sqrt((rest**2).sum(axis=(0, 2)) * groups / (groups - 1)) / total
+
+
+def claimed_errors(means: FloatArray, errors: FloatArray, unseen: float) -> FloatArray:
+    """Errors widened by a share of the law that draws may not have shown, and no larger than means can be off."""
+    farthest = np.maximum(means, 1 - means)
+    return np.minimum(np.hypot(errors, unseen * farthest), farthest)
+
+
+def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, visits: float = np.inf) -> Estimate:
+    """Marginals with what they may claim, R-hat and effective sample sizes.
+
+    Args:
+        model: the model.
+        trace: of the run.
+        chains: what they averaged.
+        stuck: whether what the chains tell is known not to be believed.
+        visits: independent draws at most, see `marginal_claims`.
+    """
+    low, high = (bound + np.zeros(len(chains.means)) for bound in (chains.low, chains.high))
+    claims = marginal_claims(chains.series, max(int(trace.samples * chains.share), 1), low, high, visits)
+    draws = trace.samples * chains.series.shape[-1]
+    ess = statistics.effective_sample_size(chains.means, claims.standard_errors, draws)
+    parts = {"marginals": chains.means, "marginals_se": claims.errors, "ess": ess, "r_hat": claims.r_hat}
+    doubt = claims.doubt or ("not mixed" if stuck else "")
+    return Estimate(**laid_out(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())
