@@ -41,7 +41,7 @@ class NumbaBackend(NumpyBackend):
             compile_table_bath(self.precision)
             return CompiledTableBath(self)
         if kind is ForestDraws:
-            from spinbench.backends.numba.tables.forest_draws import CompiledForestDraws, compile_forest_draws
+            from spinbench.backends.numba.tables.array_sweeps import CompiledForestDraws, compile_forest_draws
 
             compile_forest_draws(self.precision)
             return CompiledForestDraws(self)

@@ -1,6 +1,7 @@
 """Small runs of all kernels that use addresses, a family a process, in the debug mode of `backends.numba.simd`.
 
-What is run is chosen by models and settings, as users choose it; see `gibbs.choice` for when a form of Gibbs runs.
+What is run is chosen by models and settings, as users choose it; see `gibbs.kernel.choose` for when a form
+of Gibbs runs.
 """
 
 from __future__ import annotations

@@ -1,20 +1,192 @@
-"""Swendsen-Wang in compiled code: whole batches of steps of all chains in one call."""
+"""Swendsen-Wang in compiled code: whole batches of steps of all chains in one call, chain by chain.
+
+What is a loop over vectors stays one: random numbers, levels of bonds, probabilities. Bonds that open are written one
+after another without a branch, and then joined: a row's parent is a lower row, so that in ascending order one look-up
+finds the root.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.clusters.moves import Asked, flat_tables, run_clusters, work_space
 from spinbench.backends.numba.gibbs.form import Steps
-from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.simd.functions import HALF, ONE, exp, sigmoid
+from spinbench.backends.numba.simd.random import chain_keys, fill_rows
 from spinbench.backends.numba.tables.layout import Array
-from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
 from spinbench.models import PairwiseModel
+
+
+class Flat(NamedTuple):
+    """The model in the row order of `Tables`. Reals are of the kernel's precision.
+
+    Attributes:
+        first, second: (E,) uint32 (Numba checks signed indices for negative ones), ends of the bonds.
+        alike: (E,) bool, whether a bond asks its ends to be alike.
+        levels: (E,) probabilities that satisfied bonds open.
+        fields: (N,) 2h of `Bonds`.
+        bounds: (B + 1,) rows that are updated together.
+        start: (N + 1,) where a row's neighbours begin in `columns` (uint32) and `weights`.
+        biases: (N,).
+    """
+
+    first: Array
+    second: Array
+    alike: Array
+    levels: Array
+    fields: Array
+    bounds: Array
+    start: Array
+    columns: Array
+    weights: Array
+    biases: Array
+
+
+class Asked(NamedTuple):
+    """Attributes: averaged () bool: p is summed, else s after the sweeps; sweeps () int: after each move."""
+
+    averaged: bool
+    sweeps: int
+
+
+class Work(NamedTuple):
+    """Scratch of a thread.
+
+    Attributes:
+        u: (U,) uniform numbers of a step: of bonds, of clusters, of sweeps.
+        chosen: (E + 1,) uint32, bonds that are open.
+        parent: (N,) uint32.
+        pull: (N,) 2F of the clusters at their roots, and fields of rows in sweeps.
+        keep: (N,) probabilities that clusters keep their spins.
+    """
+
+    u: Array
+    chosen: Array
+    parent: Array
+    pull: Array
+    keep: Array
+
+
+def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: np.dtype[Any]) -> Flat:
+    """Of planned tables; `rows` and `biases` in their order."""
+    bonds = tables.bonds
+    return Flat(
+        first=bonds.ends[:, 0].astype(np.uint32),
+        second=bonds.ends[:, 1].astype(np.uint32),
+        alike=bonds.couplings > 0,
+        levels=-np.expm1(-0.5 * np.abs(bonds.couplings)).astype(real),
+        fields=bonds.fields.astype(real),
+        bounds=tables.bounds.astype(np.int64),
+        start=rows.start.astype(np.int64),
+        columns=rows.columns.astype(np.uint32),
+        weights=rows.weights.astype(real),
+        biases=biases.astype(real),
+    )
+
+
+def work_space(flat: Flat, sweeps: int) -> Work:
+    """For moves and so many sweeps."""
+    edges, n, real = len(flat.first), len(flat.fields), flat.fields.dtype
+    return Work(
+        u=np.empty(-(-(edges + (1 + sweeps) * n) // 16) * 16, dtype=real),
+        chosen=np.empty(edges + 1, dtype=np.uint32),
+        parent=np.empty(n, dtype=np.uint32),
+        pull=np.empty(n, dtype=real),
+        keep=np.empty(n, dtype=real),
+    )
+
+
+@njit(**INLINE)
+def _root(parent, i):
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@njit(**INLINE)
+def _join(f, s, u, w):
+    """parent: the root of each row's cluster, its lowest row."""
+    first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, f.levels, w.chosen, w.parent
+    count = 0
+    for e in range(first.size):
+        satisfied = (s[first[e]] == s[second[e]]) == alike[e]
+        chosen[count] = e
+        count += satisfied & (u[e] < levels[e])
+    for i in range(parent.size):
+        parent[i] = i
+    for k in range(count):
+        e = chosen[k]
+        a, b = _root(parent, first[e]), _root(parent, second[e])
+        parent[max(a, b)] = min(a, b)
+    for i in range(parent.size):
+        parent[i] = parent[parent[i]]
+
+
+@njit(**JIT)
+def move(f, s, p, w):
+    """One move of a chain; s (N,) 0 and 1, p (N,) the probabilities of 1.
+
+    Of w.u, which is filled, the first E + N numbers are used.
+    """
+    u, edges, parent, pull, keep = w.u, f.first.size, w.parent, w.pull, w.keep
+    _join(f, s, u, w)
+    one = ONE(f.fields[0])
+    pull[:] = one - one
+    for i in range(s.size):
+        pull[parent[i]] += (s[i] + s[i] - one) * f.fields[i]
+    for i in range(s.size):
+        keep[i] = sigmoid(pull[i])
+    for i in range(s.size):
+        r = parent[i]
+        q, own = keep[r], s[i]
+        p[i] = q if own > HALF(own) else one - q
+        s[i] = own if u[edges + r] < q else one - own
+
+
+@njit(**JIT)
+def sweep(f, s, u, x):
+    """One Gibbs sweep of a chain with uniform numbers u (N,); x (N,) becomes the fields."""
+    start, columns, weights, biases = f.start, f.columns, f.weights, f.biases
+    for b in range(f.bounds.size - 1):
+        low, high = f.bounds[b], f.bounds[b + 1]
+        for i in range(low, high):
+            here = biases[i]
+            for e in range(start[i], start[i + 1]):
+                here += weights[e] * s[columns[e]]
+            x[i] = here
+        for i in range(low, high):
+            up = u[i] * (ONE(x[i]) + exp(-x[i])) < ONE(x[i])
+            s[i] = ONE(x[i]) if up else x[i] - x[i]
+
+
+@njit(**JIT)
+def run_clusters(f, asked, steps, keys, s, sums, w):
+    """Steps first … end - 1 of chains s (C, N): p or s of each is added to sums (C, N) float64.
+
+    keys (C, 2) uint64; w of so many sweeps.
+    """
+    n, edges = s.shape[1], f.first.size
+    p = np.empty_like(s[0])
+    for c in range(s.shape[0]):
+        row, total = s[c], sums[c]
+        for t in range(steps.first, steps.end):
+            fill_rows(keys[c], np.uint64(t) * np.uint64(w.u.size), w.u)
+            move(f, row, p, w)
+            for k in range(asked.sweeps):
+                begin = edges + (1 + k) * n
+                sweep(f, row, w.u[begin : begin + n], w.pull)
+            seen = p if asked.averaged else row
+            for i in range(n):
+                total[i] += seen[i]
 
 
 @dataclass

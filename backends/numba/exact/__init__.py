@@ -4,14 +4,12 @@
         grid_kernels       over the rows, down and up; samples
         grid_columns       over one row
     bipartite      a sum over the smaller layer of two, of at most 24 spins: where NumPy would take more than a second
-        bipartite_kernels
     tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
-                   than 15 000 variables
+                   than 15 000 variables; samples
         buckets            what each bucket multiplies, and the room it takes
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
         scale_kernels      messages around 1
-        draw_kernels       samples
         options            how these are compiled
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and

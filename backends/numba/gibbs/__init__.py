@@ -1,7 +1,7 @@
 """Gibbs sampling in compiled code: one kernel, whose forms suit different models and numbers of chains.
 
 A form is a file: its compiled loops, `run_*(tables, asked, steps, chains)`, and below them its class, which says how it
-keeps chains and makes its tables. All draw from the same conditional probabilities; `choice` says which one runs:
+keeps chains and makes its tables. All draw from the same conditional probabilities; `kernel.choose` says which runs:
 
     single_updates  single_updates.py random scans, single updates: one variable after the other
     dense           dense.py          long rows: fields are kept, and a row of W is added when its row flips
@@ -13,8 +13,7 @@ keeps chains and makes its tables. All draw from the same conditional probabilit
 
 What several of them stand on:
 
-    kernel.py         the kernel as `spinbench` calls it: state, threads, the form made for so many chains
-    choice.py         which form runs
+    kernel.py         the kernel as `spinbench` calls it: state, threads, which form runs for so many chains
     form.py           what a form is, what its loops are given
     looks.py          what log Z asks beside the chains of any form, and chains at other temperatures
     tables.py         the model row by row (`Flat`), and what tables are made from (`Source`)

@@ -7,9 +7,8 @@
         rotation       forms preconditioned and sparse: mass Q⁻¹
         point          where a trajectory stands, and the move there if it is accepted
     relaxed_kernel  what both do on the host before their first step
-    factors         what is known of Q, by form: roots, Q and a root, or Q⁻¹
+    factors         what is known of Q, by form: roots, Q and a root, or Q⁻¹, with products with Q⁻¹ on lattices
     matrices        products with matrices: whole, by diagonals, and sparse
-    elimination     products with Q⁻¹ on lattices
     units           p(s|x): means, normaliser, draws; random numbers of a tile
     tiles           where chains lie: one in vectors of its variables, many as the lanes of vectors
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.relaxed.elimination import two_colours
-from spinbench.backends.numba.relaxed.factors import WIDEST_BAND
+from spinbench.backends.numba.relaxed.factors import WIDEST_BAND, two_colours
 from spinbench.backends.numba.relaxed.tiles import Layout
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows

@@ -2,13 +2,13 @@
 
     layout.py     tables variable by variable, chains in blocks of lanes
     look_ups.py   what one update gathers
-    metropolis.py the law of its updates
-    sweeps.py     sweeps at an inverse temperature for each chain, log T(s* <- s), log weights; for other kernels, too
+    sweeps.py     sweeps, Gibbs or Metropolis, at an inverse temperature for each chain, log T(s* <- s), log weights;
+                  for other kernels, too
     single.py     random scans and single updates, chain by chain
     kernel.py     the kernels of `gibbs` and `metropolis` as `spinbench` calls them
 
-Compiled operations over arrays of any number of chains, for array programs, are in `array_sweeps.py`, `jumps.py` and
-`forest_draws.py`; `coupled.py` sweeps pairs of chains for `spinbench.mixing`.
+Compiled operations over arrays of any number of chains, for array programs, are in `array_sweeps.py` and `jumps.py`;
+`coupled.py` sweeps pairs of chains for `spinbench.mixing`.
 
 To sweep chains from compiled code: `t = lane_tables(factor_tables(model), real)`, `order = sweep_order(…)[0]` and
 `chains = lane_chains(seed, states, real)`; write each chain's inverse temperature to `chains.betas`; then

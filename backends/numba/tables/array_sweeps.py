@@ -1,4 +1,5 @@
-"""The operations of `TableBath` in compiled code, over the same arrays: one call a sweep."""
+"""The operations of `TableBath` in compiled code, over the same arrays: one call a sweep; and the draws of `importance`
+and `rejection`, one call for all chains."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
 from spinbench.mathematics.heat_bath.level_weights import LevelWeights
 from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.baselines.draws import ForestDraws, Layers
+from spinbench.methods.baselines.weighted import Importance
 from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 
 JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
@@ -190,3 +193,36 @@ def _log_weights(entries, shift, x):
         for c in range(at.size):
             found[c] += entries.values[at[c]]
     return found
+
+
+class CompiledForestDraws(ForestDraws):
+    """Of NumPy arrays."""
+
+    def draw(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
+        x, log_q = x.copy(), np.zeros_like(u[0])
+        _draw_forest(layers, u, x, log_q)
+        return x, log_q
+
+
+@cache
+def compile_forest_draws(precision: Precision) -> None:
+    """Compile what `CompiledForestDraws` calls, or find it compiled, so that no step of a run has to."""
+    backend, t = small_model_tables(precision, Importance().plan)
+    CompiledForestDraws(backend).draw(t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32))
+
+
+@njit(**JIT)
+def _draw_forest(layers, u, x, log_q):
+    last = len(x) - 1
+    for i in range(layers.rows.shape[0]):
+        for j in range(layers.rows.shape[1]):
+            v, parent = layers.rows[i, j], layers.parents[i, j]
+            if v < last:
+                passed, logs, own = layers.passed[i, j], layers.logs[i, j], x[v]
+                for c in range(log_q.size):
+                    above = 0 if parent == last else x[parent, c]
+                    k = 0
+                    while u[v, c] >= passed[above, k]:  # 2 from the last state on
+                        k += 1
+                    own[c] = k
+                    log_q[c] += logs[above, k]

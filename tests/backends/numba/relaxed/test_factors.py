@@ -9,8 +9,7 @@ import pytest
 from compiled_parts import called
 
 from spinbench.backends.numba.relaxed import factors
-from spinbench.backends.numba.relaxed.elimination import make_eliminated, two_colours
-from spinbench.backends.numba.relaxed.factors import Gram, Harmonium
+from spinbench.backends.numba.relaxed.factors import Gram, Harmonium, make_eliminated, two_colours
 from spinbench.backends.numba.relaxed.matrices import (
     Banded,
     Dense,
