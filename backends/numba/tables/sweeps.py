@@ -1,9 +1,9 @@
 """Compiled sweeps over flat factor tables, in vectors over chains, each at an inverse temperature of its own.
 
-`run_sweeps` makes sweeps, of heat-bath updates or of Metropolis' (the moves of `methods.baselines.metropolis`), `force_sweep` finds log T(s* <- s), `sum_weights` log
-weights; the law at an inverse temperature is that of `mathematics.heat_bath.table_updates`. All three may be called
-from compiled code. Per factor and state an update gathers one entry, whose place is found from the states of the
-factor's other variables.
+`run_sweeps` makes sweeps, of heat-bath updates or of Metropolis' (the moves of `methods.baselines.metropolis`),
+`force_sweep` finds log T(s* <- s), `sum_weights` log weights; the law at an inverse temperature is that of
+`mathematics.heat_bath.table_updates`. All three may be called from compiled code. Per factor and state an update
+gathers one entry, whose place is found from the states of the factor's other variables.
 """
 
 from __future__ import annotations
