@@ -18,6 +18,10 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
 
+# Numba makes two wrappers of each function, one for Python and one for C: a third of what a kernel costs to compile.
+CALLEE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of a function that compiled code alone calls; Python cannot call it."""
+
 SOURCES = Path(__file__).parent
 KERNELS = "kernels-"
 # A process that is stopped while it compiles must not hold up others for ever; the slowest kernel compiles in a tenth.

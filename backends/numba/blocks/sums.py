@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.shared import vector_width
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep, load_vector, store

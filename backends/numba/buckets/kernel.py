@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.backends.numba.buckets import draws, loops
+from spinbench.backends.numba.buckets import loops
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.mathematics.graphs.factor_tables import starts_of
@@ -43,11 +43,11 @@ class NumbaBucketKernel(BucketKernel):
     def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
         chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
-        source = draws.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
+        source = loops.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
         (logs, squares), (counts, sums) = np.zeros((2, chains)), np.zeros((2, BINS, chains))
         rows, states = np.zeros((int(firsts[-1]), chains)), np.zeros((len(firsts) - 1, chains), dtype=np.int64)
         kept = Kept(logs, squares, rows, counts, sums, states, np.zeros(chains))
-        draws.advance(source, chain_keys(state.seed, chains), index, steps, kept)
+        loops.advance(source, chain_keys(state.seed, chains), index, steps, kept)
         return kept
 
 

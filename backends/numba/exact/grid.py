@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.exact import grid_columns, grid_kernels
+from spinbench.backends.numba.exact import grid_kernels
 from spinbench.backends.numba.exact.tree import CompiledTree
 from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.problem import Problem
@@ -64,7 +64,7 @@ class Grid(Solver):
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
         kept = self.rows + self.width + 2 if marginals else 1
-        return 8 * ((kept + 1) * (1 << self.width) + grid_columns.copy_size(self.width))
+        return 8 * ((kept + 1) * (1 << self.width) + grid_kernels.copy_size(self.width))
 
     def fallbacks(self) -> Iterator[Solver]:
         """Bucket elimination."""
@@ -87,7 +87,7 @@ class Grid(Solver):
         sweep = Sweep(
             np.empty((self.rows, self.width, 2, 2, 2)),
             np.empty((self.rows + 1 if keep else 1, 2**self.width)),
-            np.empty(grid_columns.copy_size(self.width)),
+            np.empty(grid_kernels.copy_size(self.width)),
         )
         model = pairwise.biases, pairwise.edges, pairwise.couplings
         log_z: float = grid_kernels.forward(self.site, *model, *sweep, _FLOOR)
@@ -107,6 +107,6 @@ class Grid(Solver):
                 within[0] = fronts[r]
                 for c in range(self.width - 1):
                     within[c + 1] = within[c]
-                    grid_columns.column(within[c + 1], 1 << c, coefficients[r, c])
+                    grid_kernels.column(within[c + 1], 1 << c, coefficients[r, c])
                 grid_kernels.draw_above(within, coefficients[r], rng.random((count, self.width)), bits)
         return states

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE
 
 ALLOCATES: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 """What Python calls."""

@@ -9,8 +9,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid
 from spinbench.backends.numba.simd.memory import address, load, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.backends.numba.callee import CALLEE
-from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.kernel_cache import CALLEE, njit
 from spinbench.backends.numba.messages.tables import (
     CARD,
     EARLIER,

@@ -20,11 +20,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, loader
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_type import spread_over, wide
-from spinbench.backends.numba.simd.vectors import sum_of_lanes
+from spinbench.backends.numba.simd.vectors import spread_over, sum_of_lanes, wide
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]

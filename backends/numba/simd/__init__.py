@@ -12,14 +12,13 @@ rounding: multiplications and additions are fused where the machine can.
 
 | module | what it holds |
 |---|---|
-| `vectors` | operators, `choose`, `spread`, `count_up`, sums over lanes, conversions |
+| `vectors` | the type of a vector, operators, `choose`, `spread`, `count_up`, sums over lanes, conversions |
 | `memory` | addresses, loads and stores, gathers, look-ups, prefetching; arrays on cache lines (Python) |
 | `vector_sums` | sums of products in registers, for products with matrices |
 | `functions` | `exp`, `log`, `log1p`, `sigmoid`, `softplus`, `sincos_turns`, of numbers and vectors |
 | `formulas` | functions that are written out where they are called, without Numba's passes |
 | `arrays` | arrays that a kernel makes |
 | `random`, `random_fills` | SplitMix64 streams addressed by a counter, and arrays of numbers from them |
-| `vector_type` | the type of a vector, for those who generate code |
 | `checks` | the code that checks promises; `numba.debug_mode` says whether it does |
 
 **Addresses.** `address(array, i)` is a pointer to element i of a contiguous array, counted from its begin;

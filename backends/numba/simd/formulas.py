@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
 
-from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element, spread_over
+from spinbench.backends.numba.simd.vectors import Vector, constant_of, element, spread_over
 
 Values = tuple["Value", ...]
 _INTRINSIC: Any = _Intrinsic

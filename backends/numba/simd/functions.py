@@ -21,9 +21,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula, formula_pair, operation
-from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
+from spinbench.backends.numba.simd.vectors import Vector, constant_of, element
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
 """How small functions that must be inlined into vector loops are compiled."""

@@ -20,7 +20,7 @@ from numba.np.arrayobj import make_array
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.checks import Typed
-from spinbench.backends.numba.simd.vector_type import Vector, wide
+from spinbench.backends.numba.simd.vectors import Vector, wide
 
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""

@@ -20,12 +20,19 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import overload
 
-from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula, operation
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address, load_vector, store
-from spinbench.backends.numba.simd.vector_type import Vector, constant_of
-from spinbench.backends.numba.simd.vectors import as_float32, as_float64, count_up, every_second, halves
+from spinbench.backends.numba.simd.vectors import (
+    Vector,
+    as_float32,
+    as_float64,
+    constant_of,
+    count_up,
+    every_second,
+    halves,
+)
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula_pair
 from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
 from spinbench.backends.numba.simd.memory import address, load_lanes, store

@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from spinbench.backends.numba.simd.memory import read, require, write
-from spinbench.backends.numba.simd.vector_type import Vector, element, spread_over, wide
+from spinbench.backends.numba.simd.vectors import Vector, element, spread_over, wide
 
 
 @intrinsic

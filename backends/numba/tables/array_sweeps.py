@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Array, Key, Precision
-from spinbench.backends.numba.callee import CALLEE
-from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.kernel_cache import CALLEE, njit
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.gibbs.form import block_keys
 from spinbench.backends.numba.simd.memory import aligned_zeros
-from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, reported_rows
@@ -19,7 +19,6 @@ LANES = 16
 """Chains that are advanced together, in both precisions."""
 BLOCK = 64
 """Chains at most that make all their sweeps before the next ones do."""
-WORD = np.dtype(np.uint64)
 STATE = np.dtype(np.uint32)
 MOST_ENTRIES = 2**31
 
@@ -121,11 +120,9 @@ def lane_chains(seed: int, states: Array, real: np.dtype[Any]) -> LaneChains:
     lanes = -(-chains // LANES)
     blocks = -(-lanes * LANES // BLOCK)
     size = -(-lanes // blocks) * LANES
-    keys = aligned_zeros((blocks, 2, size), WORD)
-    keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
     betas = aligned_zeros((blocks, size), real)
     betas[:] = 1.0
-    found = LaneChains(keys, aligned_zeros((blocks, n, size), STATE), betas)
+    found = LaneChains(block_keys(seed, blocks, size), aligned_zeros((blocks, n, size), STATE), betas)
     put_states(found, states)
     return found
 
