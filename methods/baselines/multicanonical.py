@@ -35,8 +35,8 @@ from spinbench.methods.baselines.flat import FlatSweeps, Tables
 from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighed_estimate
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, log_ratio
-from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import anneal, barriers_of
+from spinbench.methods.tempering.replicas import GraphReplicas, graph_tables
 from spinbench.models import Model
 
 BINS, FEWEST, MOST = 4.0, 4, 64

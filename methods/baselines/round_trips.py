@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.methods.chain_program import TableProgram
-from spinbench.methods.tempering.graphs import GraphTables
+from spinbench.methods.tempering.replicas import GraphTables
 
 
 class Tables(NamedTuple):

@@ -33,8 +33,8 @@ from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER, signed_means
-from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import barrier, ladder
+from spinbench.methods.tempering.replicas import GraphReplicas, graph_tables
 from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model
 

@@ -23,8 +23,7 @@ from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
-from spinbench.methods.baselines.jumps import Jumps
-from spinbench.methods.baselines.neighbourhoods import Tables, neighbourhoods
+from spinbench.methods.baselines.jumps import Jumps, Tables, neighbourhoods
 from spinbench.methods.baselines.weighing import state_pairs, weighed_estimate
 from spinbench.models import Model
 

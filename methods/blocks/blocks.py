@@ -35,9 +35,10 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
+from spinbench.mathematics.claims import Ratio, ratio
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
-from spinbench.methods.blocks.log_z import estimates
+from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.methods.blocks.planning import MOST
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
@@ -49,6 +50,8 @@ from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
+_BEYOND = 50.0
+"""Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same."""
 
 
 @dataclass(frozen=True)
@@ -143,3 +146,44 @@ def _exact(model: Model, means: FloatArray, samples: int, chains: int, *, log_z:
         return found
     value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)
     return replace(found, log_z=value, log_z_kind="exact")
+
+
+def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+    """The estimate that the run allows, by name, as (value, claimed error); diagnostics.
+
+    Args:
+        t: tables of the method.
+        trace: of the run.
+        mixed: whether chains are where the law is, as far as they and probes show: else what they look at is not it.
+    """
+    if not trace.looks:
+        return {}, {}
+    name, diagnostics = "chib_bar", {}
+    if trace.climb is None:
+        both = _from_both_sides(trace)
+        both = both._replace(supported=both.supported and mixed)
+    else:
+        name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
+        both = stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
+        both = both._replace(value=both.value + _log_states(t))
+    diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
+    if trace.wanted:
+        diagnostics["stones_burn_in_needed"] = float(trace.wanted)
+    value, error = both.claim
+    return {name: (float(value + t.constant), error)}, diagnostics
+
+
+def _log_states(t: Tables) -> float:
+    """Log of the number of all states."""
+    _, first = np.unique(t.variable, return_index=True)  # a variable has a bucket in several blocks
+    return float(np.log(t.cards[first, 0]).sum())
+
+
+def _from_both_sides(trace: Trace) -> Ratio:
+    """Bennett's ratio of p and of reversed transitions from s*, from log p*(s*) / T(s* <- s) at both."""
+    forward, backward = -trace.looked("log_t"), -trace.looked("log_r").ravel()
+    reached = np.isfinite(forward)
+    if not reached.any():
+        return Ratio(float(backward.mean()), np.inf, 0.0, 0.0, supported=False)
+    farthest = max(forward[reached].max(), backward.max()) + _BEYOND
+    return ratio(np.where(reached, forward, farthest), backward)

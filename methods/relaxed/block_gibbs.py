@@ -99,6 +99,6 @@ class BlockGibbs(RelaxedMethod):
     def warm_up(
         self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace
     ) -> tuple[State, int]:
-        """Burn-in tells how long chains take to leave their starts (`relaxed.arrivals`)."""
+        """Burn-in tells how long chains take to leave their starts (`family.visits_of_arrivals`)."""
         trace.watched = self.units
         return state, 0

@@ -5,6 +5,7 @@ All arrays of chains are (N, C). u = α + b are the log-odds of the units given 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
@@ -16,17 +17,18 @@ from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.arrays import take
-from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.claims import MarginalClaims, marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
-from spinbench.methods.relaxed import arrivals
 from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
 SLOWEST = 1.0
 """Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace."""
+APART = 4.0
+"""Standard errors of the mean of chains from which they are not yet where the run finds them."""
 
 
 def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
@@ -150,7 +152,7 @@ def estimate(
     marginals = trace.mean(units).mean(axis=-1)
     impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
     claimed = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST)
-    if np.isfinite(visits := arrivals.visits(trace, marginals, claimed)):
+    if np.isfinite(visits := visits_of_arrivals(trace, marginals, claimed)):
         claimed = marginal_claims(series, trace.samples, impossible, certain, visits, SLOWEST)
     doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
     found = LogZEstimates()
@@ -177,3 +179,25 @@ def _log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> 
     if log_z == "zero_state":
         return estimators.zero_state(relaxation, trace.series("zero_state"), alpha)
     return estimators.gaussian(relaxation, alpha, memory, in_sample=log_z == "mirrored_in_sample")
+
+
+def visits_of_arrivals(trace: Trace, means: np.ndarray, claimed: MarginalClaims) -> float:
+    """Independent draws at most: samples of all chains over the steps that the slowest took to leave; else infinite.
+
+    Chains may spend all of a run in one well and none in another that holds a few per cent; nothing in the run then
+    tells how slow the way between them is. Its burn-in does: random starts are in both, and who left the lighter one
+    after t steps has a way back, which is taken once in t steps for as much as the well weighs.
+
+    Args:
+        trace: of the run, with its `arrivals`.
+        means: (N,) of what is watched.
+        claimed: of these means, without such a limit.
+    """
+    room = 2 * claimed.errors
+    nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))
+    for arrival in reversed(trace.arrivals):
+        chains = arrival.values.shape[-1]
+        chance = np.sqrt(nearest * (1 - nearest) / chains)
+        if (np.abs(arrival.values.mean(axis=-1) - means) > APART * chance + room).any():
+            return float(trace.samples * chains / arrival.steps)
+    return math.inf

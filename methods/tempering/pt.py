@@ -34,10 +34,16 @@ from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import log_ratio, signed_means, travel
-from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
-from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
 from spinbench.methods.tempering.pilot import barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
+from spinbench.methods.tempering.replicas import (
+    GraphReplicas,
+    GraphTables,
+    PairReplicas,
+    PairTables,
+    graph_tables,
+    pair_tables,
+)
 from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model, PairwiseModel, to_pairwise
 

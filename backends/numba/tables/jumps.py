@@ -11,8 +11,7 @@ from spinbench.api import Array, Precision
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, small_model_tables
-from spinbench.methods.baselines.jumps import LEAST, Jumps, State
-from spinbench.methods.baselines.neighbourhoods import Tables
+from spinbench.methods.baselines.jumps import LEAST, Jumps, State, Tables
 from spinbench.methods.baselines.zanella import Zanella
 
 

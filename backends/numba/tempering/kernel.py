@@ -16,9 +16,9 @@ from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told,
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
-from spinbench.methods.tempering.pairs import PairTables
 from spinbench.methods.tempering.program import Tables, beside
 from spinbench.methods.tempering.pt import ParallelTempering
+from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import Model, to_pairwise
 
 SWAP_STREAM = 1 << 128

@@ -27,7 +27,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.table_layouts import reported_rows, sweep_order
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
-from spinbench.methods.tempering.pairs import PairTables
+from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import PairwiseModel
 
 BLOCK_VECTORS = 4

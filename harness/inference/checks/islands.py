@@ -21,7 +21,7 @@ from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
+from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, graph_tables
 from spinbench.models import FactorGraph, Model
 
 FloatArray = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from spinbench.mathematics.graphs.parity_starts import parity_starts
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables
+from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ from spinbench.inference.probing.laws import PROBES, Probed, probe
 from spinbench.inference.probing.small_buckets import drawn
 from spinbench.inference.probing.wells import annealed
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.methods.tempering.graphs import graph_tables
+from spinbench.methods.tempering.replicas import graph_tables
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -9,8 +9,7 @@ import spinbench
 from spinbench.errors import UnsupportedError
 from spinbench.inference import registry
 from spinbench.methods.clusters import cftp
-from spinbench.methods.clusters.attractive import flipped, flips
-from spinbench.methods.clusters.cftp import CouplingFromThePast
+from spinbench.methods.clusters.cftp import CouplingFromThePast, flipped, flips
 from spinbench.models import PairwiseModel
 from spinbench.testing import limits
 

@@ -9,7 +9,7 @@ import spinbench
 from spinbench.api.burn_in import Arrival
 from spinbench.api.trace import Trace
 from spinbench.mathematics.claims import UNSEEN, marginal_claims
-from spinbench.methods.relaxed import arrivals
+from spinbench.methods.relaxed import family
 from spinbench.models import generators
 
 CHAINS = 8
@@ -34,10 +34,10 @@ def claimed(visits: float = np.inf) -> np.ndarray:
 def test_chains_that_left_a_well_slowly_would_have_come_back_as_seldom() -> None:
     means = np.full(2, 0.001)
     run = marginal_claims(np.full((20, 2, CHAINS), 0.001), 400, np.zeros(2), np.ones(2))
-    assert arrivals.visits(trace_of(), means, run) == np.inf
-    assert arrivals.visits(trace_of(0, 0), means, run) == np.inf
-    assert arrivals.visits(trace_of(4, 0), means, run) == 400 * CHAINS / 10
-    found = arrivals.visits(trace_of(4, 2, 0), means, run)
+    assert family.visits_of_arrivals(trace_of(), means, run) == np.inf
+    assert family.visits_of_arrivals(trace_of(0, 0), means, run) == np.inf
+    assert family.visits_of_arrivals(trace_of(4, 0), means, run) == 400 * CHAINS / 10
+    found = family.visits_of_arrivals(trace_of(4, 2, 0), means, run)
     assert found == 400 * CHAINS / 20
     np.testing.assert_allclose(claimed(found), UNSEEN * 0.999 / found, rtol=0.01)
     assert (claimed() <= claimed(found)).all()
@@ -51,7 +51,7 @@ def test_methods_watch_their_burn_in_and_claim_by_it(monkeypatch, method: str, o
     seen: list[Trace] = []
 
     def claims(visits: float) -> np.ndarray:
-        monkeypatch.setattr(arrivals, "visits", lambda trace, *_: (seen.append(trace), visits)[1])
+        monkeypatch.setattr(family, "visits_of_arrivals", lambda trace, *_: (seen.append(trace), visits)[1])
         model = generators.grid(2, 2)
         return spinbench.run(model, method, "numpy", 100, log_z="none", checkpoints=1, **options).marginals_se
 

@@ -1,4 +1,5 @@
-"""Replicas of any factor graph: Gibbs sweeps by look-ups over a backend's arrays, each chain at a β of its own.
+"""Replicas of binary pairwise models, and of any factor graph, by look-ups: Gibbs sweeps over a backend's arrays, each
+chain at a β of its own.
 
 Where β < 1, hard zeros are soft, so that replicas may pass them; at β = 1 they are zeros, see
 `mathematics.heat_bath.table_updates`.
@@ -12,8 +13,16 @@ import numpy as np
 
 from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
+    Scan,
+    Sweep,
+    chosen_tables,
+    layout,
+)
 from spinbench.mathematics.graphs.table_layouts import TableSweep, reported_rows, table_sweep
-from spinbench.methods.gibbs.sweeps import GraphSweeps
+from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
+from spinbench.models import PairwiseModel
 
 
 class GraphTables(NamedTuple):
@@ -45,3 +54,29 @@ class GraphReplicas(GraphSweeps):
             return found, None
         exact = self._bath.log_weights(t.sweep.entries, x)
         return found, self._xp.astype(exact == -self._xp.inf, found.dtype)
+
+
+class PairTables(NamedTuple):
+    """Attributes: order (N,) the variable of each row; sweep: its tables."""
+
+    order: Array
+    sweep: Sweep | Scan
+
+
+def pair_tables(model: PairwiseModel) -> PairTables:
+    """Of a model without groups, colour by colour."""
+    plan = layout(model, "chromatic")
+    rows = compressed_rows(model, plan.order)
+    return PairTables(plan.order, chosen_tables(model, plan, rows))
+
+
+class PairReplicas(PairSweeps):
+    """What tempering calls of `PairSweeps`."""
+
+    def sweep(self, key: Key, t: PairTables, s: Array, beta: Array) -> tuple[Array, Array]:
+        """(s, p), p (N, C) of p(s_i = 1 | rest)^β as of the update; `s` is given up."""
+        return self.advance(key, t, s, self.unseen(t, s), beta)
+
+    def log_weights(self, t: PairTables, s: Array) -> tuple[Array, None]:
+        """(C,) D, less the model's constant; there are no hard zeros."""
+        return self.slope(t, s), None
