@@ -30,6 +30,8 @@ from spinbench.models import Model
 
 Array = npt.NDArray[Any]
 JIT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
+LOOK_STREAM, CLIMB_STREAM = 1 << 129, 1 << 130
+"""Added to the seed for the numbers of looks and of sweeps at other temperatures."""
 
 
 class Chains(NamedTuple):
@@ -99,11 +101,6 @@ def log_weights(values, offsets, members, strides, x):
                     at += strides[f, j] * x[g, members[f, j], lane]
                 found[g, lane] += values[at]
     return found
-
-
-Array = npt.NDArray[Any]
-LOOK_STREAM, CLIMB_STREAM = 1 << 129, 1 << 130
-"""Added to the seed for the numbers of looks and of sweeps at other temperatures."""
 
 
 @dataclass

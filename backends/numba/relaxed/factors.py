@@ -113,8 +113,6 @@ def _eliminated_product(matrix, v, out):
         store(to, (count + i) * width, load_vector(solved, i * width))
 
 
-Array = npt.NDArray[Any]
-
 WORTH = 0.5
 """The share of diagonals of a lower triangle up to which they are stored in place of the matrix."""
 WIDEST_BAND = 32

@@ -9,7 +9,7 @@ from small_graphs import MODELS, bound, check_run, flat, law
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.methods.baselines import levels
+from spinbench.methods.baselines import nested
 from spinbench.methods.baselines.nested import NestedSampling, halves
 from spinbench.methods.baselines.shells import WIDTH, Points, Shells, room
 from spinbench.methods.gibbs.host_arrays import HostArrays
@@ -95,7 +95,7 @@ def test_wells_that_no_point_climbs_to_are_doubted(backend: str) -> None:
 
 
 def test_too_many_levels_are_refused_before_anything_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "UPDATES", 1000)
+    monkeypatch.setattr(nested, "UPDATES", 1000)
     many = FactorGraph.from_log_tables([32] * 100, [((v,), 20 * np.eye(32)[0]) for v in range(100)])
     with pytest.raises(UnsupportedError, match="after 11 levels of 100 variables"):
         NestedSampling().plan(many)
