@@ -20,8 +20,8 @@ KEPT = 3
 UNUSED_SECONDS = 86_400.0
 """Others go when no process has started with them for so long."""
 
-CONSTANTS = ("blocks/tables.py", "buckets/draws.py", "relaxed/step_size.py")
-"""Modules of `methods` whose constants are compiled into kernels."""
+CONSTANTS = ("baselines/jumps.py", "blocks/tables.py", "buckets/draws.py", "relaxed/step_size.py")
+"""Modules of `methods` whose constants or functions are compiled into kernels."""
 
 _NUMBA = "numba-"
 KERNEL_LOCATOR = "spinbench.backends.numba.kernel_cache.KernelLocator"

@@ -35,7 +35,8 @@ def test_a_changed_source_gets_a_folder_of_its_own(tmp_path: Path, monkeypatch: 
 
 
 def outer_names(source: Path) -> set[str]:
-    """Modules of spinbench outside the kernels' folder whose names functions with a decorator or constants read."""
+    """Modules of spinbench outside the kernels' folder whose names functions with a decorator or constants read, and
+    of functions that are compiled as they are."""
     tree = ast.parse(source.read_text())
     imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) and one.module]
     outer = {
@@ -51,7 +52,9 @@ def outer_names(source: Path) -> set[str]:
         or (isinstance(one, ast.Assign) and one in tree.body)
     ]
     read = {name.id for one in compiled for name in ast.walk(one) if isinstance(name, ast.Name)}
-    return {outer[name] for name in read if name.isupper() and name in outer}
+    made = [one for one in tree.body if isinstance(one, ast.Assign) and "njit" in ast.unparse(one.value)]
+    functions = {name.id for one in made for name in ast.walk(one) if isinstance(name, ast.Name)}
+    return {outer[name] for name in read if name in outer and (name.isupper() or name in functions)}
 
 
 def test_modules_whose_constants_are_compiled_are_named() -> None:
