@@ -32,6 +32,8 @@ from spinbench.inference import kernels, registry
 from spinbench.models import families, specs
 
 PACKAGE = "spinbench.conf"
+UNLISTED = "model/default"
+"""What config.yaml names, and nobody has to: it is another option's other name."""
 _OLD = hydra.__version__.startswith("1.3.")
 BASE: dict[str, Any] = {"version_base": "1.3"} if _OLD else {}
 """What Hydra 1.3 is asked for, and 1.4 is by itself."""
@@ -112,7 +114,7 @@ class RegistrySource(ConfigSource):
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """What stands directly below a group."""
         prefix = f"{config_path.strip('/')}/".lstrip("/")
-        inside = [name[len(prefix) :] for name in _names(self.path) if name.startswith(prefix)]
+        inside = [name[len(prefix) :] for name in _names(self.path) if name.startswith(prefix) and name != UNLISTED]
         groups = {name.partition("/")[0] for name in inside if "/" in name}
         configs = {name for name in inside if "/" not in name}
         chosen = {None: groups | configs, ObjectType.GROUP: groups, ObjectType.CONFIG: configs}

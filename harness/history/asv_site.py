@@ -28,7 +28,7 @@ from spinbench.history.series import PREFIX
 MAX_SERIES = 2000
 """Of those that sweeps began. asv takes some 10 ms a series; its page lists them all."""
 SWEPT = f"{PREFIX}."
-PATHS = {"repo", "benchmark_dir", "results_dir", "html_dir", "env_dir"}
+PATHS = {"benchmark_dir", "results_dir", "html_dir", "env_dir"}
 """Of asv's configuration, relative to its folder."""
 SCRIPT = "asv_site.js"
 """Beside this module: gives the y-axis room."""
@@ -44,10 +44,12 @@ class Prepared(NamedTuple):
 
     Attributes:
         config: the file of asv's configuration.
+        site: folder that asv writes.
         shown, swept: how many series of sweeps the copy names, and how many there are.
     """
 
     config: Path
+    site: Path
     shown: int
     swept: int
 
@@ -63,8 +65,10 @@ def prepare(checkout: Checkout, folder: Path) -> Prepared:
         HistoryError: a branch of the configuration has no commits.
     """
     stored = util.load_json(str(checkout.root / CONFIG), js_comments=True)
+    site = checkout.root / stored.get("html_dir", "html")
     for name in PATHS & stored.keys():
         stored[name] = str(checkout.root / stored[name])
+    stored["repo"] = str(checkout.root)  # whatever address it has, its commits are here
     results, stored["results_dir"] = Path(stored["results_dir"]), str(folder / "results")
     config = folder / "publish.json"  # not by asv's name, by which pages find the checkout
     util.write_json(str(config), stored)
@@ -83,7 +87,7 @@ def prepare(checkout: Checkout, folder: Path) -> Prepared:
         {name: one for name, one in shown.items() if all(one["params"])},
         Benchmarks.api_version,
     )
-    return Prepared(config, len(newest), len(swept))
+    return Prepared(config, site, len(newest), len(swept))
 
 
 def shortened(name: str, described: Mapping[str, Any], known: Ages, newest: Set[tuple[str, Cell]]) -> dict[str, Any]:
@@ -125,12 +129,17 @@ def measured(results: Iterable[Any], benchmarks: Mapping[str, Any], ages: Mappin
 def first_measured(params: list[list[str]], known: Ages) -> list[list[str]]:
     """The labels of each axis, first that of the cell with numbers at the most commits, unless the first cell has some.
 
+    Cells that the axes do not have any more are not shown.
+
     Args:
         params: labels by axis.
-        known: by cell, the ages of the commits that have a number; not empty.
+        known: by cell, the ages of the commits that have a number.
     """
     first = tuple(values[0] for values in params)
-    lead = first if known.get(first) else max(sorted(known), key=lambda cell: len(known[cell]))
+    cells = sorted(set(known) & set(itertools.product(*params)))
+    if known.get(first) or not cells:
+        return params
+    lead = max(cells, key=lambda cell: len(known[cell]))
     return [[own, *(value for value in values if value != own)] for own, values in zip(lead, params, strict=True)]
 
 

@@ -18,7 +18,6 @@ from spinbench.foundation.folders import cache_folder
 from spinbench.foundation.remarks import left_out
 from spinbench.history import asv_site
 
-SITE = Path(".asv") / "html"
 VENDOR = "vendor"
 """Folder of the site with what would come from CDNs."""
 
@@ -73,8 +72,8 @@ def publish(root: Path, *, offline: bool = False) -> Path:
         command = [sys.executable, "-m", "asv", "publish", "--config", str(prepared.config)]
         modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
         environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    index = checkout.root / SITE / "index.html"
+        done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False, env=environment)
+    index = prepared.site / "index.html"
     if done.returncode or not index.is_file():
         words = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
         raise HistoryError(f"asv cannot publish the history: {words}")

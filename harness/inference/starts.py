@@ -68,7 +68,9 @@ def checked(start: np.ndarray, model: Model) -> np.ndarray:
     """
     states = np.asarray(start)
     most = max(model.cardinalities, default=2)
-    fits = states.ndim == 2 and len(states) == model.num_variables and states.shape[1] > 0
+    fits = (
+        states.ndim == 2 and len(states) == model.num_variables and states.shape[1] > 0 and states.dtype.kind in "biuf"
+    )
     if not fits or not (np.isin(states, np.arange(most)) & (states < np.array(model.cardinalities)[:, None])).all():
         what = "0 and 1" if most == 2 else "the variables' states"
         raise SpinbenchError(

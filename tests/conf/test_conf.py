@@ -55,6 +55,12 @@ def test_a_preset_is_an_option_whose_values_can_be_overridden() -> None:
     assert (plan.config.model.name, plan.config.model.rows, plan.config.model.c2) == ("grid", 16, 0.25)
 
 
+def test_what_is_measured_by_default_is_listed_under_its_own_name_alone() -> None:
+    assert composition.plan([], multirun=False).config.model.name == "uai14/Grids_12"
+    with pytest.raises(SpinbenchError, match=r"glob\(d\*\)"):
+        composition.plan(["model=glob(d*)"], multirun=True)
+
+
 def test_each_setting_of_a_sweep_is_checked() -> None:
     config = composition.plan([], multirun=False).config
     elsewhere = {"size", "left_out", "hydra"}  # a group without settings; against the rest of the configuration

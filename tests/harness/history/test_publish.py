@@ -57,7 +57,7 @@ def test_site_is_offline_and_has_the_planted_regression(
     monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     assert cli.main(["publish", "--offline"]) == 0
     assert "-m http.server -d" in capsys.readouterr().out
-    site = project.root / publish.SITE
+    site = project.root / ".asv" / "html"
     text = (site / "index.html").read_text()
     loaded = re.findall(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"([^\"]+)\"", text)
     assert not [address for address in loaded if "//" in address]
@@ -161,11 +161,11 @@ def test_commits_of_other_branches_have_no_empty_pages(project: Any, packages: P
         odd["config"]["chains"] = 3
         record(project.root, [project.sweep(commit, [project.record(cell, commit), odd])])
     publish.publish(project.root)
-    described = json.loads((project.root / publish.SITE / "index.json").read_text())["benchmarks"]
+    described = json.loads((project.root / ".asv" / "html" / "index.json").read_text())["benchmarks"]
     params = described["inference.track_marginal_rmse"]["params"]
     assert [values[0] for values in params] == ["'grid'", "'gibbs'", "'numpy'"]
     pages = {name for name in described if name.startswith("swept.")}
-    drawn = {path.stem for path in (project.root / publish.SITE / "graphs" / "summary").iterdir()}
+    drawn = {path.stem for path in (project.root / ".asv" / "html" / "graphs" / "summary").iterdir()}
     assert pages
     assert pages <= drawn
 
@@ -175,6 +175,23 @@ def test_the_first_cell_of_a_page_has_numbers() -> None:
     assert asv_site.first_measured(params, {("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
     assert asv_site.first_measured(params, {("b", "x"): [1], ("a", "z"): [1, 2]}) == [["a", "b"], ["z", "x", "y"]]
     assert asv_site.first_measured(params, {("a", "x"): [1], ("b", "z"): [1, 2]}) == params
+    gone, other = ("c", "x"), ("b",)  # a label that was removed, and a cell from before there was a second axis
+    assert asv_site.first_measured(params, {gone: [1], other: [1]}) == params
+    assert asv_site.first_measured(params, {gone: [1, 2], ("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
+
+
+def test_sites_are_built_from_any_folder_and_where_the_configuration_says(
+    project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(project.root, [project.sweep("sweep", [project.record(project.cells[0], project.commit("one"))])])
+    config = project.root / "asv.conf.json"
+    config.write_text(
+        config.read_text().replace(".asv/html", "site").replace('"repo": "."', '"repo": "https://127.0.0.1/a.git"')
+    )
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "json.py").write_text("raise OSError('this is no json')")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert publish.publish(project.root) == project.root / "site" / "index.html"
 
 
 def test_asv_gets_the_newest_series_of_sweeps_and_the_rest_is_said(

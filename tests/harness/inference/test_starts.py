@@ -83,6 +83,11 @@ def test_what_cannot_be_is_refused(method: str, start: str, sentence: str) -> No
     assert sentence in str(error.value)
 
 
+def test_texts_are_no_states() -> None:
+    with pytest.raises(SpinbenchError, match=r"an array \(9, chains\) of 0 and 1 is needed"):
+        spinbench.run(grid(3, 3), "gibbs", "numpy", 20, start=np.full((9, 4), "a"))
+
+
 def test_variables_of_one_state_start_in_it() -> None:
     """As what stands for a model that is all observed, also beside binary variables."""
     for sizes in ([1], [2, 1, 2], [3, 1]):

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from spinbench.errors import HistoryError
-from spinbench.history.publish import SITE, publish
+from spinbench.history.publish import publish
 from spinbench.reporting.past import changes
 
 
 def test_published_page_names_the_commits_and_no_other(project: Any, planted: Any, browser: Any) -> None:
     index = publish(project.root)
     assert f'<a href="{changes.PAGE}">' in index.read_text()
-    browser.open((project.root / SITE / changes.PAGE).as_uri())
+    browser.open((index.parent / changes.PAGE).as_uri())
     rows = browser.evaluate("Array.from(document.querySelectorAll('table.sortable tbody tr'), row => row.innerText)")
     assert {re.search(r"\b[0-9a-f]{8}\b", row)[0] for row in rows} == {planted.slow[:8], planted.wrong[:8]}  # type: ignore[index]
     assert all(row.startswith("worse") for row in rows)
