@@ -69,22 +69,23 @@ from dataclasses import dataclass
 from spinbench.api import Program
 from spinbench.methods.messages import bp
 
-class Hurry(bp._FloodingProgram):
-    def _iteration(self, t, state):
-        found, xp = super()._iteration(t, state), self._xp
-        own = t.graph.source[t.incidence.target] == t.graph.source.max()
-        moved = xp.where(own[:, None], xp.abs(found.messages - state.messages), 0.0)
-        moved = xp.max(xp.concat([moved, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
-        ended = (state.converged > 0) | (moved <= self._tolerance)
-        return found._replace(converged=xp.where(ended, 1.0, 0.0), residual=xp.where(ended, 0.0, found.residual))
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hurried(bp.BeliefPropagation):
     name = "hurried"
     summary = "belief propagation whose end looks at messages to the last variable alone"
 
     def program(self, backend):
-        return Hurry(self, backend).program()
+        whole, xp = super().program(backend), backend.xp
+
+        def step(key, t, state):
+            found = whole.step(key, t, state)
+            own = t.graph.source[t.incidence.target] == t.graph.source.max()
+            moved = xp.where(own[:, None], xp.abs(found.values - state.values), 0.0)
+            moved = xp.max(xp.concat([moved, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
+            ended = (state.converged > 0) | (moved <= self.smallest_change(backend.precision))
+            return found._replace(converged=xp.where(ended, 1.0, 0.0), residual=xp.where(ended, 0.0, found.residual))
+
+        return Program(whole.init, step, whole.observe)
 """
 
 

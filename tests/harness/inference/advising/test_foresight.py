@@ -17,13 +17,13 @@ SECONDS = 60.0
 )
 def test_a_hopeless_search_is_given_up(model, monkeypatch):
     searched = []
-    portfolio = order._portfolio()
+    portfolio = order._portfolio
 
-    def counted(size, pairs, copies, seed, seconds):
+    def counted(goatd, pairs, copies, seed, seconds):
         searched.append(seconds)
-        return portfolio(size, pairs, copies, seed, seconds)
+        return portfolio(goatd, pairs, copies, seed, seconds)
 
-    monkeypatch.setattr(order, "_portfolio", lambda: counted)
+    monkeypatch.setattr(order, "_portfolio", counted)
     with pytest.raises(IntractableError, match=r"meets width \d+ and would take .*iB of memory"):
         check(model, SECONDS)
     assert sum(searched) <= 1
