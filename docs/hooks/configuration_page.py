@@ -94,14 +94,14 @@ def _family(name: str) -> str:
     function = families.load(name)
     hints = hints_of(function)
     rows = [
-        f"| `{key}` | `{'—' if value is families.REQUIRED else value}` | {_allowed(hints[key])} |"
+        f"| `{key}` | `{'—' if value is families.REQUIRED else value}` | {_choices(hints[key])} |"
         for key, value in families.defaults(name).items()
     ]
     head = f"\n### model={name} {{ #model-{name} }}\n\n{prose(function)}\n\n"
     return head + _table("parameter", "default", "of", rows=rows)
 
 
-def _allowed(hint: Any) -> str:
+def _choices(hint: Any) -> str:
     return ", ".join(get_args(hint)) if get_origin(hint) is Literal else ""
 
 

@@ -100,7 +100,7 @@ class NestedSampling(Method):
             np.array(graph.log_constant + np.log(model.cardinalities).sum()),
             np.array(0.0),
         )
-        levels, information = climbed(begun, self.sweeps, self.levels)
+        levels, information = run_pilot(begun, self.sweeps, self.levels)
         points = np.zeros(self.points or int(np.clip(len(levels), FEWEST, MOST)))
         return begun._replace(levels=levels, points=points, information=np.array(information))
 
@@ -144,7 +144,7 @@ def halves(trace: Trace) -> float:
     return apart / noise if noise > NOTHING else 0.0
 
 
-def climbed(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
+def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
     """(levels (T,); H) of a run of one population; H is 0 where it met no state of positive weight.
 
     Args:

@@ -89,7 +89,7 @@ def lay_out(factors: Factors, found: Partition) -> Buckets:
     sizes = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)
     variable = np.array([scope[-1] for scope in scopes], dtype=np.int64)
     children = [(c, s - len(own)) for c, sources in enumerate(found.sources) for s in sources if s >= len(own)]
-    shifted = _shifted(found)
+    shifted = _shared_scopes(found)
     links = [(c, scopes[sender][:-1]) for c, sender in children] + shifted
     map_starts = starts_of([sizes[c] for c, _ in links])
     maps = np.empty(map_starts[-1], dtype=np.int32)
@@ -133,7 +133,7 @@ def lay_out(factors: Factors, found: Partition) -> Buckets:
     )
 
 
-def _shifted(found: Partition) -> list[tuple[int, Scope]]:
+def _shared_scopes(found: Partition) -> list[tuple[int, Scope]]:
     """Mini-buckets of split buckets, with the variables over which they exchange weight."""
     shifted: list[tuple[int, Scope]] = []
     for first, last in itertools.pairwise(found.starts):

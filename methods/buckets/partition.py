@@ -66,7 +66,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     entries, looks, split = 0.0, 0.0, False
     for v, functions in enumerate(held):
         deadline.check()
-        minis = _packed(functions, logs, limit) or [_Mini(logs[v], {v}, [])]
+        minis = _pack(functions, logs, limit) or [_Mini(logs[v], {v}, [])]
         split = split or len(minis) > 1
         for mini in minis:
             size = 2.0 ** min(mini.size, 1000.0)
@@ -85,7 +85,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     return found._replace(entries=entries, looks=looks, split=split)
 
 
-def _packed(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
+def _pack(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
     for function in sorted(functions, key=lambda f: -f.size):
         best, most, size = None, -1, 0.0

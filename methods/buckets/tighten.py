@@ -65,13 +65,13 @@ class UpperBound:
         self._entry = entries[self.bucket[self._owner]] + np.arange(self.shifts) - at.shifts[self._owner]
         weights = self.first_weights(counts)
         self._signs = np.sign(weights)
-        first = self._joined(np.zeros(self.shifts), weights)
-        self._descent = Descent(first, self._valued, self._moved, ROOM * float(at.entries[-1]))
+        first = self._join(np.zeros(self.shifts), weights)
+        self._descent = Descent(first, self._evaluate, self._move, ROOM * float(at.entries[-1]))
 
     @property
     def best(self) -> Point:
         """The best bound so far."""
-        return Point(*self._parted(self._descent.best), self.sign * self._descent.value, self._descent.valued - 1)
+        return Point(*self._split(self._descent.best), self.sign * self._descent.value, self._descent.valued - 1)
 
     @property
     def ended(self) -> bool:
@@ -120,28 +120,28 @@ class UpperBound:
         """Over the mini-buckets of each bucket."""
         return np.asarray(np.bincount(self.bucket, values, minlength=len(self.at.cards)))
 
-    def _valued(self, point: FloatArray) -> tuple[FloatArray, float]:
+    def _evaluate(self, point: FloatArray) -> tuple[FloatArray, float]:
         weights = self.lawful(np.exp(np.clip(point[self.shifts :], *self.log_weights)))
-        theta = self._balanced(point[: self.shifts], weights)
-        return self._joined(theta, weights), self.sign * self.passes.forward(theta, weights)
+        theta = self._balance(point[: self.shifts], weights)
+        return self._join(theta, weights), self.sign * self.passes.forward(theta, weights)
 
-    def _moved(self, point: FloatArray, step: float) -> FloatArray:
+    def _move(self, point: FloatArray, step: float) -> FloatArray:
         """θ_c + step w_c (Σ_k w_k log b_k - log b_c), and weights along their gradient."""
-        theta, weights = self._parted(point)
+        theta, weights = self._split(point)
         marginals, entropies = self.passes.backward()
         logs, own = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
         mean = np.bincount(self._entry, own * logs)[self._entry]
-        theta = self._balanced(theta + step * own * (mean - logs), weights)
-        return self._joined(theta, self.reweighted(weights, entropies, step * _RATE))
+        theta = self._balance(theta + step * own * (mean - logs), weights)
+        return self._join(theta, self.reweighted(weights, entropies, step * _RATE))
 
-    def _balanced(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
+    def _balance(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
         """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
         return np.asarray(theta - weights[self._owner] * np.bincount(self._entry, theta)[self._entry])
 
     @staticmethod
-    def _joined(theta: FloatArray, weights: FloatArray) -> FloatArray:
+    def _join(theta: FloatArray, weights: FloatArray) -> FloatArray:
         """(T + C,) shifts, and the logs of the weights without signs."""
         return np.concatenate([theta, np.log(np.abs(weights))])
 
-    def _parted(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _split(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         return point[: self.shifts], self._signs * np.exp(point[self.shifts :])

@@ -39,7 +39,7 @@ class Reported(NamedTuple):
     by_variable: Callable[[FloatArray, float, bool], FloatArray | list[FloatArray]]
 
 
-def _reported(model: FactorGraph | PairwiseModel, tables: Any) -> Reported:
+def _map_to_variables(model: FactorGraph | PairwiseModel, tables: Any) -> Reported:
     if isinstance(model, PairwiseModel):
         low, high = (bound[tables.order] for bound in conditional_range(model))
         base, updated = log_z.log_z_without_couplings(model), model.num_variables
@@ -60,7 +60,7 @@ def gibbs_estimate(
         asked: the setting `log_z`.
         single: whether a sample is one update.
     """
-    name, rows = "p" if "p" in trace.reductions else "s", _reported(model, tables)
+    name, rows = "p" if "p" in trace.reductions else "s", _map_to_variables(model, tables)
     series = trace.means(name)
     means, draws = series.mean(), trace.samples * series.chains
     low, high = (rows.low, rows.high) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))

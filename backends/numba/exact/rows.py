@@ -65,7 +65,7 @@ def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[In
 
 
 @njit(cache=True)
-def _taken(states, axes, rows):
+def _take_states(states, axes, rows):
     found = np.empty((axes.size, rows.size), states.dtype)
     for begin in range(0, rows.size, _BLOCK):
         end = min(begin + _BLOCK, rows.size)
@@ -77,7 +77,7 @@ def _taken(states, axes, rows):
 
 
 @njit(cache=True)
-def _numbered(keys, size):
+def _number_keys(keys, size):
     index, count = np.full(size, -1, np.int32), 0
     numbers, one = np.empty(keys.size, np.int32), np.empty(keys.size, np.int32)
     for i in range(keys.size):
@@ -104,4 +104,4 @@ def _shares(logs, numbers, count):
     return peak, shares
 
 
-COMPILED = Loops(_keys, _pairs, _taken, _numbered, _shares)
+COMPILED = Loops(_keys, _pairs, _take_states, _number_keys, _shares)

@@ -119,7 +119,7 @@ def run_lane_looks(f, asked, keys, step, mode, s, found):
 
 
 @njit(**INLINE)
-def _tempered(f, beta):
+def _scale_to_beta(f, beta):
     """The tables of p*^β."""
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
     return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
@@ -150,7 +150,7 @@ def _climb_lanes(f, rungs, keys, s, slopes):
     chains = Chains(keys, s, s[0], log_t, sums, log_t)
     t = rungs.first
     for k in range(len(rungs.betas)):
-        g = _tempered(f, rungs.betas[k])
+        g = _scale_to_beta(f, rungs.betas[k])
         for j in range(rungs.sweeps):
             run_lanes(g, NOTHING, Steps(t, t + 1), chains, None)
             lane_slopes(f, s, slopes[k, j])

@@ -119,7 +119,7 @@ def choose_particles(weights, total, u, first, source):
 
 
 @njit(**JIT)
-def _resampled(course, u, x, part):
+def _resample(course, u, x, part):
     """Where too few particles count; u (C,). x (K, N, B) is written to."""
     chains, count = part.log_w.shape
     size, weights, any_poor = x.shape[2], np.empty(count), False
@@ -162,7 +162,7 @@ def anneal(t, course, chains, u, part, sums, begin, end):
             sum_weights(t, exact == 0, x, part.log_p)
             _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)
         if 0 < k < last and course.resample > 0:
-            _resampled(course, u[k], x, part)
+            _resample(course, u[k], x, part)
         chains.betas[:] = betas[k]
         made = course.moves if 0 < k < last else 1
         run_sweeps(t, course.order, Asked(k == last, True, s, s + made), chains, sums)  # once: it is inlined

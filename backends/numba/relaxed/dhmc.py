@@ -67,7 +67,7 @@ class DHMCKernel(RelaxedKernel):
             counter=np.uint64(0),
             system=System(factor, frame, groups, layout.n),
             chains=Chains(layout.chains, layout.keys(seed), points, layout.energies()),
-            step_size=self._restarted(tables.first_step),
+            step_size=self._restart(tables.first_step),
             total=layout.zeros(),
         )
 
@@ -85,7 +85,7 @@ class DHMCKernel(RelaxedKernel):
                 m = layout.gather(state.total).mean(axis=1) / now.count
                 frame, points = self._at(layout, layout.gather(state.chains.points.position), m)
                 state.system, state.chains = state.system._replace(frame=frame), state.chains._replace(points=points)
-            state.step_size, state.total = self._restarted(step), layout.zeros()
+            state.step_size, state.total = self._restart(step), layout.zeros()
         return state
 
     def advance(self, state: DHMCState, steps: int) -> tuple[DHMCState, dict[str, Array]]:
@@ -99,7 +99,7 @@ class DHMCKernel(RelaxedKernel):
             found["alpha"] = u - self._tables.bias[:, None]
         return state, found
 
-    def _restarted(self, step: Any) -> StepSize:
+    def _restart(self, step: Any) -> StepSize:
         """Of plain numbers, as compiled code takes them."""
         return StepSize(*map(float, restarted(np, step)))
 

@@ -30,11 +30,11 @@ def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[In
     return here, np.argsort(theirs, kind="stable")[starts[mine[here]] + step]
 
 
-def _taken(states: IntArray, axes: IntArray, rows: IntArray) -> IntArray:
+def _take_states(states: IntArray, axes: IntArray, rows: IntArray) -> IntArray:
     return np.asarray(states[axes][:, rows])
 
 
-def _numbered(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def _number_keys(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
     row = np.full(size, -1, dtype=np.int64)
     row[keys] = np.arange(len(keys))
     present = row >= 0
@@ -51,4 +51,4 @@ def _shares(logs: FloatArray, numbers: IntArray, count: int) -> tuple[FloatArray
     return np.log(total) + peak, weights / total[numbers]
 
 
-ON_ARRAYS = Loops(_keys, _pairs, _taken, _numbered, _shares)
+ON_ARRAYS = Loops(_keys, _pairs, _take_states, _number_keys, _shares)
