@@ -23,7 +23,7 @@ from spinbench.inference.kept.best import Best, Found
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
-from spinbench.models.files.answers import format_mar, format_mpe, format_pr
+from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile, unpacked_name
-from spinbench.models.files.garbage import uncollected
 from spinbench.models.files.text import read_head
 from spinbench.models.pairwise import PairwiseModel
 
@@ -228,3 +228,15 @@ def _malformed(found: Any) -> str:
 
 def _is_suffix(text: object) -> bool:
     return isinstance(text, str) and text.startswith(".") and len(text) > 1 and text == text.lower() and text != ".gz"
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Inside, it does not run, unless somebody starts it."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()

@@ -41,21 +41,17 @@ class BQM(Format):
         return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"BinaryQuadraticModel"' in head
 
     def read(self, file: ModelFile) -> PairwiseModel:
-        return _read(file)
-
-
-def _read(file: ModelFile) -> PairwiseModel:
-    fields = _read_fields(file)
-    try:
-        ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
-        labels = as_labels(fields["variable_labels"])
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{file.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
-        ) from None
-    linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
-    vartype, offset = fields["variable_type"], fields["offset"]
-    return _from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
+        fields = _read_fields(file)
+        try:
+            ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
+            labels = as_labels(fields["variable_labels"])
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{file.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
+            ) from None
+        linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
+        vartype, offset = fields["variable_type"], fields["offset"]
+        return _from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
 
 
 def _read_fields(file: ModelFile) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from collections import Counter
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files import cpts
-from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.format import Format, ModelFile, cycle, logarithms, wrong_row
 from spinbench.models.files.text import Tokens, check_weights
 
 _COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
@@ -50,11 +49,11 @@ class Ergo(Format):
         for v, (scope, start, offset) in enumerate(zip(parents, starts, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])
             table = weights[offset:][: math.prod(shape)].reshape(shape)
-            if (row := cpts.wrong_row(table)) is not None:
+            if (row := wrong_row(table)) is not None:
                 raise tokens.error(
                     start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"
                 )
-            factors.append(Factor((*scope, v), cpts.logarithms(table)))
+            factors.append(Factor((*scope, v), logarithms(table)))
         return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_names(file, text, n))
 
 
@@ -97,7 +96,7 @@ def _counted(tokens: Tokens, written: list[list[int]], cards: list[int], sizes: 
         parents = [[p - first for p in each] for each in written]
         if any(not 0 <= p < n for each in parents for p in each):
             reasons.append(f"a parent is outside {first}..{n - 1 + first}")
-        elif loop := cpts.cycle(parents):
+        elif loop := cycle(parents):
             reasons.append(f"variables {', '.join(str(v + first) for v in loop[:-1])} are in a cycle")
         elif wrong := [v for v in range(n) if sizes[v] != math.prod([*(cards[p] for p in parents[v]), cards[v]])]:
             reasons.append(f"the table of variable {wrong[0] + first} does not have an entry for each state")

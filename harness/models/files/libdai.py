@@ -8,12 +8,11 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.models.checks import check_labels
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 from spinbench.models.files.text import Tokens, check_weights
 
-# Entries that a file leaves out are zero, so a short file can stand for a long table: 512 MiB in all.
-MAX_ENTRIES = 2**26
 _COMMENT = re.compile(rb"(?m)^[ \t]*#[^\n]*")
 
 
@@ -40,33 +39,21 @@ class LibDAI(Format):
         return all(word.isdigit() for word in numbers) and len(variables) == len(states) == int(order[0][:9])
 
     def read(self, file: ModelFile) -> FactorGraph:
-        return _read(file)
-
-
-def _read(file: ModelFile) -> FactorGraph:
-    tokens = Tokens(_COMMENT.sub(b"", file.text()), file.name)
-    cards: dict[int, int] = {}
-    tables: list[tuple[tuple[int, ...], npt.NDArray[np.float64]]] = []
-    left = MAX_ENTRIES
-    count = tokens.count(0, "factors")
-    position = 1
-    for k in range(count):
-        scope, table, position = _read_factor(tokens, k, position, cards, left)
-        left -= table.size
-        tables.append((scope, table))
-    tokens.end(position)
-    if not cards:
-        raise tokens.error(0, "no factor names a variable")
-    labels = sorted(cards)
-    index = {label: v for v, label in enumerate(labels)}
-    factors = tuple(Factor(tuple(index[v] for v in scope), table) for scope, table in tables)
-    contiguous = labels == list(range(len(labels)))
-    return FactorGraph(
-        tuple(cards[label] for label in labels),
-        factors,
-        name=file.stem,
-        labels=() if contiguous else tuple(labels),
-    )
+        tokens = Tokens(_COMMENT.sub(b"", file.text()), file.name)
+        cards: dict[int, int] = {}
+        tables: list[tuple[tuple[int, ...], npt.NDArray[np.float64]]] = []
+        left, position = MAX_ENTRIES, 1
+        for k in range(tokens.count(0, "factors")):
+            scope, table, position = _read_factor(tokens, k, position, cards, left)
+            left -= table.size
+            tables.append((scope, table))
+        tokens.end(position)
+        if not cards:
+            raise tokens.error(0, "no factor names a variable")
+        labels = check_labels(file.name, sorted(cards), len(cards))
+        index = {label: v for v, label in enumerate(sorted(cards))}
+        factors = tuple(Factor(tuple(index[v] for v in scope), table) for scope, table in tables)
+        return FactorGraph(tuple(cards[label] for label in index), factors, name=file.stem, labels=labels)
 
 
 def _read_factor(
@@ -104,7 +91,7 @@ def _read_factor(
 def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt.NDArray[np.float64]:
     """(size,) logarithms of the weights listed from stop + 1 to end as index and value; -inf where none is given."""
     entries = np.arange(stop + 1, end, 2)
-    index = _positions(tokens, entries, size)
+    index = tokens.integers_at(entries, "an entry's index", 0, size - 1)
     if len(np.unique(index)) != len(entries):
         _, firsts = np.unique(index, return_index=True)
         twice = np.setdiff1d(np.arange(len(entries)), firsts)[0]
@@ -116,11 +103,3 @@ def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt
     with np.errstate(divide="ignore"):
         table[index] = np.log(weights)
     return table
-
-
-def _positions(tokens: Tokens, entries: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    values = tokens.values[entries]
-    good = (values >= 0) & (values < size) & (values == np.floor(values))
-    if not good.all():
-        raise tokens.error(int(entries[np.argmin(good)]), f"an entry's index must be an integer from 0 to {size - 1}")
-    return values.astype(np.int64)

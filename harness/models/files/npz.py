@@ -47,29 +47,48 @@ class NPZ(Format):
         return head.startswith(b"PK\x03\x04") and head[30:].split(b"\x93NUMPY")[0].find(b".npy", 0, 64) > 0
 
     def read(self, file: ModelFile) -> PairwiseModel | FactorGraph:
-        return _read(file)
+        arrays = _read_arrays(file)
+        name = file.stem
+        _check_keys(file, arrays)
+        constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
+        if constant.size != 1:
+            raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
+        labels = _read_labels(file, arrays)
+        if "cardinalities" not in arrays:
+            return _read_pairwise(file, arrays, constant.item(), labels)
+        return FactorGraph.from_log_tables(
+            _integers(file, arrays, "cardinalities").tolist(),
+            _read_factors(file, arrays),
+            log_constant=constant.item(),
+            name=name,
+            labels=labels,
+        )
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
-        return _format(model)
-
-
-def _read(file: ModelFile) -> PairwiseModel | FactorGraph:
-    arrays = _read_arrays(file)
-    name = file.stem
-    _check_keys(file, arrays)
-    constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
-    if constant.size != 1:
-        raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
-    labels = _read_labels(file, arrays)
-    if "cardinalities" not in arrays:
-        return _read_pairwise(file, arrays, constant.item(), labels)
-    return FactorGraph.from_log_tables(
-        _integers(file, arrays, "cardinalities").tolist(),
-        _read_factors(file, arrays),
-        log_constant=constant.item(),
-        name=name,
-        labels=labels,
-    )
+        if isinstance(model, PairwiseModel):
+            arrays: dict[str, Any] = {"biases": model.biases, "edges": model.edges, "couplings": model.couplings}
+            if model.groups:
+                arrays["groups"], arrays["group_sizes"] = _join(model.groups)
+        else:
+            scopes, sizes = _join([factor.scope for factor in model.factors])
+            tables = [np.zeros(0), *(factor.log_table.ravel() for factor in model.factors)]
+            arrays = {
+                "cardinalities": np.array(model.cardinalities, dtype=np.int64),
+                "scopes": scopes,
+                "scope_sizes": sizes,
+                "log_tables": np.concatenate(tables),
+            }
+        arrays["log_constant"] = np.array(model.log_constant)
+        if model.labels:
+            try:
+                arrays["labels"] = np.array(json.dumps(model.labels))
+            except TypeError:
+                raise ModelError(
+                    f"{model.name}: a label is neither text nor number nor a tuple of them, so that .npz cannot hold it"
+                ) from None
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
 
 
 def _check_keys(file: ModelFile, arrays: Arrays) -> None:
@@ -97,33 +116,6 @@ def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Seq
         name=file.stem,
         labels=labels,
     )
-
-
-def _format(model: PairwiseModel | FactorGraph) -> bytes:
-    if isinstance(model, PairwiseModel):
-        arrays: dict[str, Any] = {"biases": model.biases, "edges": model.edges, "couplings": model.couplings}
-        if model.groups:
-            arrays["groups"], arrays["group_sizes"] = _join(model.groups)
-    else:
-        scopes, sizes = _join([factor.scope for factor in model.factors])
-        tables = [np.zeros(0), *(factor.log_table.ravel() for factor in model.factors)]
-        arrays = {
-            "cardinalities": np.array(model.cardinalities, dtype=np.int64),
-            "scopes": scopes,
-            "scope_sizes": sizes,
-            "log_tables": np.concatenate(tables),
-        }
-    arrays["log_constant"] = np.array(model.log_constant)
-    if model.labels:
-        try:
-            arrays["labels"] = np.array(json.dumps(model.labels))
-        except TypeError:
-            raise ModelError(
-                f"{model.name}: a label is neither text nor number nor a tuple of them, so that .npz cannot hold it"
-            ) from None
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
 
 
 def _read_arrays(file: ModelFile) -> Arrays:

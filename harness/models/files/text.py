@@ -194,10 +194,16 @@ class Tokens:
 
     def integers(self, start: int, stop: int, what: str, low: int, high: int) -> npt.NDArray[np.int64]:
         """Tokens start..stop-1 as integers in low..high; the caller knows that they exist."""
-        values = self.values[start:stop]
+        return self.integers_at(range(start, stop), what, low, high)
+
+    def integers_at(
+        self, places: range | npt.NDArray[np.integer], what: str, low: int, high: int
+    ) -> npt.NDArray[np.int64]:
+        """The same of tokens anywhere."""
+        values = self.values[places.start : places.stop] if isinstance(places, range) else self.values[places]
         good = (values >= low) & (values <= high) & (values == np.floor(values))
         if not good.all():
-            raise self.error(start + int(np.argmin(good)), f"{what} must be an integer from {low} to {high}")
+            raise self.error(int(places[int(np.argmin(good))]), f"{what} must be an integer from {low} to {high}")
         return values.astype(np.int64)
 
     def vanished(self) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,6 @@ from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-
 UNTOLD_STATES = 2**20
 """Of variables that a file may name without saying more about them."""
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
@@ -41,23 +40,19 @@ class UAI(Format):
         return _PREAMBLE.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
     def read(self, file: ModelFile) -> FactorGraph:
-        return _read(file)
+        data = file.text()
+        if b"c" in data:
+            data = _COMMENT.sub(b"", data)
+        header = re.match(rb"\s*(\S*)", data)
+        assert header is not None  # the pattern matches the empty string
+        if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
+            word = header.group(1)[:24].decode(errors="replace")
+            line = data.count(b"\n", 0, header.start(1)) + 1
+            raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
+        return _parse(Tokens(data, file.name, start=header.end()), file.stem)
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
         return format_uai(model).encode()
-
-
-def _read(file: ModelFile) -> FactorGraph:
-    data = file.text()
-    if b"c" in data:
-        data = _COMMENT.sub(b"", data)
-    header = re.match(rb"\s*(\S*)", data)
-    assert header is not None  # the pattern matches the empty string
-    if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
-        word = header.group(1)[:24].decode(errors="replace")
-        line = data.count(b"\n", 0, header.start(1)) + 1
-        raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
-    return _parse(Tokens(data, file.name, start=header.end()), file.stem)
 
 
 def _parse(tokens: Tokens, name: str) -> FactorGraph:
@@ -181,3 +176,23 @@ def _shifts(tables: list[FloatArray], constant: float) -> list[float] | None:
         rest = constant - sum(shifts)
         shifts[k] = float(np.clip(shifts[k] + rest, a, b))
     return shifts
+
+
+def format_mar(marginals: Iterable[npt.NDArray[np.float64]]) -> bytes:
+    """Of each variable how many states it has and their probabilities, in as many digits as tell them apart.
+
+    Args:
+        marginals: (K_v,) of each variable.
+    """
+    variables = [" ".join([str(len(p)), *(repr(float(q)) for q in p)]) for p in marginals]
+    return f"MAR\n{' '.join([str(len(variables)), *variables])}\n".encode()
+
+
+def format_pr(log_z: float) -> bytes:
+    """Of log Z in nats."""
+    return f"PR\n{log_z / math.log(10)!r}\n".encode()
+
+
+def format_mpe(state: npt.NDArray[np.int64]) -> bytes:
+    """Of how many variables, and their states (N,)."""
+    return f"MPE\n{' '.join(map(str, [len(state), *state.tolist()]))}\n".encode()

@@ -48,12 +48,8 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     inside = np.ones(position, dtype=bool)
     inside[:first] = False
     inside[begins] = False
-    values = tokens.values[:position][inside]
-    good = (values >= 0) & (values < n) & (values == np.floor(values))
-    if not good.all():
-        bad = int(np.flatnonzero(inside)[np.argmin(good)])
-        raise tokens.error(bad, f"a variable must be an integer from 0 to {n - 1}")
-    scopes = Scopes(values.astype(np.int64), orders, position)
+    members = tokens.integers_at(np.flatnonzero(inside), "a variable", 0, n - 1)
+    scopes = Scopes(members, orders, position)
     if (twice := _first_repeat(scopes)) is not None:
         raise tokens.error(int(begins[twice]) + 1, f"factor {twice} names a variable twice")
     return scopes

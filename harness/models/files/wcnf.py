@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.cpts import MAX_ENTRIES
-from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 from spinbench.models.files.text import HEAD_BYTES, Tokens
 
 _COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*")

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from spinbench.models.files.garbage import uncollected
+from spinbench.models.formats import uncollected
 
 
 @pytest.mark.parametrize("running", [True, False])
