@@ -12,7 +12,7 @@ import spinbench
 from spinbench.methods.gauge.g_bp import GaugedBeliefPropagation
 from spinbench.methods.gauge.g_mf import GaugedMeanField
 from spinbench.methods.gauge.method import Gauged
-from spinbench.models.forney.generators import gauge_regular
+from spinbench.models.networks import gauge_regular
 
 STEPS = 100_000
 """More than any of these ascents takes; they end by themselves."""

@@ -12,8 +12,8 @@ from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.errors import ModelError
 from spinbench.models import Model
-from spinbench.reference.counting.counter import compute_log_count, compute_marginals
 from spinbench.reference.counting.encoding import encode
+from spinbench.reference.counting.ganak import compute_log_count, compute_marginals
 from spinbench.reference.network import split
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError

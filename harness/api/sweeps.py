@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import AnyRows, Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import AnyRows, Rows, Windows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Block,
     Layout,
@@ -20,7 +20,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     scan_tables,
     sweep_tables,
 )
-from spinbench.mathematics.graphs.windows import Windows
 from spinbench.mathematics.heat_bath.updates import HeatBath
 
 __all__ = [

@@ -28,8 +28,7 @@ from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.choice import DEFAULT_SECONDS
-from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.elimination.solver import Elimination
+from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem

@@ -1,4 +1,4 @@
-"""What rounding may do to a bound on log Z, so that bounds can be stated with it taken off, or added.
+"""What rounding may do to bounds on log Z, to errors of means, and to models of very large weights.
 
 A bound is a promise, whatever the backend and the precision of what found it: every method that gives one evaluates its
 last point on the host, in float64, on the tables as they are, and states that less, or plus, its allowance.
@@ -8,22 +8,29 @@ in the logarithms of sums of non-negative terms. No step subtracts weights, so t
 place of the logarithms at hand: of the finite ones of the model, added up, at most, and the logarithm of the number of
 states. The errors of all steps add up.
 
-Where finite weights dwarf the others, none of this leaves anything to say: `models.magnitudes` refuses such models.
+Where finite weights dwarf the others, none of this leaves anything to say: `check_range` refuses such models.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.errors import UnsupportedError
+from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.checks import largest
 from spinbench.models.forney.model import ForneyModel
 
 EPS = float(np.finfo(np.float64).eps)
 UNITS = 16
 """In the last place that one step may cost: some operations of half a unit each, and functions of a few."""
+Precision = Literal["float32", "float64"]
+FloatArray = npt.NDArray[np.float64]
+LARGEST: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
+"""Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
 
 
 class Work(NamedTuple):
@@ -53,3 +60,66 @@ def work_of(model: PairwiseModel | FactorGraph | ForneyModel) -> Work:
         tables, states = tuple(factor.log_table for factor in model.factors), sum(model.cardinalities)
     ends = sum(table.ndim + 1 for table in tables)
     return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest, tables)))
+
+
+def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
+    """Claims of marginals, no finer than the numbers that chains compute with.
+
+    What the factors of a variable add to its states' log weights (a field a_i + Σ_j w_ij s_j) is off by a unit in the
+    last place of their terms, and a probability by p(1 - p) times that, beside a unit of its own: of many chains'
+    means, whose errors are as small as that, this is what remains.
+
+    Args:
+        errors, marginals: (N,), or lists of (K,) arrays.
+        model: that was sampled.
+        precision: of the chains' states and sums.
+
+    Returns:
+        In the layout of `errors`.
+    """
+    unit = float(np.finfo(precision).eps)
+    if isinstance(errors, list):
+        parts = zip(errors, marginals, model.reach, strict=True)
+        return [np.hypot(error, unit * _remaining(p, reach)) for error, p, reach in parts]
+    return np.hypot(errors, unit * _remaining(marginals, model.reach))
+
+
+def _remaining(marginals: Any, reach: Any) -> FloatArray:
+    p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
+    return np.asarray(1.0 + p * (1.0 - p) * reach)
+
+
+def widened_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
+    """The claim of an estimate of log Z, no finer than the sums of log weights of which chains make it.
+
+    Args:
+        error: claimed.
+        log_z: the estimate.
+        model: that was sampled.
+        precision: of the chains' states and sums.
+    """
+    return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + float(model.reach.sum()))))
+
+
+def check_range(method: str, model: Model, precision: str) -> None:
+    """Refuses finite weights beside which rounding swallows the others.
+
+    Args:
+        method: for the message.
+        model: as it was given.
+        precision: "float32" or "float64".
+
+    Raises:
+        UnsupportedError: a finite |log weight| is larger than `LARGEST`.
+    """
+    if isinstance(model, PairwiseModel):
+        parts: tuple[npt.NDArray[np.float64], ...] = (model.biases, model.couplings)
+    else:
+        parts = (model.flat.logs,)
+    size = max(map(largest, parts), default=0.0)
+    if size > LARGEST[precision]:
+        raise UnsupportedError(
+            f"{method}: {model.name} has a finite log weight of size {size:.3g}, beside which rounding swallows the "
+            f"others; up to {LARGEST[precision]:g} is allowed in {precision}, exact takes any, and what must not be "
+            "is written as a weight of 0 or as evidence"
+        )

@@ -1,18 +1,36 @@
-"""Bayesian networks with seeds, of which little is observed."""
+"""Factor graphs with seeds: Bayesian networks of which little is observed, and models of gauged inference.
+
+The models of gauged inference (Ahn, Chertkov and Shin, NIPS 2017, section 5) have a binary variable on every edge of a
+graph and a factor on every node; variable e is edge e in the order of `lattices`, factor a node a, so that
+`forney.convert.from_factor_graph` gives the model back without extra nodes. Kinds:
+
+    "generic"        f_a(x) = exp(β_a |h0(x) - h1(x)|), h0 and h1 the numbers of zeros and ones, β_a ~ N(0, β²)
+    "supermodular"   the same with |β_a|: log-supermodular factors
+    "lognormal"      all entries exp(β N(0, 1)), independent
+
+Every family draws from `numpy.random.Generator(PCG64(seed))`. Those of gauged inference draw what the graph needs
+first, then one standard normal a node (an entry, in C order, for "lognormal").
+"""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import ModelError
 from spinbench.foundation.parameters import family
+from spinbench.models import lattices
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.forney.model import check_degree
+from spinbench.models.generators import require, seeded
 
 FloatArray = npt.NDArray[np.float64]
-
 MAX_ENTRIES = 50_000_000
+GaugeKind = Literal["generic", "supermodular", "lognormal"]
+KINDS = ("generic", "supermodular", "lognormal")
+MAX_NODES = 100_000
 
 
 @family
@@ -39,16 +57,19 @@ def bayesian_network(
     """
     name = "bayesian_network"
     for key, value in (("layers", layers), ("width", width), ("states", states)):
-        _require(value >= 1, f"{key} = {value}; it must be 1 or more")
-    _require(0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed")
-    _require(0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
-    _require(0 <= observed <= width, f"observed = {observed} and width = {width}; 0 <= observed <= width is needed")
-    _require(seed >= 0, f"seed = {seed}; it must be 0 or more")
-    entries = layers * width * float(states) ** (parents + 1)
-    _require(
-        entries <= MAX_ENTRIES, f"the tables would have {entries:,.0f} entries; at most {MAX_ENTRIES:,} are allowed"
+        require(name, value >= 1, f"{key} = {value}; it must be 1 or more")
+    require(name, 0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed")
+    require(name, 0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
+    require(
+        name, 0 <= observed <= width, f"observed = {observed} and width = {width}; 0 <= observed <= width is needed"
     )
-    rng = np.random.Generator(np.random.PCG64(seed))
+    entries = layers * width * float(states) ** (parents + 1)
+    require(
+        name,
+        entries <= MAX_ENTRIES,
+        f"the tables would have {entries:,.0f} entries; at most {MAX_ENTRIES:,} are allowed",
+    )
+    rng = seeded(name, seed)
     factors: list[tuple[tuple[int, ...], FloatArray]] = []
     drawn: list[int] = []
     for layer in range(layers):
@@ -73,6 +94,86 @@ def _table(rng: np.random.Generator, shape: tuple[int, ...], *, deterministic: b
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise ModelError(f"model 'bayesian_network': {message}")
+@family
+def gauge_complete(nodes: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
+    """All pairs of nodes joined."""
+    name = "gauge_complete"
+    require(name, nodes >= 2, f"nodes = {nodes}; it must be 2 or more")
+    check_degree(name, "a node", nodes - 1)
+    return _model(name, nodes, lattices.complete_edges(nodes), beta, kind, seeded(name, seed))
+
+
+@family
+def gauge_regular(
+    nodes: int = 20, degree: int = 3, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0
+) -> FactorGraph:
+    """Connected random regular graph (drawn by NetworkX from 32-bit integers of the generator until connected)."""
+    name = "gauge_regular"
+    _limit_nodes(name, nodes)
+    require(name, 2 <= degree < nodes, f"degree = {degree} and nodes = {nodes}; 2 <= degree < nodes is needed")
+    require(name, degree * nodes % 2 == 0, f"degree = {degree} and nodes = {nodes}; their product must be even")
+    require(name, degree > 2 or nodes <= 50, f"degree = 2 and nodes = {nodes}; use gauge_cycle")
+    check_degree(name, "a node", degree)
+    rng = seeded(name, seed)
+    while True:
+        edges = lattices.random_regular_edges(nodes, degree, int(rng.integers(2**32)))
+        if _is_connected(nodes, edges):
+            return _model(name, nodes, edges, beta, kind, rng)
+
+
+@family
+def gauge_grid(
+    rows: int = 4, cols: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0
+) -> FactorGraph:
+    """Open rows × cols grid; a line where one of them is 1."""
+    name = "gauge_grid"
+    require(name, min(rows, cols) >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    require(name, rows * cols >= 2, "rows = cols = 1; two nodes are needed")
+    _limit_nodes(name, rows * cols)
+    return _model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, seeded(name, seed))
+
+
+@family
+def gauge_cycle(nodes: int = 6, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
+    """One cycle."""
+    name = "gauge_cycle"
+    require(name, nodes >= 3, f"nodes = {nodes}; it must be 3 or more")
+    _limit_nodes(name, nodes)
+    return _model(name, nodes, lattices.ring_edges(nodes), beta, kind, seeded(name, seed))
+
+
+def _model(
+    name: str, nodes: int, edges: npt.NDArray[np.int64], beta: float, kind: str, rng: np.random.Generator
+) -> FactorGraph:
+    require(name, kind in KINDS, f"kind = {kind!r}; {', '.join(map(repr, KINDS))} are allowed")
+    require(name, bool(np.isfinite(beta)) and beta >= 0, f"beta = {beta}; a finite number from 0 is needed")
+    scopes: list[list[int]] = [[] for _ in range(nodes)]
+    for e, (u, v) in enumerate(edges.tolist()):
+        scopes[u].append(e)
+        scopes[v].append(e)
+    if kind == "lognormal":
+        tables = [beta * rng.standard_normal((2,) * len(scope)) for scope in scopes]
+    else:
+        coefficients = beta * rng.standard_normal(nodes)
+        if kind == "supermodular":
+            coefficients = np.abs(coefficients)
+        tables = [c * _imbalance(len(scope)) for c, scope in zip(coefficients, scopes, strict=True)]
+    return FactorGraph.from_log_tables((2,) * len(edges), zip(scopes, tables, strict=True), name=name)
+
+
+def _imbalance(degree: int) -> npt.NDArray[np.float64]:
+    """|d - 2k| of the entries with k ones."""
+    ones = np.indices((2,) * degree).sum(axis=0)
+    return np.asarray(np.abs(degree - 2.0 * ones))
+
+
+def _is_connected(nodes: int, edges: npt.NDArray[np.int64]) -> bool:
+    import networkx
+
+    graph: networkx.Graph[int] = networkx.Graph(edges.tolist())
+    graph.add_nodes_from(range(nodes))
+    return bool(networkx.is_connected(graph))
+
+
+def _limit_nodes(name: str, nodes: int) -> None:
+    require(name, nodes <= MAX_NODES, f"the graph would have {nodes:,} nodes; at most {MAX_NODES:,} are allowed")

@@ -9,11 +9,10 @@ from typing import Any, Protocol
 
 from spinbench.foundation import plugins
 from spinbench.reference.bipartite import Bipartite
-from spinbench.reference.closed_forms import CurieWeiss, Torus
+from spinbench.reference.closed_forms import CurieWeiss, KacWard, Torus
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.enumeration import Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
-from spinbench.reference.kac_ward import KacWard
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 

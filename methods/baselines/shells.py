@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
-from spinbench.mathematics.heat_bath.level_weights import LevelWeights
+from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import chosen
 

@@ -19,7 +19,7 @@ from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
-from spinbench.reference.sparse.arrays import ON_ARRAYS
+from spinbench.reference.sparse.tables import ON_ARRAYS
 
 FIRST_SECONDS = 0.02
 """For one pass before any burn-in: what costs less is eliminated exactly."""

@@ -23,9 +23,9 @@ from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
-from spinbench.reference.sparse.buckets import BYTES as ROW_BYTES
-from spinbench.reference.sparse.buckets import Limits as Rows
 from spinbench.reference.sparse.tables import Loops
+from spinbench.reference.sparse.tree import BYTES as ROW_BYTES
+from spinbench.reference.sparse.tree import Limits as Rows
 from spinbench.reference.sparse.tree import has_zeros
 
 _TRIAL = 10

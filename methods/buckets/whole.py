@@ -12,8 +12,8 @@ from spinbench.methods.buckets.draws import BINS
 from spinbench.methods.buckets.layout import Array
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
-from spinbench.reference.sparse.buckets import Drawer, Eliminated, Limits, eliminate, marginals_of
 from spinbench.reference.sparse.tables import Loops, TooManyError
+from spinbench.reference.sparse.tree import Drawer, Eliminated, Limits, eliminate, marginals_of
 
 _THINNED = 4.0
 """log2 of the entries of whole tables for each row that is left, on real models with many zeros 1.3 to 4: of an order

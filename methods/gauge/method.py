@@ -19,8 +19,7 @@ from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel
-from spinbench.models.forney.parts import by_state
+from spinbench.models.forney.model import ForneyModel, by_state
 
 DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 

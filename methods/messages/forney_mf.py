@@ -18,8 +18,7 @@ from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.prepare import check_merge, forney_form, seconds_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel
-from spinbench.models.forney.parts import by_state
+from spinbench.models.forney.model import ForneyModel, by_state
 
 
 class FieldPlan(NamedTuple):

@@ -17,8 +17,7 @@ from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.foundation.interruptions import run_interruptibly
-from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.elimination.solver import Elimination
+from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
 from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.orders.order import Order
 from spinbench.reference.orders.plan import place_messages

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.memory import aligned_zeros
-from spinbench.mathematics.graphs.rows import AnyRows
-from spinbench.mathematics.graphs.windows import distances, spread
+from spinbench.mathematics.graphs.rows import AnyRows, distances, spread
 
 Array = npt.NDArray[Any]
 

@@ -16,8 +16,7 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
-from spinbench.mathematics.heat_bath.level_weights import LevelWeights
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.mathematics.heat_bath.table_updates import LevelWeights, TableBath
 from spinbench.methods.baselines.draws import ForestDraws, Layers
 from spinbench.methods.baselines.weighted import Importance
 from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph

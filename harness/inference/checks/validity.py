@@ -13,7 +13,7 @@ from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks.joint_validity import check_joint, owned_draws
-from spinbench.mathematics.precision import widened, widened_log_z
+from spinbench.mathematics.rounding import widened, widened_log_z
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.models.forney.build import network_of
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
-from spinbench.models.forney.network import network_of
 
 
 def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts: int = 16) -> ForneyModel:

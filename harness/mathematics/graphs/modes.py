@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics.graphs.rows import Windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
-from spinbench.mathematics.graphs.windows import Windows
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]

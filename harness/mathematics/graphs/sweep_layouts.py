@@ -21,8 +21,15 @@ import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
-from spinbench.mathematics.graphs.rows import AnyRows, dense_rows, is_dense, padded_rows, reach_outside
-from spinbench.mathematics.graphs.windows import Windows, windowed_rows
+from spinbench.mathematics.graphs.rows import (
+    AnyRows,
+    Windows,
+    dense_rows,
+    is_dense,
+    padded_rows,
+    reach_outside,
+    windowed_rows,
+)
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]

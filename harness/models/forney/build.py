@@ -1,16 +1,195 @@
-"""Forney models from tables that are given."""
+"""Forney models from tables that are given, and under construction: nodes, sums over edges, and readouts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_index, check_number, float_array
-from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
-from spinbench.models.forney.network import Network
+from spinbench.models.forney.model import FloatArray, ForneyModel, Readout, check_degree
+
+
+class Network:
+    """Nodes whose edges are summed one after the other, in the log domain; Z never changes.
+
+    Attributes:
+        tables: {node: log table}, one axis an incident edge.
+        slots: {node: edges in the order of the axes}; an edge that is there twice is a self loop.
+        ends: {edge: its two nodes}, the first one its side 0.
+        carried: {node: {source variable: p(s = 1 | x_node)}}.
+        constants: {source variable: p(s = 1)} of those that no edge is left to decide.
+        log_constant: what was moved out of the tables.
+        name: for messages.
+    """
+
+    def __init__(self, name: str, log_constant: float = 0.0) -> None:
+        self.name = name
+        self.log_constant = log_constant
+        self.tables: dict[int, FloatArray] = {}
+        self.slots: dict[int, list[int]] = {}
+        self.ends: dict[int, list[int]] = {}
+        self.carried: dict[int, dict[int, FloatArray]] = {}
+        self.constants: dict[int, float] = {}
+
+    def add(self, node: int, table: FloatArray, slots: Sequence[int]) -> None:
+        """A node with its log table; the ends of its edges are set by the caller."""
+        self.tables[node], self.slots[node], self.carried[node] = table, list(slots), {}
+
+    def carry_edge(self, edge: int, variable: int) -> None:
+        """A source variable whose value is the edge's."""
+        node = self.ends[edge][0]
+        slots = self.slots[node]
+        self.carried[node][variable] = indicator(len(slots), slots.index(edge))
+
+    def neighbours(self, node: int) -> list[int]:
+        """The nodes next to one, ascending."""
+        return sorted({end for e in self.slots[node] for end in self.ends[e]} - {node})
+
+    def attach(self, children: list[tuple[int, int, FloatArray]]) -> None:
+        """Readouts of variables that were summed next to another one, from that one's.
+
+        Args:
+            children: (v, u, p(s_v = 1 | s_u)) in the order in which the v were summed.
+        """
+        home = {v: (self.carried[a], c) for a in self.carried for v, c in self.carried[a].items()}
+        for v, u, given in reversed(children):
+            if u in self.constants:
+                self.constants[v] = float(given[0] + (given[1] - given[0]) * self.constants[u])
+            else:
+                readouts, conditional = home[u]
+                readouts[v] = given[0] + (given[1] - given[0]) * conditional
+                home[v] = readouts, readouts[v]
+
+    def sum_self_loops(self, node: int) -> None:
+        """Sums the edges from a node to itself."""
+        while len(set(self.slots[node])) < len(self.slots[node]):
+            slots = self.slots[node]
+            edge = next(e for k, e in enumerate(slots) if e in slots[:k])
+            first, second = (k for k, e in enumerate(slots) if e == edge)
+            table = np.diagonal(self.tables[node], axis1=first, axis2=second)
+            summed, weights = self._sum_last(table)
+            for v, conditional in self.carried[node].items():
+                self.carried[node][v] = (weights * np.diagonal(conditional, axis1=first, axis2=second)).sum(axis=-1)
+            self.tables[node] = summed
+            self.slots[node] = [e for e in slots if e != edge]
+            del self.ends[edge]
+
+    def sum_slot(self, node: int, edge: int, log_weight: FloatArray) -> None:
+        """Sums an edge that ends nowhere else, its states weighted by (2,) logarithms."""
+        axis = self.slots[node].index(edge)
+        summed, weights = self._sum_last(np.moveaxis(self.tables[node], axis, -1) + log_weight)
+        for v, conditional in self.carried[node].items():
+            self.carried[node][v] = (weights * np.moveaxis(conditional, axis, -1)).sum(axis=-1)
+        self.carried[node][edge] = weights[..., 1]
+        self.tables[node] = summed
+        del self.slots[node][axis]
+
+    def merge(self, a: int, b: int) -> None:
+        """Replaces nodes a and b by one, named a, with all edges between them summed."""
+        shared = [e for e in self.slots[a] if e in self.slots[b]]
+        kept_a = [e for e in self.slots[a] if e not in shared]
+        kept_b = [e for e in self.slots[b] if e not in shared]
+
+        def rows(node: int, kept: list[int], table: FloatArray) -> FloatArray:
+            order = [self.slots[node].index(e) for e in kept + shared]
+            return table.transpose(order).reshape(2 ** len(kept), 2 ** len(shared))
+
+        joint = rows(a, kept_a, self.tables[a])[:, None] + rows(b, kept_b, self.tables[b])[None]
+        summed, weights = self._sum_last(joint)
+        shape = (2,) * (len(kept_a) + len(kept_b))
+        carried = {
+            v: np.einsum("abs,as->ab", weights, rows(a, kept_a, c)).reshape(shape) for v, c in self.carried[a].items()
+        }
+        carried |= {
+            v: np.einsum("abs,bs->ab", weights, rows(b, kept_b, c)).reshape(shape) for v, c in self.carried[b].items()
+        }
+        self.tables[a], self.slots[a], self.carried[a] = summed.reshape(shape), kept_a + kept_b, carried
+        del self.tables[b], self.slots[b], self.carried[b]
+        for e in shared:
+            del self.ends[e]
+        for e in kept_b:
+            self.ends[e] = [a if end == b else end for end in self.ends[e]]
+
+    def _sum_last(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log Σ exp over the last axis, normalised to maximum 0, and the weights of its terms (0 where all vanish)."""
+        peak = table.max(axis=-1)
+        if peak.max() == -np.inf:
+            raise ModelError(f"{self.name}: no state has positive weight, so Z = 0")
+        base = np.where(peak == -np.inf, 0.0, peak)
+        terms = np.exp(table - base[..., None])
+        total = terms.sum(axis=-1)
+        weights = terms / np.where(total > 0, total, 1.0)[..., None]
+        with np.errstate(divide="ignore"):
+            summed = base + np.log(total)
+        self.log_constant += float(summed.max())
+        return summed - summed.max(), weights
+
+    def model(self, num_variables: int) -> ForneyModel:
+        """The model, nodes and edges numbered in the order of their names here.
+
+        Raises:
+            ModelError: Z = 0.
+            UnsupportedError: a node of too many edges.
+        """
+        constant = self.log_constant
+        for a in sorted(self.tables):
+            if (peak := float(self.tables[a].max())) == -np.inf:
+                raise ModelError(f"{self.name}: node {a} is zero everywhere, so Z = 0")
+            constant += peak
+        nodes = [a for a in sorted(self.tables) if self.slots[a]]
+        rank = {a: k for k, a in enumerate(nodes)}
+        rank_edge = {e: k for k, e in enumerate(sorted(self.ends))}
+        pairs = np.array([[rank[a] for a in self.ends[e]] for e in rank_edge], dtype=np.int64).reshape(-1, 2)
+        pairs.setflags(write=False)
+        return ForneyModel(
+            pairs,
+            tuple(tuple(rank_edge[e] for e in self.slots[a]) for a in nodes),
+            tuple(self._scaled_table(a) for a in nodes),
+            constant,
+            self._readouts(rank, num_variables),
+            self.name,
+        )
+
+    def _scaled_table(self, node: int) -> FloatArray:
+        """Read-only, the largest entry 0."""
+        check_degree(self.name, f"node {node}", len(self.slots[node]))
+        table = np.array(self.tables[node] - self.tables[node].max())
+        table.setflags(write=False)
+        return table
+
+    def _readouts(self, rank: Mapping[int, int], num_variables: int) -> tuple[Readout, ...]:
+        """Of each source variable, from its node's rank or from none."""
+        found = {v: Readout(-1, np.array(p)) for v, p in self.constants.items()}
+        for a, carried in self.carried.items():
+            for v, conditional in carried.items():
+                found[v] = Readout(rank[a], conditional) if a in rank else Readout(-1, np.array(float(conditional)))
+        return tuple(found[v] for v in range(num_variables) if v in found)
+
+
+@lru_cache(maxsize=256)
+def indicator(degree: int, slot: int) -> FloatArray:
+    """(2,) * degree float64, read-only: the value of one edge of a node."""
+    shape = [1] * degree
+    shape[slot] = 2
+    return np.broadcast_to(np.arange(2.0).reshape(shape), (2,) * degree)
+
+
+def network_of(model: ForneyModel) -> Network:
+    """The model as nodes under construction, with its readouts."""
+    network = Network(model.name, model.log_constant)
+    for a, (table, slots) in enumerate(zip(model.log_tables, model.incident, strict=True)):
+        network.add(a, table, slots)
+    network.ends = dict(enumerate(model.edges.tolist()))
+    for v, readout in enumerate(model.readouts):
+        if readout.node < 0:
+            network.constants[v] = float(readout.conditional)
+        else:
+            network.carried[readout.node][v] = readout.conditional
+    return network
 
 
 def from_log_tables(

@@ -24,7 +24,7 @@ from spinbench.reference.problem import NetworkProblem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 if TYPE_CHECKING:
-    from spinbench.reference.elimination.solver import Elimination
+    from spinbench.reference.elimination.bucket_tree import Elimination
 
 MAX_SLICES = 2**14
 """More would take hours where one takes a second."""

@@ -20,9 +20,7 @@ import numpy as np
 from spinbench.foundation import deadline
 from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray, Scope
-from spinbench.reference.orders.min_fill import min_fill_order, strip
-from spinbench.reference.orders.plan import depth_first, least_width, separators
-from spinbench.reference.orders.row_orders import row_orders
+from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""

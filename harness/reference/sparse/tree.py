@@ -1,24 +1,194 @@
-"""Exact answers by elimination over what hard zeros leave possible."""
+"""Exact answers by elimination over what hard zeros leave possible: forward, the way back to marginals, and draws."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.reference.network import FloatArray, IntArray
+from spinbench.foundation import deadline
+from spinbench.reference.network import FloatArray, Scope
 from spinbench.reference.orders.order import Order, elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import PrecisionError, Solver
-from spinbench.reference.sparse.arrays import ON_ARRAYS
-from spinbench.reference.sparse.buckets import BYTES, Drawer, Eliminated, Limits, eliminate, marginals_of
-from spinbench.reference.sparse.tables import Loops, TooManyError
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.sparse.tables import (
+    ON_ARRAYS,
+    IntArray,
+    Loops,
+    Table,
+    TooManyError,
+    growth,
+    product,
+    summed,
+    table_of,
+)
 
+BYTES = 64
+"""A row: its share, where it belongs, and the product that it came from."""
 _THINNED = 2.0**10
 """Times as many entries as rows of a table: of an order with more, most likely, too many rows are left."""
 _ROW = 1e-7  # seconds
 _DRAWN = 2**20  # states drawn at once
+
+
+class Bucket(NamedTuple):
+    """Of one variable.
+
+    Attributes:
+        states: (N,) of the variable, in each row.
+        above: (N,) the row of its message to which each row adds up.
+        conditional: (N,) its share of that row.
+        links: buckets whose messages it takes, and (N,) the row of each.
+    """
+
+    states: IntArray
+    above: IntArray
+    conditional: FloatArray
+    links: tuple[tuple[int, IntArray], ...]
+
+
+class Eliminated(NamedTuple):
+    """All buckets, by their variables.
+
+    Attributes:
+        log_z: the sum.
+        order: (n,) in which they were eliminated.
+        cards: (n,) numbers of states.
+        buckets: (n,) in the order of the variables.
+        rows: in all.
+    """
+
+    log_z: float
+    order: list[int]
+    cards: tuple[int, ...]
+    buckets: list[Bucket]
+    rows: int
+
+
+class Limits(NamedTuple):
+    """Of an elimination: rows of all products together, and when the clock `perf_counter` says that it is too late."""
+
+    most: float
+    end: float = math.inf
+
+
+def eliminate(
+    tables: Mapping[Scope, FloatArray],
+    constant: float,
+    cards: Sequence[int],
+    order: Iterable[int],
+    limits: Limits,
+    loops: Loops = ON_ARRAYS,
+) -> Eliminated:
+    """The sum over all variables.
+
+    Args:
+        tables: log tables by their scopes.
+        constant: added to their sum.
+        cards: numbers of states.
+        order: all variables, those first that are eliminated first.
+        limits: of rows, and of time.
+        loops: over rows.
+
+    Raises:
+        TooManyError: there would be more rows, or it is too late.
+        ZeroWeightError: no state has positive weight.
+    """
+    listed = list(order)
+    place = {v: k for k, v in enumerate(listed)}
+    held: list[list[Table]] = [[] for _ in listed]
+    for scope, log_table in tables.items():
+        held[min(place[v] for v in scope)].append(table_of(scope, log_table))
+    none = np.empty(0, dtype=np.int64)
+    buckets: list[Bucket] = [Bucket(none, none, np.empty(0), ())] * len(listed)
+    left = limits.most
+    for k, v in enumerate(listed):
+        deadline.check()
+        if time.perf_counter() > limits.end:
+            raise TooManyError
+        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left, loops)
+        message, above, conditional = summed(table, v, v, cards, loops)
+        buckets[v] = Bucket(table.states[table.scope.index(v)], above, conditional, table.links)
+        held[k] = []
+        if message.scope:
+            held[min(place[u] for u in message.scope)].append(message)
+        else:
+            constant += float(message.logs[0])
+    rows = sum(len(bucket.states) for bucket in buckets)
+    return Eliminated(constant, listed, tuple(cards), buckets, rows)
+
+
+def _multiplied(tables: list[Table], cards: Sequence[int], most: float, loops: Loops) -> tuple[Table, float]:
+    """The product, beginning with the largest table, always with what makes least of it; and how many rows are left."""
+    rest = sorted(tables, key=lambda table: len(table.logs))
+    found = rest.pop()
+    while rest:
+        other = min(rest, key=lambda table: growth(found, table, cards))
+        rest = [table for table in rest if table is not other]
+        found = product(found, other, cards, most, loops)
+        most -= len(found.logs)
+    if not len(found.logs):
+        raise ZeroWeightError
+    return found, most
+
+
+def marginals_of(done: Eliminated) -> list[FloatArray]:
+    """(K,) of each variable."""
+    found: list[FloatArray] = [np.empty(0)] * len(done.cards)
+    priors: dict[int, FloatArray] = {}
+    for v in reversed(done.order):
+        bucket = done.buckets[v]
+        belief = bucket.conditional * priors.pop(v)[bucket.above] if v in priors else bucket.conditional
+        found[v] = _added(bucket.states, belief, done.cards[v]) / belief.sum()
+        for child, rows in bucket.links:
+            priors[child] = _added(rows, belief, int(done.buckets[child].above.max()) + 1)
+    return found
+
+
+def _added(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)
+
+
+class Drawer:
+    """Exact independent draws."""
+
+    def __init__(self, done: Eliminated) -> None:
+        self._done = done
+        self._sorted = [_Sorted(bucket) for bucket in done.buckets]
+
+    def draw(self, uniform: FloatArray) -> IntArray:
+        """(n, count) states, from uniform numbers (n, count): each variable given those eliminated after it."""
+        states = np.empty(uniform.shape, dtype=np.int64)
+        given: dict[int, IntArray] = {}
+        none = np.zeros(uniform.shape[1], dtype=np.int64)
+        for v in reversed(self._done.order):
+            bucket = self._done.buckets[v]
+            row = self._sorted[v].row(given.pop(v, none), uniform[v])
+            states[v] = bucket.states[row]
+            given |= {child: rows[row] for child, rows in bucket.links}
+        return states
+
+
+class _Sorted:
+    """The rows of a bucket by the rows of its message."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.order = np.argsort(bucket.above, kind="stable")
+        self.ends = np.cumsum(np.bincount(bucket.above))
+        self.shares = np.cumsum(bucket.conditional[self.order])
+
+    def row(self, above: IntArray, uniform: FloatArray) -> IntArray:
+        """One of those that add up to a row of the message."""
+        end = self.ends[above]
+        begin = np.where(above > 0, self.ends[above - 1], 0)
+        low = np.where(begin > 0, self.shares[begin - 1], 0.0)
+        wanted = low + uniform * (self.shares[end - 1] - low)
+        at = np.clip(np.searchsorted(self.shares, wanted, side="right"), begin, end - 1)
+        return np.asarray(self.order[at])
 
 
 class SparseTree(Solver):

@@ -12,8 +12,7 @@ from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import reported_rows, table_sweep
-from spinbench.mathematics.heat_bath.level_weights import LevelWeights
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.mathematics.heat_bath.table_updates import LevelWeights, TableBath
 from spinbench.models import FactorGraph
 from tests.helpers.random_models import graph
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics.precision import widened, widened_log_z
+from spinbench.mathematics.rounding import widened, widened_log_z
 from spinbench.models import FactorGraph, PairwiseModel
 
 

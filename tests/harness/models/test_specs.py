@@ -7,8 +7,7 @@ import inspect
 import pytest
 
 from spinbench.errors import ModelError, UnknownNameError
-from spinbench.models import build, catalogue, families, generators, save
-from spinbench.models.forney import generators as forney_generators
+from spinbench.models import build, catalogue, families, generators, networks, save
 
 
 @pytest.mark.parametrize("name", families.names())
@@ -22,7 +21,7 @@ def test_every_family_builds_with_its_defaults(name, tmp_path_factory, monkeypat
 def test_every_generator_is_a_family():
     public = {
         name
-        for module in (generators, forney_generators)
+        for module in (generators, networks)
         for name, value in inspect.getmembers(module, inspect.isfunction)
         if value.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -12,8 +12,7 @@ from scipy.special import gammaln, logsumexp
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.exchangeable.class_tables import classes_of, compositions, num_compositions
-from spinbench.reference.exchangeable.counting import Exchangeable
+from spinbench.reference.exchangeable.counting import Exchangeable, classes_of, compositions, num_compositions
 from spinbench.reference.exchangeable.symmetry import Tables, exchangeable_classes, tables_by_shape
 from spinbench.reference.problem import NotApplicableError, Problem
 

@@ -13,7 +13,7 @@ from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, ZeroWeightError
-from spinbench.reference.sparse import arrays, tables
+from spinbench.reference.sparse import tables
 from spinbench.reference.sparse.tree import SparseTree
 
 
@@ -36,13 +36,13 @@ def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if request.param == "sorted":
         monkeypatch.setattr(tables, "_SMALL", -1)
         monkeypatch.setattr(tables, "_DENSE", -1)
-        monkeypatch.setattr(arrays, "RANGE", -1)
+        monkeypatch.setattr(tables, "RANGE", -1)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["arrays", "compiled"])
 @pytest.mark.usefixtures("index")
 def test_random_models(random_graph, compiled) -> None:
-    loops = _compiled() if compiled else arrays.ON_ARRAYS
+    loops = _compiled() if compiled else tables.ON_ARRAYS
     rng, known = np.random.default_rng(5), 0
     for seed in range(60):
         model = random_graph(int(rng.integers(2, 8)), int(rng.integers(1, 12)), 0.7 * rng.random(), seed)

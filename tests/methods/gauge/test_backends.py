@@ -19,7 +19,7 @@ from spinbench.methods.gauge.ascent.objectives import formulas_of
 from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.models import PairwiseModel
 from spinbench.models.forney import build, convert
-from spinbench.models.forney.generators import gauge_complete, gauge_regular
+from spinbench.models.networks import gauge_complete, gauge_regular
 
 ENGINES = ["numpy", "numba", "jax"]
 OTHERS = ENGINES[1:]

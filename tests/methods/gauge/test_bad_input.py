@@ -11,7 +11,7 @@ from spinbench.errors import ModelError, UnsupportedError
 from spinbench.methods.gauge.ascent.linear import BandSolver
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney import build
-from spinbench.models.forney.generators import gauge_complete
+from spinbench.models.networks import gauge_complete
 
 METHODS = ["forney_mf", "g_mf", "g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential"]
 

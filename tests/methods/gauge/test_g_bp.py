@@ -22,7 +22,7 @@ from spinbench.methods.gauge.g_bp import (
 from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney import build, convert
-from spinbench.models.forney.generators import gauge_complete, gauge_regular
+from spinbench.models.networks import gauge_complete, gauge_regular
 
 FINE = tuple(10.0**-k for k in range(10))
 

@@ -21,7 +21,7 @@ from spinbench.methods.messages.forney_mf import ForneyMeanField
 from spinbench.models import build
 from spinbench.models.forney import convert
 from spinbench.models.forney.build import from_tables
-from spinbench.models.forney.generators import gauge_complete, gauge_grid, gauge_regular
+from spinbench.models.networks import gauge_complete, gauge_grid, gauge_regular
 
 
 def run(method, model):

@@ -14,7 +14,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
-from spinbench.mathematics.graphs import rows, sweep_layouts, windows
+from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs import gibbs
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -82,7 +82,7 @@ def engine(name, backend, precision, method):
         if "lists" in name or name == "windows":
             patch.setattr(rows, "DENSE_FACTOR", 0)
         if "lists" in name:
-            patch.setattr(windows, "MAX_WINDOWS", 0)
+            patch.setattr(rows, "MAX_WINDOWS", 0)
         tables = method.plan(MODELS[name])
     return tables, registry.bind(method, backend, MODELS[name], tables, precision=precision)
 

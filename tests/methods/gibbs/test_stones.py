@@ -14,7 +14,7 @@ import spinbench
 from spinbench.errors import InvalidResultError
 from spinbench.inference import registry
 from spinbench.inference.origins import as_taken
-from spinbench.mathematics.graphs import rows, sweep_layouts, windows
+from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -59,7 +59,7 @@ def bound(name: str, backend: str, method: Gibbs, precision: str = "float64") ->
             patch.setattr(sweep_layouts, "MAX_BLOCKS", 4)
         if name == "lists":
             patch.setattr(rows, "DENSE_FACTOR", 0)
-            patch.setattr(windows, "MAX_WINDOWS", 0)
+            patch.setattr(rows, "MAX_WINDOWS", 0)
         given = as_taken(MODELS[name], method)
         return registry.bind(method, backend, given, method.plan(given), precision=precision)
 

@@ -8,9 +8,8 @@ import pytest
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.forney.contraction import contract
-from spinbench.models import FactorGraph, generators
+from spinbench.models import FactorGraph, generators, networks
 from spinbench.models.forney import build, convert
-from spinbench.models.forney import generators as forney_generators
 
 
 def random_forney(rng):
@@ -58,8 +57,8 @@ def test_marginals_of_a_pairwise_model_survive_conversion_relabelling_and_contra
 @pytest.mark.parametrize(
     "graph",
     [
-        forney_generators.gauge_grid(1, 9),
-        forney_generators.gauge_cycle(7),
+        networks.gauge_grid(1, 9),
+        networks.gauge_cycle(7),
         FactorGraph.from_tables([2] * 3, [((0, 1, 2), np.ones((2, 2, 2))), ((0, 1, 2), np.full((2, 2, 2), 3.0))]),
     ],
 )
@@ -72,7 +71,7 @@ def test_lines_cycles_and_pairs_of_nodes_vanish(graph):
 
 
 def test_higher_limits_leave_fewer_edges():
-    model = convert.to_forney(forney_generators.gauge_grid(8, 8))
+    model = convert.to_forney(networks.gauge_grid(8, 8))
     edges = [contract(model, limit).num_edges for limit in (2, 4, 6, 8)]
     assert edges == sorted(edges, reverse=True)
     assert edges[2] < 0.5 * model.num_edges
@@ -80,7 +79,7 @@ def test_higher_limits_leave_fewer_edges():
 
 
 def test_nodes_beyond_the_limit_stay_as_they_are():
-    model = convert.to_forney(forney_generators.gauge_complete(6))
+    model = convert.to_forney(networks.gauge_complete(6))
     assert contract(model, 4).degrees.tolist() == [5] * 6
 
 
@@ -106,7 +105,7 @@ def test_weights_far_apart_do_not_underflow():
 )
 def test_bad_limits_are_refused(kwargs, error, words):
     with pytest.raises(error) as info:
-        contract(convert.to_forney(forney_generators.gauge_complete(4)), **kwargs)
+        contract(convert.to_forney(networks.gauge_complete(4)), **kwargs)
     assert words in str(info.value)
 
 

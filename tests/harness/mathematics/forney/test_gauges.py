@@ -11,7 +11,7 @@ from spinbench.mathematics.forney.gauge_messages import bethe, message_angles, n
 from spinbench.methods.gauge.ascent.derivatives import angle_derivatives, slot_products
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.models.forney import build, convert
-from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+from spinbench.models.networks import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
 
 def multigraph(seed=0):

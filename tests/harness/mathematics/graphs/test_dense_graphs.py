@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench.mathematics.graphs import colouring, compressed, modes
+from spinbench.mathematics.graphs import colouring, modes
 from spinbench.mathematics.graphs.rows import (
     Rows,
     SquareRows,
@@ -24,10 +24,10 @@ def test_rows_of_a_dense_graph_are_those_of_a_sparse_one(share: float, monkeypat
     rng = np.random.default_rng(4)
     edges = lattices.complete_edges(40)
     first, second = rng.permutation(40)[edges[rng.random(len(edges)) < share]].T
-    monkeypatch.setattr(compressed, "AT_ONCE", 100)
-    looked_through = compressed.compressed(40, first, second)
-    monkeypatch.setattr(compressed, "FEW_HOLES", 0)
-    for found, expected in zip(looked_through, compressed.compressed(40, first, second), strict=True):
+    monkeypatch.setattr(colouring, "AT_ONCE", 100)
+    looked_through = colouring.compressed(40, first, second)
+    monkeypatch.setattr(colouring, "FEW_HOLES", 0)
+    for found, expected in zip(looked_through, colouring.compressed(40, first, second), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -38,9 +38,9 @@ def test_rows_of_a_table_are_compressed_rows(share: float, monkeypatch: pytest.M
     edges = edges[rng.random(len(edges)) < share]
     model = PairwiseModel.from_edges(np.zeros(30), edges, rng.standard_normal(len(edges)))
     order = rng.permutation(30)
-    monkeypatch.setattr(compressed, "BESIDE", 7)
+    monkeypatch.setattr(colouring, "BESIDE", 7)
     of_table = compressed_rows(model, order)
-    monkeypatch.setattr(compressed, "FEW_HOLES", 0)
+    monkeypatch.setattr(colouring, "FEW_HOLES", 0)
     rows = compressed_rows(model, order)
     assert isinstance(of_table, SquareRows)
     assert isinstance(rows, Rows)

@@ -10,14 +10,21 @@ import pytest
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense, matrix, padded_rows
+from spinbench.mathematics.graphs.rows import (
+    compressed_rows,
+    dense_rows,
+    is_dense,
+    matrix,
+    padded_rows,
+    spread,
+    windowed_rows,
+)
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     layout,
     scan_tables,
     sweep_tables,
 )
-from spinbench.mathematics.graphs.windows import spread, windowed_rows
 from spinbench.models import PairwiseModel
 
 

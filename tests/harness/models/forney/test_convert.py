@@ -8,8 +8,8 @@ import pytest
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel, generators, to_factor_graph
-from spinbench.models.forney import compact, convert
-from spinbench.models.forney.compact import _factors
+from spinbench.models.forney import convert
+from spinbench.models.forney.convert import _factors
 
 
 def random_graph(rng):
@@ -62,8 +62,8 @@ def test_pairwise_models(strength, forney_truth):
         W = np.triu(strength * rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.5), 1)
         model = PairwiseModel.from_dense(3 * rng.standard_normal(n), W + W.T, log_constant=0.7)
         for forney in (
-            compact.from_pairwise(model),
-            compact.from_pairwise(model, mode=rng.integers(0, 2, n), spread=0.5),
+            convert.from_pairwise(model),
+            convert.from_pairwise(model, mode=rng.integers(0, 2, n), spread=0.5),
             convert.to_forney(model, seed=seed),
         ):
             assert not forney.has_zeros
@@ -98,15 +98,15 @@ def test_the_given_mode_becomes_zeros():
     model = generators.grid(3, 4, seed=3)
     good = reference.sample(model, 400, seed=2)
     best = good[model.log_weight(good).argmax()]
-    around = compact.from_pairwise(model, mode=best)
+    around = convert.from_pairwise(model, mode=best)
     zero = np.zeros(around.num_edges, dtype=int)
-    assert around.log_weight(zero) > compact.from_pairwise(model, mode=1 - best).log_weight(zero)
+    assert around.log_weight(zero) > convert.from_pairwise(model, mode=1 - best).log_weight(zero)
 
 
 def test_leaves_are_summed_before_degrees_count():
     star = PairwiseModel.from_edges(np.linspace(-1, 1, 40), [(0, k) for k in range(1, 40)], np.linspace(-2, 2, 39))
     exact = reference.solve(star, cache=False)
-    for forney in (compact.from_pairwise(star), convert.from_factor_graph(to_factor_graph(star))):
+    for forney in (convert.from_pairwise(star), convert.from_factor_graph(to_factor_graph(star))):
         assert forney.num_edges == 0
         assert forney.log_constant == pytest.approx(exact.log_z, abs=1e-10)
         np.testing.assert_allclose(forney.variable_marginals([]), exact.probabilities, atol=1e-12)
@@ -118,7 +118,7 @@ def test_groups_become_factors(forney_truth):
     )
     assert_same(model, convert.to_forney(model), forney_truth)
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        compact.from_pairwise(model)
+        convert.from_pairwise(model)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_groups_become_factors(forney_truth):
             ModelError,
             "so Z = 0",
         ),
-        (lambda: compact.from_pairwise(generators.ring(4), mode=[0, 1]), ModelError, "the mode has shape (2,)"),
-        (lambda: compact.from_pairwise(generators.ring(4), spread=0.0), ModelError, "spread is 0.0"),
+        (lambda: convert.from_pairwise(generators.ring(4), mode=[0, 1]), ModelError, "the mode has shape (2,)"),
+        (lambda: convert.from_pairwise(generators.ring(4), spread=0.0), ModelError, "spread is 0.0"),
     ],
 )
 def test_bad_input_is_refused(make, error, words):

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import FactorGraph, build, generators, lattices, to_factor_graph
+from spinbench.models import FactorGraph, build, generators, lattices, networks, to_factor_graph
 from spinbench.models.forney import convert
-from spinbench.models.forney import generators as forney_generators
-from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 from spinbench.models.forney.modes import find_mode, find_state
+from spinbench.models.networks import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
 FAMILIES = [gauge_complete, gauge_cycle, gauge_grid, gauge_regular]
 
@@ -149,4 +148,4 @@ def test_a_search_that_finds_nothing_says_so():
 
 def test_every_family_is_reached():
     public = {f.__name__ for f in FAMILIES}
-    assert {name for name in vars(forney_generators) if name.startswith("gauge_")} == public
+    assert {name for name in vars(networks) if name.startswith("gauge_")} == public

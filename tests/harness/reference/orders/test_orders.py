@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from spinbench.reference.network import IntArray
-from spinbench.reference.orders.min_fill import min_fill_order
 from spinbench.reference.orders.order import (
     HOPELESS_SECONDS,
     candidate_orders,
@@ -19,7 +18,7 @@ from spinbench.reference.orders.order import (
     order_cost,
     pairs_of,
 )
-from spinbench.reference.orders.plan import depth_first, place_messages, separators
+from spinbench.reference.orders.plan import depth_first, min_fill_order, place_messages, separators
 
 
 def random_graph(rng: np.random.Generator) -> tuple[list[int], IntArray]:
