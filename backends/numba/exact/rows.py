@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.reference.sparse.tables import IntArray, Loops
+from spinbench.reference.sparse.tables import AnyInts, Loops
 
 _BLOCK = 2048
 """Rows at a time, whose keys stay in the first-level cache."""
@@ -59,7 +59,7 @@ def _pairs_of(mine, theirs, size, most):
     return total, here, there
 
 
-def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[IntArray, IntArray] | None:
+def _pairs(mine: AnyInts, theirs: AnyInts, size: int, most: float) -> tuple[AnyInts, AnyInts] | None:
     total, here, there = _pairs_of(mine, theirs, size, float(most))
     return None if total > most else (here, there)
 

@@ -18,7 +18,7 @@ _DENSE = 8
 """Times as many places as rows that an index by place may have; else keys are sorted."""
 _SMALL = 2**16
 """Places of an index that is never too large."""
-IntArray = npt.NDArray[np.integer]
+AnyInts = npt.NDArray[np.integer]
 """As narrow as will do."""
 RANGE = 600.0
 """Nats between entries that may be summed relative to the largest of all."""
@@ -39,9 +39,9 @@ class Table(NamedTuple):
     """
 
     scope: Scope
-    states: IntArray
+    states: AnyInts
     logs: FloatArray
-    links: tuple[tuple[int, IntArray], ...] = ()
+    links: tuple[tuple[int, AnyInts], ...] = ()
 
 
 class Summed(NamedTuple):
@@ -54,7 +54,7 @@ class Summed(NamedTuple):
     """
 
     message: Table
-    above: IntArray
+    above: AnyInts
     conditional: FloatArray
 
 
@@ -83,10 +83,10 @@ class Loops(NamedTuple):
         shares: (logs, numbers, count) -> log sums over the rows of each number, and each row's share.
     """
 
-    keys: Callable[..., IntArray]
-    pairs: Callable[..., tuple[IntArray, IntArray] | None]
-    taken: Callable[..., IntArray]
-    numbered: Callable[..., tuple[IntArray, IntArray]]
+    keys: Callable[..., AnyInts]
+    pairs: Callable[..., tuple[AnyInts, AnyInts] | None]
+    taken: Callable[..., AnyInts]
+    numbered: Callable[..., tuple[AnyInts, AnyInts]]
     shares: Callable[..., tuple[FloatArray, FloatArray]]
 
 
@@ -139,15 +139,15 @@ def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
     return found
 
 
-def _axes(table: Table, scope: Sequence[int]) -> IntArray:
+def _axes(table: Table, scope: Sequence[int]) -> AnyInts:
     return np.array([table.scope.index(v) for v in scope], dtype=np.int64)
 
 
-def _keys(table: Table, scope: Sequence[int], cards: Sequence[int], loops: Loops) -> IntArray:
+def _keys(table: Table, scope: Sequence[int], cards: Sequence[int], loops: Loops) -> AnyInts:
     return loops.keys(table.states, _axes(table, scope), np.array([cards[v] for v in scope], dtype=np.int64))
 
 
-def _matched(mine: IntArray, theirs: IntArray, size: int) -> tuple[IntArray, IntArray, int]:
+def _matched(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, AnyInts, int]:
     """Keys below a size that is in proportion to their number."""
     if size <= max(_SMALL, _DENSE * (len(mine) + len(theirs))):
         return mine, theirs, size
@@ -156,7 +156,7 @@ def _matched(mine: IntArray, theirs: IntArray, size: int) -> tuple[IntArray, Int
     return np.where(known[place] == mine, place, len(known)), numbers, len(known) + 1
 
 
-def _keys(states: IntArray, axes: IntArray, cards: IntArray) -> IntArray:
+def _join_states(states: AnyInts, axes: AnyInts, cards: AnyInts) -> AnyInts:
     found = np.zeros(states.shape[1], dtype=np.int64)
     for axis, card in zip(axes.tolist(), cards.tolist(), strict=True):
         found *= card
@@ -164,7 +164,7 @@ def _keys(states: IntArray, axes: IntArray, cards: IntArray) -> IntArray:
     return found
 
 
-def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[IntArray, IntArray] | None:
+def _pairs(mine: AnyInts, theirs: AnyInts, size: int, most: float) -> tuple[AnyInts, AnyInts] | None:
     counts = np.bincount(theirs, minlength=size)
     times = counts[mine]
     if times.sum() > most:
@@ -175,18 +175,18 @@ def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[In
     return here, np.argsort(theirs, kind="stable")[starts[mine[here]] + step]
 
 
-def _take_states(states: IntArray, axes: IntArray, rows: IntArray) -> IntArray:
+def _take_states(states: AnyInts, axes: AnyInts, rows: AnyInts) -> AnyInts:
     return np.asarray(states[axes][:, rows])
 
 
-def _number_keys(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def _number_keys(keys: AnyInts, size: int) -> tuple[AnyInts, AnyInts]:
     row = np.full(size, -1, dtype=np.int64)
     row[keys] = np.arange(len(keys))
     present = row >= 0
     return (np.cumsum(present) - 1)[keys], row[present]
 
 
-def _shares(logs: FloatArray, numbers: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+def _shares(logs: FloatArray, numbers: AnyInts, count: int) -> tuple[FloatArray, FloatArray]:
     peak = np.full(count, logs.max())
     if logs.max() - logs.min() > RANGE:
         order = np.argsort(numbers, kind="stable")
@@ -196,4 +196,4 @@ def _shares(logs: FloatArray, numbers: IntArray, count: int) -> tuple[FloatArray
     return np.log(total) + peak, weights / total[numbers]
 
 
-ON_ARRAYS = Loops(_keys, _pairs, _take_states, _number_keys, _shares)
+ON_ARRAYS = Loops(_join_states, _pairs, _take_states, _number_keys, _shares)

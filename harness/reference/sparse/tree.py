@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.foundation import deadline
-from spinbench.reference.network import FloatArray, Scope
+from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.orders.order import Order, elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.sparse.tables import (
     ON_ARRAYS,
-    IntArray,
+    AnyInts,
     Loops,
     Table,
     TooManyError,
@@ -45,10 +45,10 @@ class Bucket(NamedTuple):
         links: buckets whose messages it takes, and (N,) the row of each.
     """
 
-    states: IntArray
-    above: IntArray
+    states: AnyInts
+    above: AnyInts
     conditional: FloatArray
-    links: tuple[tuple[int, IntArray], ...]
+    links: tuple[tuple[int, AnyInts], ...]
 
 
 class Eliminated(NamedTuple):
@@ -149,7 +149,7 @@ def marginals_of(done: Eliminated) -> list[FloatArray]:
     return found
 
 
-def _added(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+def _added(places: AnyInts, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)
 
 
@@ -163,7 +163,7 @@ class Drawer:
     def draw(self, uniform: FloatArray) -> IntArray:
         """(n, count) states, from uniform numbers (n, count): each variable given those eliminated after it."""
         states = np.empty(uniform.shape, dtype=np.int64)
-        given: dict[int, IntArray] = {}
+        given: dict[int, AnyInts] = {}
         none = np.zeros(uniform.shape[1], dtype=np.int64)
         for v in reversed(self._done.order):
             bucket = self._done.buckets[v]
@@ -181,7 +181,7 @@ class _Sorted:
         self.ends = np.cumsum(np.bincount(bucket.above))
         self.shares = np.cumsum(bucket.conditional[self.order])
 
-    def row(self, above: IntArray, uniform: FloatArray) -> IntArray:
+    def row(self, above: AnyInts, uniform: FloatArray) -> AnyInts:
         """One of those that add up to a row of the message."""
         end = self.ends[above]
         begin = np.where(above > 0, self.ends[above - 1], 0)
