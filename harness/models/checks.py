@@ -76,3 +76,23 @@ def largest(logs: npt.NDArray[np.float64]) -> float:
     if logs.size and np.isfinite(ends := (logs.min(), logs.max())).all():
         return float(max(-ends[0], ends[1]))
     return float(np.abs(logs).max(where=np.isfinite(logs), initial=0.0))
+
+
+def check_parameter(name: str, holds: bool, message: str) -> None:
+    """Refuses a parameter of a family of models.
+
+    Raises:
+        ModelError: it does not hold.
+    """
+    if not holds:
+        raise ModelError(f"model {name!r}: {message}")
+
+
+def seeded_generator(name: str, seed: int) -> np.random.Generator:
+    """What a family draws from.
+
+    Raises:
+        ModelError: a negative seed.
+    """
+    check_parameter(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
+    return np.random.Generator(np.random.PCG64(seed))
