@@ -16,8 +16,8 @@ from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.kept.files import file_for
 from spinbench.inference.kernels import Wish
 from spinbench.inference.maximising.maximum import Asked, check_target
-from spinbench.mathematics.rounding import check_range
 from spinbench.models import Model
+from spinbench.models.possible import check_range
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What rounding may do to bounds on log Z, to errors of means, and to models of very large weights.
+"""What rounding may do to bounds on log Z, and to errors of means.
 
 A bound is a promise, whatever the backend and the precision of what found it: every method that gives one evaluates its
 last point on the host, in float64, on the tables as they are, and states that less, or plus, its allowance.
@@ -8,18 +8,16 @@ in the logarithms of sums of non-negative terms. No step subtracts weights, so t
 place of the logarithms at hand: of the finite ones of the model, added up, at most, and the logarithm of the number of
 states. The errors of all steps add up.
 
-Where finite weights dwarf the others, none of this leaves anything to say: `check_range` refuses such models.
+Where finite weights dwarf the others, none of this leaves anything to say: `models.possible.check_range` refuses such models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import UnsupportedError
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.checks import largest
 from spinbench.models.forney.model import ForneyModel
@@ -29,8 +27,6 @@ UNITS = 16
 """In the last place that one step may cost: some operations of half a unit each, and functions of a few."""
 Precision = Literal["float32", "float64"]
 FloatArray = npt.NDArray[np.float64]
-LARGEST: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
-"""Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
 
 
 class Work(NamedTuple):
@@ -99,27 +95,3 @@ def widened_log_z(error: float, log_z: float, model: Model, precision: Precision
         precision: of the chains' states and sums.
     """
     return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + float(model.reach.sum()))))
-
-
-def check_range(method: str, model: Model, precision: str) -> None:
-    """Refuses finite weights beside which rounding swallows the others.
-
-    Args:
-        method: for the message.
-        model: as it was given.
-        precision: "float32" or "float64".
-
-    Raises:
-        UnsupportedError: a finite |log weight| is larger than `LARGEST`.
-    """
-    if isinstance(model, PairwiseModel):
-        parts: tuple[npt.NDArray[np.float64], ...] = (model.biases, model.couplings)
-    else:
-        parts = (model.flat.logs,)
-    size = max(map(largest, parts), default=0.0)
-    if size > LARGEST[precision]:
-        raise UnsupportedError(
-            f"{method}: {model.name} has a finite log weight of size {size:.3g}, beside which rounding swallows the "
-            f"others; up to {LARGEST[precision]:g} is allowed in {precision}, exact takes any, and what must not be "
-            "is written as a weight of 0 or as evidence"
-        )

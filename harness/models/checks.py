@@ -78,7 +78,7 @@ def largest(logs: npt.NDArray[np.float64]) -> float:
     return float(np.abs(logs).max(where=np.isfinite(logs), initial=0.0))
 
 
-def check_parameter(name: str, holds: bool, message: str) -> None:
+def require(name: str, holds: bool, message: str) -> None:
     """Refuses a parameter of a family of models.
 
     Raises:
@@ -88,11 +88,11 @@ def check_parameter(name: str, holds: bool, message: str) -> None:
         raise ModelError(f"model {name!r}: {message}")
 
 
-def seeded_generator(name: str, seed: int) -> np.random.Generator:
+def make_rng(name: str, seed: int) -> np.random.Generator:
     """What a family draws from.
 
     Raises:
         ModelError: a negative seed.
     """
-    check_parameter(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
+    require(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
     return np.random.Generator(np.random.PCG64(seed))

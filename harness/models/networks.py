@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from spinbench.foundation.parameters import family
 from spinbench.models import lattices
-from spinbench.models.checks import check_parameter, seeded_generator
+from spinbench.models.checks import make_rng, require
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import check_degree
@@ -57,21 +57,19 @@ def bayesian_network(
     """
     name = "bayesian_network"
     for key, value in (("layers", layers), ("width", width), ("states", states)):
-        check_parameter(name, value >= 1, f"{key} = {value}; it must be 1 or more")
-    check_parameter(
-        name, 0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed"
-    )
-    check_parameter(name, 0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
-    check_parameter(
+        require(name, value >= 1, f"{key} = {value}; it must be 1 or more")
+    require(name, 0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed")
+    require(name, 0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
+    require(
         name, 0 <= observed <= width, f"observed = {observed} and width = {width}; 0 <= observed <= width is needed"
     )
     entries = layers * width * float(states) ** (parents + 1)
-    check_parameter(
+    require(
         name,
         entries <= MAX_ENTRIES,
         f"the tables would have {entries:,.0f} entries; at most {MAX_ENTRIES:,} are allowed",
     )
-    rng = seeded_generator(name, seed)
+    rng = make_rng(name, seed)
     factors: list[tuple[tuple[int, ...], FloatArray]] = []
     drawn: list[int] = []
     for layer in range(layers):
@@ -100,9 +98,9 @@ def _table(rng: np.random.Generator, shape: tuple[int, ...], *, deterministic: b
 def gauge_complete(nodes: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """All pairs of nodes joined."""
     name = "gauge_complete"
-    check_parameter(name, nodes >= 2, f"nodes = {nodes}; it must be 2 or more")
+    require(name, nodes >= 2, f"nodes = {nodes}; it must be 2 or more")
     check_degree(name, "a node", nodes - 1)
-    return _model(name, nodes, lattices.complete_edges(nodes), beta, kind, seeded_generator(name, seed))
+    return _model(name, nodes, lattices.complete_edges(nodes), beta, kind, make_rng(name, seed))
 
 
 @family
@@ -112,11 +110,11 @@ def gauge_regular(
     """Connected random regular graph (drawn by NetworkX from 32-bit integers of the generator until connected)."""
     name = "gauge_regular"
     _limit_nodes(name, nodes)
-    check_parameter(name, 2 <= degree < nodes, f"degree = {degree} and nodes = {nodes}; 2 <= degree < nodes is needed")
-    check_parameter(name, degree * nodes % 2 == 0, f"degree = {degree} and nodes = {nodes}; their product must be even")
-    check_parameter(name, degree > 2 or nodes <= 50, f"degree = 2 and nodes = {nodes}; use gauge_cycle")
+    require(name, 2 <= degree < nodes, f"degree = {degree} and nodes = {nodes}; 2 <= degree < nodes is needed")
+    require(name, degree * nodes % 2 == 0, f"degree = {degree} and nodes = {nodes}; their product must be even")
+    require(name, degree > 2 or nodes <= 50, f"degree = 2 and nodes = {nodes}; use gauge_cycle")
     check_degree(name, "a node", degree)
-    rng = seeded_generator(name, seed)
+    rng = make_rng(name, seed)
     while True:
         edges = lattices.random_regular_edges(nodes, degree, int(rng.integers(2**32)))
         if _is_connected(nodes, edges):
@@ -129,26 +127,26 @@ def gauge_grid(
 ) -> FactorGraph:
     """Open rows × cols grid; a line where one of them is 1."""
     name = "gauge_grid"
-    check_parameter(name, min(rows, cols) >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    check_parameter(name, rows * cols >= 2, "rows = cols = 1; two nodes are needed")
+    require(name, min(rows, cols) >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    require(name, rows * cols >= 2, "rows = cols = 1; two nodes are needed")
     _limit_nodes(name, rows * cols)
-    return _model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, seeded_generator(name, seed))
+    return _model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, make_rng(name, seed))
 
 
 @family
 def gauge_cycle(nodes: int = 6, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """One cycle."""
     name = "gauge_cycle"
-    check_parameter(name, nodes >= 3, f"nodes = {nodes}; it must be 3 or more")
+    require(name, nodes >= 3, f"nodes = {nodes}; it must be 3 or more")
     _limit_nodes(name, nodes)
-    return _model(name, nodes, lattices.ring_edges(nodes), beta, kind, seeded_generator(name, seed))
+    return _model(name, nodes, lattices.ring_edges(nodes), beta, kind, make_rng(name, seed))
 
 
 def _model(
     name: str, nodes: int, edges: npt.NDArray[np.int64], beta: float, kind: str, rng: np.random.Generator
 ) -> FactorGraph:
-    check_parameter(name, kind in KINDS, f"kind = {kind!r}; {', '.join(map(repr, KINDS))} are allowed")
-    check_parameter(name, bool(np.isfinite(beta)) and beta >= 0, f"beta = {beta}; a finite number from 0 is needed")
+    require(name, kind in KINDS, f"kind = {kind!r}; {', '.join(map(repr, KINDS))} are allowed")
+    require(name, bool(np.isfinite(beta)) and beta >= 0, f"beta = {beta}; a finite number from 0 is needed")
     scopes: list[list[int]] = [[] for _ in range(nodes)]
     for e, (u, v) in enumerate(edges.tolist()):
         scopes[u].append(e)
@@ -178,6 +176,4 @@ def _is_connected(nodes: int, edges: npt.NDArray[np.int64]) -> bool:
 
 
 def _limit_nodes(name: str, nodes: int) -> None:
-    check_parameter(
-        name, nodes <= MAX_NODES, f"the graph would have {nodes:,} nodes; at most {MAX_NODES:,} are allowed"
-    )
+    require(name, nodes <= MAX_NODES, f"the graph would have {nodes:,} nodes; at most {MAX_NODES:,} are allowed")

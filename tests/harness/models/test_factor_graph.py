@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
-from spinbench.mathematics.rounding import check_range
 from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, simplify, to_pairwise
 from spinbench.models.factor_graph import Factors
-from spinbench.models.possible import possible_states
+from spinbench.models.possible import check_range, possible_states
 
 
 def random_factors(seed, cards):
