@@ -13,7 +13,7 @@ from spinbench.errors import ConversionError
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.possible import possible_states
+from spinbench.models.possible import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -86,8 +86,8 @@ class _Coding:
 
     def __init__(self, graph: FactorGraph, one_of_k: bool) -> None:
         self.graph = graph
-        self.masks = possible_states(graph) if graph.has_zeros else None
-        sizes = np.array(graph.cardinalities if self.masks is None else [int(mask.sum()) for mask in self.masks])
+        self.states = possible_state_sets(graph)
+        sizes = np.array([len(states) for states in self.states])
         if not one_of_k and sizes.max() > 2:
             v = int(np.argmax(sizes > 2))
             label = f" ({graph.labels[v]!r})" if graph.labels else ""
@@ -104,20 +104,13 @@ class _Coding:
         self.couplings: list[FloatArray] = []
 
     @cached_property
-    def states(self) -> tuple[tuple[int, ...], ...]:
-        """The possible states of each variable."""
-        if self.masks is None:
-            return Origin.identity(self.graph.cardinalities).states
-        return tuple(tuple(np.flatnonzero(mask).tolist()) for mask in self.masks)
-
-    @cached_property
     def units(self) -> tuple[tuple[int, ...], ...]:
         """The units of each variable."""
         spans = zip(self.starts.tolist(), self.counts.tolist(), strict=True)
         return tuple(tuple(range(start, start + count)) for start, count in spans)
 
     def pairwise(self) -> PairwiseModel:
-        whole = self.masks is None
+        whole = not self.graph.has_zeros
         pairs, tables = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2, 2))]
         left: list[int] = []
         for which, members, shape in self.graph.flat.by_shape():
@@ -162,8 +155,8 @@ class _Coding:
         """The factor over the possible states of its undetermined variables."""
         factor = self.graph.factors[index]
         scope, table = factor.scope, factor.log_table
-        if self.masks is not None and scope:
-            table = table[np.ix_(*(self.masks[v] for v in scope))]
+        if self.graph.has_zeros and scope:
+            table = table[np.ix_(*(self.states[v] for v in scope))]
         if 1 in table.shape:
             scope = tuple(v for v, size in zip(scope, table.shape, strict=True) if size > 1)
             table = table.reshape([size for size in table.shape if size > 1])
@@ -172,7 +165,7 @@ class _Coding:
                 f"{self.graph.name}: factor {index} over variables {scope} has order {len(scope)}; "
                 "a Boltzmann machine needs factors of order 2 or less"
             )
-        if self.masks is not None and table.min() == -np.inf:
+        if self.graph.has_zeros and table.min() == -np.inf:
             raise ConversionError(
                 f"{self.graph.name}: factor {index} over variables {scope} has zeros where finite couplings are needed"
             )

@@ -128,19 +128,10 @@ def _weighed(
 
 
 def _origin(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> Origin:
-    every = {k: tuple(range(k)) for k in set(model.cardinalities)}
-    states: list[tuple[int, ...]] = []
-    variables: list[tuple[int, ...]] = []
-    count = 0
-    for v, k in enumerate(model.cardinalities):
-        if v in observed:
-            states.append((observed[v],))
-            variables.append(())
-        else:
-            states.append(every[k])
-            variables.append((count,))
-            count += 1
-    return Origin(model.cardinalities, tuple(states), tuple(variables), model.labels)
+    whole = Origin.identity(model.cardinalities, model.labels).states
+    states = [(observed[v],) if v in observed else every for v, every in enumerate(whole)]
+    carried = (v not in observed for v in range(model.num_variables))
+    return Origin.of_states(model.cardinalities, states, carried, model.labels)
 
 
 def _free_labels(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> tuple[Hashable, ...]:

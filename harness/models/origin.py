@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,10 +73,60 @@ class Origin:
         known = {k: tuple(range(k)) for k in set(cards)}
         return cls(cards, tuple(known[k] for k in cards), tuple((v,) for v in range(len(cards))), labels)
 
+    @classmethod
+    def of_states(
+        cls,
+        cardinalities: Sequence[int],
+        states: Sequence[tuple[int, ...]],
+        carried: Iterable[bool],
+        labels: tuple[Hashable, ...] = (),
+        conditionals: tuple[Conditional, ...] = (),
+    ) -> Origin:
+        """Each of the `carried` variables is one derived variable, in their order, over its `states`."""
+        places = itertools.count()
+        variables = tuple((next(places),) if each else () for each in carried)
+        return cls(tuple(cardinalities), tuple(states), variables, labels, conditionals)
+
+    @classmethod
+    def of_groups(cls, n: int, groups: Sequence[Sequence[int]], labels: tuple[Hashable, ...] = ()) -> Origin:
+        """Of n binary variables, of which 1-of-K groups become one derived variable each, where their first one is."""
+        states, variables = [(0, 1)] * n, [(v,) for v in range(n)]
+        for group in groups:
+            for k, member in enumerate(group):
+                states[member] = tuple(int(k == other) for other in range(len(group)))
+                variables[member] = (min(group),) if len(group) > 1 else ()
+        place = {v: k for k, v in enumerate(dict.fromkeys(unit for units in variables for unit in units))}
+        numbered = tuple(tuple(place[unit] for unit in units) for units in variables)
+        return cls((2,) * n, tuple(states), numbered, labels)
+
     @property
     def num_variables(self) -> int:
         """M."""
         return len(self.cardinalities)
+
+    @cached_property
+    def carriers(self) -> IntArray:
+        """(M,) the derived variable that carries each variable, -1 where none does; of several the first."""
+        return np.array([units[0] if units else -1 for units in self.variables], dtype=np.int64)
+
+    @cached_property
+    def derived_cardinalities(self) -> tuple[int, ...]:
+        """(N,) states of the derived variables, where each variable has at most one carrier."""
+        sizes = {units[0]: len(states) for states, units in zip(self.states, self.variables, strict=True) if units}
+        return tuple(sizes[unit] for unit in range(len(sizes)))
+
+    @cached_property
+    def representatives(self) -> list[int]:
+        """(N,) for each derived variable the first of those that it carries."""
+        carriers, first = np.unique(self.carriers, return_index=True)
+        return [int(v) for v in first[carriers >= 0]]
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether every variable stands for itself."""
+        every = {k: tuple(range(k)) for k in set(self.cardinalities)}
+        parts = zip(itertools.count(), self.cardinalities, self.states, self.variables, strict=False)
+        return all(units == (v,) and states == every[k] for v, k, states, units in parts)
 
     @property
     def free(self) -> IntArray:
@@ -116,6 +166,8 @@ class Origin:
     def lift(self, states: npt.ArrayLike, seed: int | np.random.Generator = 0) -> IntArray:
         """(..., M) original states of (..., N) derived states; those that were summed out are drawn."""
         x = np.asarray(states, dtype=np.int64)
+        if self.is_identity:
+            return x.copy()
         lifted = np.empty((*x.shape[:-1], self.num_variables), dtype=np.int64)
         for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
             if not carriers:

@@ -49,6 +49,15 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
     return masks
 
 
+def possible_state_sets(graph: FactorGraph) -> tuple[tuple[int, ...], ...]:
+    """What `possible_states` leaves of each variable, ascending; ModelError where it leaves none."""
+    every = {k: tuple(range(k)) for k in set(graph.cardinalities)}
+    if not graph.has_zeros:
+        return tuple(every[k] for k in graph.cardinalities)
+    masks = possible_states(graph)
+    return tuple(every[mask.size] if mask.all() else tuple(np.flatnonzero(mask).tolist()) for mask in masks)
+
+
 def _narrow(graph: FactorGraph, index: int, table: BoolArray, masks: list[BoolArray], cut: set[int]) -> Iterator[int]:
     """Takes from the masks what one factor's support leaves no room for; the variables that lose a state."""
     scope = graph.factors[index].scope

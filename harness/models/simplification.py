@@ -21,7 +21,7 @@ from spinbench.models.conditionals import Conditional
 from spinbench.models.factor_graph import Factor, FactorGraph, Factors, by_order
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.possible import possible_states
+from spinbench.models.possible import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -151,8 +151,7 @@ def simplified(model: Model, given: int = 1) -> Simplified:
     if _is_simple(flat):
         return Simplified(model, model)
     low, high = flat.extremes
-    states = _possible(model, zeros=bool((low == -np.inf).any()))
-    work = _Work(model, states, (low == high).tolist())
+    work = _Work(model, possible_state_sets(model), (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
         given = -1  # a conditional of one unit of several tells nothing of the variable
     conditionals, removed, rounding = sum_out(work.sizes, work.factors, given)
@@ -189,15 +188,6 @@ def _is_simple(factors: Factors) -> bool:
         if len(np.unique(sets)) < len(which):
             return False
     return True
-
-
-def _possible(model: FactorGraph, *, zeros: bool) -> tuple[tuple[int, ...], ...]:
-    """The states of each variable that the zeros leave."""
-    every = {k: tuple(range(k)) for k in set(model.cardinalities)}
-    if not zeros:
-        return tuple(every[k] for k in model.cardinalities)
-    masks = possible_states(model)
-    return tuple(every[mask.size] if mask.all() else tuple(np.flatnonzero(mask).tolist()) for mask in masks)
 
 
 class _Work:
@@ -259,10 +249,10 @@ class _Work:
         out = {each.variable for each in conditionals}
         kept = [v for v, size in enumerate(self.sizes) if size > 1 and v not in out]
         places = dict(zip(kept, itertools.count(), strict=False))
-        step = Origin(
+        step = Origin.of_states(
             model.cardinalities,
             self.states,
-            tuple((places[v],) if v in places else () for v in range(len(self.sizes))),
+            (v in places for v in range(len(self.sizes))),
             model.labels,
             tuple(each.expanded(range(len(self.sizes)), model.cardinalities, self.states) for each in conditionals),
         )

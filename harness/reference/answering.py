@@ -128,7 +128,7 @@ class _Request:
         if self.order is None:
             return problem
         place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}
-        sources = problem.coding.source.tolist()
+        sources = problem.origin.carriers.tolist()
         listed = dict.fromkeys(sources[place[v]] for v in self.order if v in place)
         problem.order = order_cost([u for u in listed if u >= 0], problem.cardinalities, problem.pairs)
         return problem
@@ -186,7 +186,7 @@ def _whole(
         problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals, plugins_last=plugins_last
     )
     given = list(range(model.num_variables) if variables is None else variables)
-    own = [given[v] for v in problem.coding.representatives]
+    own = [given[v] for v in problem.origin.representatives]
     return solver, log_z, None if flat is None else problem.decode_marginals(flat), own
 
 
@@ -222,7 +222,7 @@ def sample(
 def _draw(model: Model, count: int, rng: np.random.Generator, request: _Request) -> IntArray:
     problem = Problem(model)
     _, states = request.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
-    return problem.coding.decode_states(states)
+    return problem.origin.lift(states)
 
 
 def forney_log_z(model: ForneyModel, *, max_bytes: int | None = None) -> float:

@@ -45,11 +45,11 @@ class Enumeration(Solver):
         return 16 * self.problem.num_states + 8 * min(self.block, self.problem.num_states) * self.per_state
 
     def _log_weights(self) -> FloatArray:
-        coding, total = self.problem.coding, self.problem.num_states
+        origin, total = self.problem.origin, self.problem.num_states
         weights = np.empty(total)
         for start in range(0, total, self.block):
             index = np.arange(start, min(start + self.block, total))
-            weights[index] = self.problem.model.log_weight(coding.decode_states(self._unravel(index)))
+            weights[index] = self.problem.model.log_weight(origin.lift(self._unravel(index)))
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:

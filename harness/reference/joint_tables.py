@@ -11,9 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.reference.choice import Limits, first
-from spinbench.reference.coding import Coding
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, Network, Scope
@@ -44,38 +43,38 @@ def pairs(model: Model, *, max_bytes: int | None = None) -> Pairs:
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
     _, tables = first(problem, solvers, limits, lambda solver: solver.joint_tables(), marginals=True)
     if isinstance(model, FactorGraph):
-        return [_expanded(factor, problem.coding, tables).ravel() for factor in model.factors]
-    return _of_edges(model, problem.coding, tables)
+        return [_expanded(factor, problem.origin, tables).ravel() for factor in model.factors]
+    return _of_edges(model, problem.origin, tables)
 
 
-def expanded(factor: Factor, coding: Coding, joint: FloatArray) -> FloatArray:
+def expanded(factor: Factor, origin: Origin, joint: FloatArray) -> FloatArray:
     """A table over all states of a factor's scope, zero where a state is not possible.
 
     Args:
         factor: of the model.
-        coding: of the model.
+        origin: of the problem's variables.
         joint: over the possible states of those variables of the scope that are left, in the scope's order.
     """
-    if coding.trivial:
+    if origin.is_identity:
         return joint
-    index = [coding.maps[v] for v in factor.scope]
+    index = [origin.states[v] for v in factor.scope]
     table = np.zeros(factor.log_table.shape)
     table[np.ix_(*index)] = joint.reshape([len(states) for states in index])
     return table
 
 
 def both(
-    coding: Coding, ends: tuple[int, int], joint: Mapping[Scope, FloatArray], single: Sequence[FloatArray]
+    origin: Origin, ends: tuple[int, int], joint: Mapping[Scope, FloatArray], single: Sequence[FloatArray]
 ) -> float:
     """p(s_i = s_j = 1) of two variables of a pairwise model.
 
     Args:
-        coding: of the model.
+        origin: of the problem's variables.
         ends: i and j.
         joint: tables over pairs of variables that are left, in ascending order.
         single: probabilities of each of them alone; two that share no table are taken to be independent.
     """
-    (a, k), (b, m) = sorted((int(coding.source[v]), _one(coding, v)) for v in ends)
+    (a, k), (b, m) = sorted((int(origin.carriers[v]), _one(origin, v)) for v in ends)
     if a < 0:
         return k * (float(m) if b < 0 else float(single[b][m]))
     if a == b:
@@ -83,24 +82,24 @@ def both(
     return float(joint[a, b][k, m]) if (a, b) in joint else float(single[a][k] * single[b][m])
 
 
-def _one(coding: Coding, v: int) -> int:
+def _one(origin: Origin, v: int) -> int:
     """The state of its source at which a binary variable is 1; of a determined one its value."""
-    return int(coding.state[v]) if coding.state[v] >= 0 else 1
+    return origin.states[v].index(1) if origin.carriers[v] >= 0 else origin.states[v][0]
 
 
-def _expanded(factor: Factor, coding: Coding, tables: Mapping[Scope, FloatArray]) -> FloatArray:
-    scope = [int(coding.source[v]) for v in factor.scope if coding.source[v] >= 0]
+def _expanded(factor: Factor, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
+    scope = [int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0]
     ascending = tuple(sorted(scope))
     joint = tables[ascending].transpose([ascending.index(u) for u in scope]) if scope else np.ones(())
-    return expanded(factor, coding, joint)
+    return expanded(factor, origin, joint)
 
 
-def _of_edges(model: PairwiseModel, coding: Coding, tables: Mapping[Scope, FloatArray]) -> FloatArray:
-    single = [np.empty(0)] * len(coding.cardinalities)
+def _of_edges(model: PairwiseModel, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
+    single = [np.empty(0)] * len(origin.derived_cardinalities)
     for scope, table in tables.items():
         for axis, v in enumerate(scope):
             single[v] = table.sum(axis=tuple(k for k in range(len(scope)) if k != axis))
-    return np.array([both(coding, (i, j), tables, single) for i, j in model.edges.tolist()])
+    return np.array([both(origin, (i, j), tables, single) for i, j in model.edges.tolist()])
 
 
 class _WholeProblem(Problem):
@@ -108,7 +107,7 @@ class _WholeProblem(Problem):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self.cardinalities = self.coding.cardinalities
+        self.cardinalities = self.origin.derived_cardinalities
 
     @cached_property
     def network(self) -> Network:
@@ -127,7 +126,7 @@ class _WholeProblem(Problem):
         return pairs_of(self.network.tables)
 
     def _asked(self) -> set[Scope]:
-        model, source = self.model, self.coding.source
+        model, source = self.model, self.origin.carriers
         asked = [factor.scope for factor in model.factors] if isinstance(model, FactorGraph) else model.edges.tolist()
         scopes = {tuple(sorted({int(source[v]) for v in scope} - {-1})) for scope in asked}
         return scopes - {()}

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.models import FactorGraph, Model
-from spinbench.reference.coding import Coding, binary_coding, coding_of
+from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
+from spinbench.models.possible import possible_state_sets
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import (
@@ -25,6 +25,7 @@ from spinbench.reference.network import (
     Scope,
     merge_tables,
     pairwise_of,
+    split,
     without_zeros,
 )
 from spinbench.reference.orders.order import HOPELESS, SEARCH_SECONDS, Order, elimination_order, pairs_of
@@ -56,7 +57,7 @@ class Problem:
         self.model, self.hopeless, self.search_seconds = model, hopeless, search_seconds
         self.remarks: list[str] = []
         self._given = _given_pairs(model)
-        self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
+        self.cardinalities = model.cardinalities if self._given is not None else self.origin.derived_cardinalities
 
     @property
     def name(self) -> str:
@@ -64,13 +65,25 @@ class Problem:
         return self.model.name
 
     @cached_property
-    def coding(self) -> Coding:
-        """How the model's variables follow from those of the problem."""
-        return coding_of(self.model) if self._given is None else binary_coding(len(self.cardinalities))
+    def origin(self) -> Origin:
+        """How the model's variables follow from those of the problem, each from one at most."""
+        model = self.model
+        if self._given is not None:
+            return Origin.identity(model.cardinalities)
+        if isinstance(model, PairwiseModel):
+            return Origin.of_groups(model.num_variables, model.groups)
+        states = possible_state_sets(model)
+        return Origin.of_states(model.cardinalities, states, (len(each) > 1 for each in states))
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""
-        return flat if self._given is not None else self.coding.decode_marginals(flat)
+        if self._given is not None or self.origin.is_identity:
+            return flat
+        known, origin = split(flat, self.cardinalities), self.origin
+        decoded = []
+        for k, states, carriers in zip(origin.cardinalities, origin.states, origin.variables, strict=True):
+            decoded.append(np.bincount(states, known[carriers[0]] if carriers else None, minlength=k))
+        return np.concatenate(decoded)
 
     @cached_property
     def num_states(self) -> int:
@@ -80,7 +93,7 @@ class Problem:
     @cached_property
     def network(self) -> Network:
         """The general view."""
-        return _lower(self.model, self.coding)
+        return _lower(self.model, self.origin)
 
     @cached_property
     def pairs(self) -> IntArray:
@@ -155,21 +168,23 @@ def _given_pairs(model: Model) -> Pairwise | None:
     return Pairwise(model.biases, *without_zeros(model.edges, model.couplings), model.log_constant)
 
 
-def _lower(model: Model, coding: Coding) -> Network:
+def _lower(model: Model, origin: Origin) -> Network:
     """The model's tables over the possible states of the variables that are left."""
-    sources, members = coding.source.tolist(), coding.state.tolist()
-    cards = [len(labels) for labels in coding.labels]
-    whole = [s >= 0 > m and cards[s] == k for s, m, k in zip(sources, members, coding.full, strict=True)]
+    sources, cards = origin.carriers.tolist(), origin.derived_cardinalities
+    every = Origin.identity(origin.cardinalities).states
+    unchanged = [
+        v >= 0 and own == every_state for v, own, every_state in zip(sources, origin.states, every, strict=True)
+    ]
 
     def pieces() -> Iterable[tuple[Scope, FloatArray]]:
         for scope, table in _tables(model):
             kept = tuple([sources[v] for v in scope if sources[v] >= 0])
-            if all(whole[v] for v in scope):
+            if all(unchanged[v] for v in scope):
                 yield kept, table
             elif len(set(kept)) == len(kept):  # two members of a group are never 1 together
-                yield kept, table[np.ix_(*(coding.maps[v] for v in scope))].reshape([cards[u] for u in kept])
+                yield kept, table[np.ix_(*(origin.states[v] for v in scope))].reshape([cards[u] for u in kept])
 
-    return merge_tables(coding.cardinalities, pieces(), model.log_constant)
+    return merge_tables(cards, pieces(), model.log_constant)
 
 
 def _tables(model: Model) -> Iterable[tuple[Scope, FloatArray]]:

@@ -58,4 +58,4 @@ def draws_of(model: Model, trace: Trace) -> tuple[Array, FloatArray]:
     """(N, S) states of the model and (S,) log weights, of the last draw of each chain and batch."""
     states, logs = trace.series("states").astype(np.int64), trace.series("drawn").ravel()
     flat = np.moveaxis(states, 1, 2).reshape(logs.size, -1)
-    return problem_of(model).coding.decode_states(flat).T, np.where(logs > DEAD, logs, -np.inf)
+    return problem_of(model).origin.lift(flat).T, np.where(logs > DEAD, logs, -np.inf)

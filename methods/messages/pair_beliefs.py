@@ -37,14 +37,14 @@ def pair_beliefs(
     totals = passing.totals(graph, incidence, messages)
     tables = _Beliefs(passing, graph, totals, messages, probabilities)
     if isinstance(model, FactorGraph):
-        coding = Problem(model).coding
+        origin = Problem(model).origin
         joint = tables.of(*pieces(model))
-        return [expanded(f, coding, table).ravel() for f, table in zip(model.factors, joint, strict=True)]
+        return [expanded(f, origin, table).ravel() for f, table in zip(model.factors, joint, strict=True)]
     if model.groups:
         problem = Problem(model)
         scopes = list(problem.network.tables)
         found = dict(zip(scopes, tables.of(scopes, list(problem.network.tables.values())), strict=True))
-        return np.array([both(problem.coding, (i, j), found, tables.single) for i, j in model.edges.tolist()])
+        return np.array([both(problem.origin, (i, j), found, tables.single) for i, j in model.edges.tolist()])
     return _of_edges(model, tables.groups.get((), np.zeros((0, 2, 2))), probabilities[1::2])
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
-from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.models.possible import possible_states
 from spinbench.reference.problem import Problem
 
@@ -17,9 +18,8 @@ FLOOR = -2000.0
 """Of messages (`Graph.floor`) where there are no finite weights."""
 
 
-@dataclass(frozen=True)
-class _Coding:
-    """How the variables of a model follow from those that are left; see `reference.problem.Coding`."""
+class _Layout(NamedTuple):
+    """(n,) states of the variables that are left; and of a `Graph` readout, source and aim."""
 
     cardinalities: IntArray
     readout: IntArray
@@ -63,75 +63,57 @@ def _lower_pairwise(model: PairwiseModel) -> Graph:
 def _lower_groups(model: PairwiseModel) -> Graph:
     """1-of-K groups become variables of K states."""
     problem = Problem(model)
-    coding, network = problem.coding, problem.network
-    cards = np.array(coding.cardinalities, dtype=np.int64)
+    origin, network = problem.origin, problem.network
+    cards = np.array(problem.cardinalities, dtype=np.int64)
     states = np.cumsum(cards) - cards
-    free = np.flatnonzero(coding.source >= 0)
-    position = np.maximum(coding.state[free], 0) + (coding.state[free] < 0)
-    readout = np.where(coding.state == 1, int(cards.sum()) + 1, int(cards.sum()))
-    readout[free] = states[coding.source[free]] + position
+    free = np.flatnonzero(origin.carriers >= 0)
+    readout = np.full(model.num_variables, int(cards.sum()) + 1)  # of the only member of a group, which is 1
+    readout[free] = states[origin.carriers[free]] + [origin.states[v].index(1) for v in free.tolist()]
     source = np.empty(int(cards.sum()), dtype=np.int64)
     source[readout[free]] = free
     rows = np.delete(source, states)
     pieces = _by_shape(list(network.tables), list(network.tables.values()))
-    return _assemble(_Coding(cards, readout, rows, np.ones_like(rows)), pieces, network.constant)
+    return _assemble(_Layout(cards, readout, rows, np.ones_like(rows)), pieces, network.constant)
 
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     graph = _merged(graph) if merge else graph
-    if graph.has_zeros or min(graph.cardinalities) == 1:
-        coding, members, tables = _reduced(graph)
-    else:
-        cards = np.array(graph.cardinalities, dtype=np.int64)
-        binary = bool((cards == 2).all())
-        size = int(cards.sum())
-        readout = np.arange(1, size, 2) if binary else np.arange(size)
-        coding = _Coding(cards, readout, *_starts(np.arange(len(cards)), [np.arange(k) for k in cards]))
-        members, tables = pieces(graph)
-    return _assemble(coding, _by_shape(members, tables), graph.log_constant)
-
-
-def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
-    """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
-    if graph.has_zeros or min(graph.cardinalities) == 1:
-        return _reduced(graph)[1:]
-    return [factor.scope for factor in graph.factors], [factor.log_table for factor in graph.factors]
-
-
-def _starts(variables: IntArray, labels: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """`Graph.source` and `Graph.aim` of variables with these states: rows lean to the start's state."""
-    aims = [np.zeros(0, dtype=np.int64), *(states[1:] for states in labels)]
-    return np.repeat(variables, [len(states) - 1 for states in labels]), np.concatenate(aims)
-
-
-def _reduced(graph: FactorGraph) -> tuple[_Coding, list[tuple[int, ...]], list[FloatArray]]:
-    """The factors over the possible states of the variables that are not determined."""
-    coding = Problem(graph).coding
-    cards = np.array(coding.cardinalities, dtype=np.int64)
-    size = int(cards.sum())
-    states = np.cumsum(cards) - cards
+    origin = Problem(graph).origin
+    free = np.flatnonzero(origin.carriers >= 0)
+    cards = np.array([len(origin.states[v]) for v in free.tolist()], dtype=np.int64)
+    size, states = int(cards.sum()), np.cumsum(cards) - cards
     readouts = []
-    for full, source, state in zip(graph.cardinalities, coding.source.tolist(), coding.state.tolist(), strict=True):
+    for full, possible, carrier in zip(graph.cardinalities, origin.states, origin.carriers.tolist(), strict=True):
         row = np.full(full, size)
-        if source < 0:
-            row[state] = size + 1
-        else:
-            row[coding.labels[source]] = states[source] + np.arange(cards[source])
+        row[list(possible)] = size + 1 if carrier < 0 else states[carrier] + np.arange(cards[carrier])
         readouts.append(row)
     readout = np.concatenate(readouts)
     if all(k == 2 for k in graph.cardinalities):
         readout = readout[1::2]
+    # rows lean to the start's state
+    aims = [np.zeros(0, dtype=np.int64), *(np.array(origin.states[v][1:]) for v in free.tolist())]
+    layout = _Layout(cards, readout, np.repeat(free, cards - 1), np.concatenate(aims))
+    return _assemble(layout, _by_shape(*_reduced(graph, origin)), graph.log_constant)
+
+
+def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
+    """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
+    return _reduced(graph, Problem(graph).origin)
+
+
+def _reduced(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
+    """The factors over the possible states of the variables that are not determined."""
+    if origin.is_identity:
+        return [factor.scope for factor in graph.factors], [factor.log_table for factor in graph.factors]
     members: list[tuple[int, ...]] = []
     tables = []
     for factor in graph.factors:
-        sources = coding.source[list(factor.scope)]
-        index = [coding.labels[s] if s >= 0 else coding.state[[v]] for s, v in zip(sources, factor.scope, strict=True)]
-        kept = tuple(int(s) for s in sources if s >= 0)
+        kept = tuple(int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0)
+        index = [origin.states[v] for v in factor.scope]
         table = factor.log_table[np.ix_(*index)] if index else factor.log_table
-        tables.append(table.reshape([len(coding.labels[s]) for s in kept]))
+        tables.append(table.reshape([k for k in table.shape if k > 1]))
         members.append(kept)
-    free = np.flatnonzero(coding.source >= 0)
-    return _Coding(cards, readout, *_starts(free, coding.labels)), members, tables
+    return members, tables
 
 
 def _merged(graph: FactorGraph) -> FactorGraph:
@@ -180,8 +162,8 @@ def _by_shape(members: Sequence[tuple[int, ...]], tables: Sequence[FloatArray]) 
     }
 
 
-def _assemble(coding: _Coding, pieces: Scopes, constant: float) -> Graph:
-    cards = coding.cardinalities
+def _assemble(layout: _Layout, pieces: Scopes, constant: float) -> Graph:
+    cards, readout, source, aim = layout
     first = np.cumsum(cards - 1) - (cards - 1)
     theta = np.zeros(int((cards - 1).sum()))
     pairs = Pairs(np.zeros(0), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0)))
@@ -208,7 +190,6 @@ def _assemble(coding: _Coding, pieces: Scopes, constant: float) -> Graph:
                 peak = tables.max(axis=axes, keepdims=True)
                 constant += float(peak.sum())
                 groups.append(Group(tables - peak, np.ascontiguousarray(rows.T)))
-    readout, source, aim = coding.readout, coding.source, coding.aim
     floor = _floor(theta, pairs.weights, groups)
     return Graph(theta, pairs, tuple(groups), np.array(constant), first, readout, source, aim, floor)
 

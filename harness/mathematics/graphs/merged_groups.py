@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,20 +19,6 @@ MAX_ENTRIES = 2**27
 """Of all tables together, a GiB: two coupled groups have a table of all pairs of their states."""
 
 
-class _Owners(NamedTuple):
-    """What the N variables of a pairwise model become.
-
-    Attributes:
-        variable: (N,) the variable of the factor graph, -1 where the only member of a group is 1 for sure.
-        state: (N,) the state of it at which the model's variable is 1.
-        cardinalities: (M,) of the factor graph.
-    """
-
-    variable: IntArray
-    state: IntArray
-    cardinalities: IntArray
-
-
 def merge_groups(model: PairwiseModel) -> FactorGraph:
     """The same law with one variable of K states in place of each group; log Z stays.
 
@@ -42,12 +27,14 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
     Raises:
         UnsupportedError: the tables would have more than 2^27 entries.
     """
-    owners = _owners(model)
-    fixed, cards = owners.variable < 0, owners.cardinalities
+    origin = Origin.of_groups(model.num_variables, model.groups, model.labels)
+    state = np.array([states.index(1) for states in origin.states], dtype=np.int64)  # at which a variable is 1
+    # a graph needs a variable: where all are determined, it has one of one state
+    cards = np.array(origin.derived_cardinalities or (1,), dtype=np.int64)
     first = np.cumsum(cards) - cards
-    place = np.where(fixed, -1, first[owners.variable] + owners.state)
+    place = np.where(origin.carriers < 0, -1, first[origin.carriers] + state)
     fields, constant = _fields(model, place, int(cards.sum()))
-    pairs = _pair_factors(model, owners)
+    pairs = _pair_factors(model, origin.carriers, state, cards)
     alone = np.flatnonzero(np.add.reduceat(fields != 0, first))
     sizes = cards[alone]
     unary = fields[np.repeat(first[alone] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())]
@@ -58,23 +45,8 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
         np.concatenate([unary, pairs.logs]),
         np.concatenate([[0], np.cumsum(sizes), sizes.sum() + pairs.offsets[1:]]).astype(np.int64),
     )
-    origin = _origin(model, owners)
     graph = FactorGraph(tuple(cards.tolist()), factors, constant, model.name)
     return replace(graph, origin=origin if model.origin is None else model.origin.then(origin))
-
-
-def _owners(model: PairwiseModel) -> _Owners:
-    n = model.num_variables
-    leader, state, size = np.arange(n), np.ones(n, dtype=np.int64), np.full(n, 2, dtype=np.int64)
-    for group in model.groups:
-        members = list(group)
-        leader[members], state[members], size[members] = min(group), np.arange(len(group)), len(group)
-    leaders = np.flatnonzero((leader == np.arange(n)) & (size > 1))
-    variable = np.full(n, -1, dtype=np.int64)
-    variable[leaders] = np.arange(len(leaders))
-    # a graph needs a variable: where all are determined, it has one of one state
-    cards = size[leaders] if len(leaders) else np.ones(1, dtype=np.int64)
-    return _Owners(variable[leader], state, cards)
 
 
 def _fields(model: PairwiseModel, place: IntArray, count: int) -> tuple[FloatArray, float]:
@@ -89,10 +61,16 @@ def _fields(model: PairwiseModel, place: IntArray, count: int) -> tuple[FloatArr
     return np.asarray(fields, dtype=np.float64), float(constant)
 
 
-def _pair_factors(model: PairwiseModel, owners: _Owners) -> Factors:
-    """A table for each two variables that are coupled; members of one group are never both 1."""
-    cards = owners.cardinalities
-    ends, states = owners.variable[model.edges], owners.state[model.edges]
+def _pair_factors(model: PairwiseModel, variable: IntArray, state: IntArray, cards: IntArray) -> Factors:
+    """A table for each two variables that are coupled; members of one group are never both 1.
+
+    Args:
+        model: that has groups.
+        variable: (N,) what each variable becomes, -1 for one that is 1 for sure.
+        state: (N,) at which of its states the model's variable is 1.
+        cards: (M,) states of each.
+    """
+    ends, states = variable[model.edges], state[model.edges]
     between = (ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])
     ends, states, couplings = ends[between], states[between], model.couplings[between]
     turned = ends[:, 0] > ends[:, 1]
@@ -107,18 +85,3 @@ def _pair_factors(model: PairwiseModel, owners: _Owners) -> Factors:
     at = offsets[which.ravel()] + states[:, 0] * cards[ends[:, 1]] + states[:, 1]
     logs = np.bincount(at, couplings, minlength=int(offsets[-1])).astype(np.float64, copy=False)
     return Factors(cards, scopes.ravel(), np.full(len(scopes), 2, dtype=np.int64), logs, offsets)
-
-
-def _origin(model: PairwiseModel, owners: _Owners) -> Origin:
-    grouped = {i for group in model.groups for i in group}
-    states: list[tuple[int, ...]] = []
-    variables: list[tuple[int, ...]] = []
-    for i, (variable, state) in enumerate(zip(owners.variable.tolist(), owners.state.tolist(), strict=True)):
-        if variable < 0:
-            states.append((1,))
-            variables.append(())
-            continue
-        count = int(owners.cardinalities[variable])
-        states.append(tuple(int(k == state) for k in range(count)) if i in grouped else (0, 1))
-        variables.append((variable,))
-    return Origin(model.cardinalities, tuple(states), tuple(variables), model.labels)

@@ -58,5 +58,5 @@ def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, f
     tree = MaxTree.build(problem)
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
     _, states = first(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
-    found = problem.coding.decode_states(states[None])[0]
+    found = problem.origin.lift(states)
     return found, float(log_weights_as_given(model, found))

@@ -78,7 +78,7 @@ def test_draws_have_the_marginals() -> None:
     model = FactorGraph.from_log_tables([3] * 7, [*ring, ([2], [0.0, 1.0, -1.0]), ([3], [0.5, 0.0, 0.0])])
     problem = Problem(model)
     solver, count = SparseTree.build(problem), 20_000
-    states = problem.coding.decode_states(solver.sample(count, np.random.default_rng(0)))
+    states = problem.origin.lift(solver.sample(count, np.random.default_rng(0)))
     assert (model.log_weight(states) > -np.inf).all()
     for v, p in enumerate(reference.solve(model, cache=False).marginals):
         seen = np.bincount(states[:, v], minlength=len(p)) / count
