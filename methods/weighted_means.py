@@ -12,7 +12,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
+from spinbench.models.conditionals import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 

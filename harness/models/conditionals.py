@@ -1,15 +1,39 @@
-"""Variables that were summed out of a model: what is known of them once the others are."""
+"""What is known of variables: the layouts of marginals, and what follows of those that were summed out of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# One number a variable (p(s = 1) of binary variables), or one array over the states a variable.
+PerVariable = FloatArray | list[FloatArray]
+
+
+def per_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariable:
+    """Numbers of states in the layout of marginals.
+
+    Args:
+        cardinalities: (N,).
+        values: (N,) of state 1 where all variables are binary, else of all states of all variables, one after another.
+    """
+    return values if set(cardinalities) <= {2} else np.split(values, np.cumsum(cardinalities)[:-1])
+
+
+def laid_out(cardinalities: Sequence[int], **parts: FloatArray) -> dict[str, Any]:
+    """Entries of an `Estimate`, each from numbers of states as `per_variable` takes them."""
+    return {name: per_variable(cardinalities, values) for name, values in parts.items()}
+
+
+def equal_shares(cardinalities: Sequence[int]) -> FloatArray:
+    """Probabilities of states, as `per_variable` takes them, of which nothing is known."""
+    sizes = np.array(cardinalities, dtype=np.int64)
+    return 1 / (sizes if (sizes == 2).all() else np.repeat(sizes, sizes))
 
 
 @dataclass(frozen=True, eq=False)

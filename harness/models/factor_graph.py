@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_index, check_labels, check_number, float_array
-from spinbench.models.origin import Origin, PerVariable
+from spinbench.models.conditionals import PerVariable
+from spinbench.models.origin import Origin
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -6,38 +6,14 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.conditionals import Conditional, Rule, means, most
+from spinbench.models.conditionals import Conditional, PerVariable, Rule, means, most
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# One number a variable (p(s = 1) of binary variables), or one array over the states a variable.
-PerVariable = FloatArray | list[FloatArray]
-
-
-def per_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariable:
-    """Numbers of states in the layout of marginals.
-
-    Args:
-        cardinalities: (N,).
-        values: (N,) of state 1 where all variables are binary, else of all states of all variables, one after another.
-    """
-    return values if set(cardinalities) <= {2} else np.split(values, np.cumsum(cardinalities)[:-1])
-
-
-def laid_out(cardinalities: Sequence[int], **parts: FloatArray) -> dict[str, Any]:
-    """Entries of an `Estimate`, each from numbers of states as `per_variable` takes them."""
-    return {name: per_variable(cardinalities, values) for name, values in parts.items()}
-
-
-def equal_shares(cardinalities: Sequence[int]) -> FloatArray:
-    """Probabilities of states, as `per_variable` takes them, of which nothing is known."""
-    sizes = np.array(cardinalities, dtype=np.int64)
-    return 1 / (sizes if (sizes == 2).all() else np.repeat(sizes, sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +66,8 @@ class Origin:
     @classmethod
     def of_groups(cls, n: int, groups: Sequence[Sequence[int]], labels: tuple[Hashable, ...] = ()) -> Origin:
         """Of n binary variables, of which 1-of-K groups become one derived variable each, where their first one is."""
-        states, variables = [(0, 1)] * n, [(v,) for v in range(n)]
+        states: list[tuple[int, ...]] = [(0, 1)] * n
+        variables: list[tuple[int, ...]] = [(v,) for v in range(n)]
         for group in groups:
             for k, member in enumerate(group):
                 states[member] = tuple(int(k == other) for other in range(len(group)))
@@ -131,7 +108,7 @@ class Origin:
     @property
     def free(self) -> IntArray:
         """Indices of the original variables that the derived model has, ascending."""
-        return np.array([v for v, carriers in enumerate(self.variables) if carriers], dtype=np.int64)
+        return np.flatnonzero(self.carriers >= 0)
 
     def marginals(self, marginals: npt.ArrayLike | Sequence[npt.ArrayLike]) -> PerVariable:
         """Marginals of the original variables from those of the derived ones.
@@ -160,8 +137,8 @@ class Origin:
             fixed: of determined variables, and of states that are not possible.
             along: what it makes of variables that were summed out, given one other.
         """
-        spread = self._spread(values, fixed=fixed, absent=fixed, other=_same)
-        return self._followed(spread, along, fixed, other=_same)
+        spread = self._spread(values, fixed=fixed, absent=fixed, other=np.asarray)
+        return self._followed(spread, along, fixed, other=np.asarray)
 
     def lift(self, states: npt.ArrayLike, seed: int | np.random.Generator = 0) -> IntArray:
         """(..., M) original states of (..., N) derived states; those that were summed out are drawn."""
@@ -201,13 +178,10 @@ class Origin:
 
     def then(self, later: Origin) -> Origin:
         """The map from these original variables to what `later` derives from this map's derived variables."""
-        states, variables = [], []
-        for labels, carriers in zip(self.states, self.variables, strict=True):
-            kept, units = _compose(labels, carriers, later)
-            states.append(kept)
-            variables.append(units)
+        composed = [_compose(*each, later) for each in zip(self.states, self.variables, strict=True)]
+        states, variables = (tuple(part) for part in zip(*composed, strict=True))
         found = self._in_these_variables(later.conditionals) + self.conditionals
-        return Origin(self.cardinalities, tuple(states), tuple(variables), self.labels, found)
+        return Origin(self.cardinalities, states, variables, self.labels, found)
 
     def _in_these_variables(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
         """Conditionals of derived variables, each of which has to be an original one."""
@@ -290,10 +264,6 @@ class Origin:
 def _is_ascending(labels: tuple[int, ...]) -> bool:
     """Whether each state stands for one of its own, in order; not so of members of a group that became one variable."""
     return all(a < b for a, b in itertools.pairwise(labels))
-
-
-def _same(value: FloatArray) -> FloatArray:
-    return value
 
 
 def _complement(p: FloatArray) -> FloatArray:

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_labels, check_number, float_array
+from spinbench.models.conditionals import PerVariable
 from spinbench.models.lattices import canonical_edges, edge_sums
-from spinbench.models.origin import Origin, PerVariable
+from spinbench.models.origin import Origin
 
 if TYPE_CHECKING:
     from scipy import sparse

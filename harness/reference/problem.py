@@ -15,14 +15,16 @@ import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
 from spinbench.models.possible import possible_state_sets
-from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import (
+    FlatFactors,
     FloatArray,
     IntArray,
     Network,
     Pairwise,
     Scope,
+    flat_network,
+    flat_pairs,
     merge_tables,
     pairwise_of,
     split,
@@ -115,7 +117,7 @@ class Problem:
         return pairwise_of(network.cardinalities, list(network.tables), list(network.tables.values()), network.constant)
 
     @cached_property
-    def flat(self) -> FlatNetwork:
+    def flat(self) -> FlatFactors:
         """The general view in flat arrays; for models of pairs no table is made one by one."""
         return flat_network(self.network) if self._given is None else flat_pairs(self._given)
 

@@ -11,7 +11,7 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
-from spinbench.models.origin import equal_shares
+from spinbench.models.conditionals import equal_shares
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]

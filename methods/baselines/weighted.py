@@ -32,7 +32,7 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.weighted_means import claimed_errors
 from spinbench.models import Model
-from spinbench.models.origin import equal_shares, laid_out
+from spinbench.models.conditionals import equal_shares, laid_out
 
 FEWEST = 100.0
 """Draws, in effect."""

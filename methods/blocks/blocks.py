@@ -45,7 +45,7 @@ from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
+from spinbench.models.conditionals import laid_out
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 

@@ -12,33 +12,11 @@ import numpy.typing as npt
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.partition import Partition, Scope
+from spinbench.reference.network import FlatFactors
 
 Array = npt.NDArray[Any]
 SHARED = 6
 """Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them."""
-
-
-class Factors(NamedTuple):
-    """Log tables of the factors; variables are numbered by their place in the order of elimination.
-
-    Attributes:
-        cards: (n,) int64 numbers of states.
-        starts, scope: (F + 1,), (S,) int64 where each factor's variables begin, and these, in the order of its axes.
-        offsets, values: (F + 1,) int64, (T,) float64: where its table begins, in C order, -inf is a hard zero.
-        constant: added to every log weight.
-    """
-
-    cards: Array
-    starts: Array
-    scope: Array
-    offsets: Array
-    values: Array
-    constant: float
-
-    def scopes(self) -> list[Scope]:
-        """Of the factors that have variables."""
-        flat, ends = self.scope.tolist(), self.starts.tolist()
-        return [tuple(flat[a:b]) for a, b in itertools.pairwise(ends)]
 
 
 class Buckets(NamedTuple):
@@ -82,9 +60,9 @@ class Buckets(NamedTuple):
         return len(self.variable) > len(self.cards)
 
 
-def lay_out(factors: Factors, found: Partition) -> Buckets:
+def lay_out(factors: FlatFactors, found: Partition) -> Buckets:
     """The tables of a partition."""
-    cards, scopes, own = factors.cards.tolist(), found.scopes, factors.scopes()
+    cards, scopes, own = factors.states.tolist(), found.scopes, factors.scopes()
     shapes = [[cards[v] for v in scope] for scope in scopes]
     sizes = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)
     variable = np.array([scope[-1] for scope in scopes], dtype=np.int64)
@@ -106,18 +84,18 @@ def lay_out(factors: Factors, found: Partition) -> Buckets:
         table = base[entries[c] : entries[c + 1]].reshape(shapes[c])
         for f in sources:
             if f < len(own):
-                values = factors.values[factors.offsets[f] : factors.offsets[f + 1]]
+                values = factors.values[factors.offset[f] : factors.offset[f + 1]]
                 table += _along(values, own[f], scopes[c], cards)
     takers, senders = np.array(children, dtype=np.int64).reshape(-1, 2).T
     parent, parent_map, shift_maps = (np.full(len(scopes), fill, dtype=np.int64) for fill in (-1, 0, -1))
     parent[senders], parent_map[senders] = takers, map_starts[: len(children)]
     shift_maps[[c for c, _ in shifted]] = map_starts[len(children) : -1]
     return Buckets(
-        cards=factors.cards,
+        cards=factors.states,
         buckets=np.array(found.starts, dtype=np.int64),
         variable=variable,
         entries=entries,
-        messages=starts_of(sizes // factors.cards[variable]),
+        messages=starts_of(sizes // factors.states[variable]),
         shifts=starts_of(widths),
         parent=parent,
         parent_map=parent_map,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy.typing as npt
 from spinbench.api.trace import Trace
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import DEAD
-from spinbench.methods.buckets.layout import Array, Factors
+from spinbench.methods.buckets.layout import Array
 from spinbench.models import Model
+from spinbench.reference.network import FlatFactors
 from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,17 +29,10 @@ def problem_of(model: Model) -> Problem:
     return Problem(model)
 
 
-def factors_of(problem: Problem, order: Array) -> Factors:
+def factors_of(problem: Problem, order: Array) -> FlatFactors:
     """The factors, their variables numbered by their place in the order; the axes of tables stay."""
-    network = problem.flat
-    return Factors(
-        cards=network.states[order],
-        starts=network.start,
-        scope=np.argsort(order)[network.scope],
-        offsets=network.offset,
-        values=network.values,
-        constant=network.constant,
-    )
+    flat = problem.flat
+    return replace(flat, states=flat.states[order], scope=np.argsort(order)[flat.scope])
 
 
 def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray:

@@ -159,7 +159,7 @@ class Raising:
 
     def _cut(self, order: int, limit: int) -> Partition:
         factors = self._factors[order]
-        return partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
+        return partition(logs_of(factors.states.tolist()), factors.scopes(), limit)
 
     def _fits(self, found: Partition) -> bool:
         return bytes_of(found) <= self._max_bytes and found.entries < 2.0**31

@@ -12,7 +12,7 @@ import numpy as np
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
-from spinbench.methods.buckets.layout import Array, Buckets, Factors, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, lay_out
 from spinbench.methods.buckets.orders import best_orders, search_orders
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs
@@ -20,6 +20,7 @@ from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
 from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
+from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
@@ -63,7 +64,7 @@ class Cut(NamedTuple):
     """An order, the factors along it, and mini-buckets of at most 2^limit entries."""
 
     order: Order
-    factors: Factors
+    factors: FlatFactors
     limit: int
     parts: Partition
 
@@ -163,7 +164,7 @@ class Tuner:
     def _cut(self, order: Order, seconds: float, limit: int = 0) -> Cut:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
         factors, limits = factors_of(self._problem, order.order), self._limits
-        logs, scopes, limit = logs_of(factors.cards.tolist()), factors.scopes(), limits.ibound or limit
+        logs, scopes, limit = logs_of(factors.states.tolist()), factors.scopes(), limits.ibound or limit
         if limit:
             found = partition(logs, scopes, limit)
         else:

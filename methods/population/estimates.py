@@ -14,7 +14,7 @@ from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
 from spinbench.models import Model
-from spinbench.models.origin import equal_shares, laid_out
+from spinbench.models.conditionals import equal_shares, laid_out
 
 FloatArray = npt.NDArray[np.float64]
 

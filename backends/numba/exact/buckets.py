@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.reference.flat import FlatNetwork
-from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.network import FlatFactors, FloatArray, IntArray
 from spinbench.reference.orders.order import Order
 
 BLOCK = 2048
@@ -54,7 +53,7 @@ class Most(NamedTuple):
     small: int
 
 
-def make_plan(flat: FlatNetwork, order: Order) -> tuple[Plan, Most, FloatArray]:
+def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
     """The plan, with messages one after another, what is largest in it, and the entries of the messages.
 
     Args:

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.methods.buckets.draws import draw
-from spinbench.methods.buckets.layout import Factors, lay_out
+from spinbench.methods.buckets.layout import lay_out
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.size import logs_of
 from spinbench.methods.buckets.tighten import UpperBound
+from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,8 +48,8 @@ def drawn(flat: FactorTables, count: int, rng: np.random.Generator) -> tuple[Int
     order = candidate_orders(cards.tolist(), pairs_of(scopes), tries=1, seed=0, keep=1)[0].order
     place = np.argsort(order)
     along = place[flat.scope_variables]
-    factors = Factors(cards[order], flat.scope_starts, along, flat.offsets, flat.values, flat.log_constant)
-    cut = partition(logs_of(factors.cards.tolist()), factors.scopes(), LIMIT)
+    factors = FlatFactors(cards[order], flat.scope_starts, along, flat.offsets, flat.values, flat.log_constant)
+    cut = partition(logs_of(factors.states.tolist()), factors.scopes(), LIMIT)
     if len(cut.scopes) > SPLIT * len(cards):
         return None
     at = lay_out(factors, cut)

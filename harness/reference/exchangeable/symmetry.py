@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.reference.flat import FlatNetwork
-from spinbench.reference.network import FloatArray, IntArray, Scope
+from spinbench.models.factor_graph import Factors
+from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Scope
 
 RELATIVE_DIFFERENCE = 1e-12
 """Between log values that differ by rounding alone, as sums of the same terms in another order do."""
@@ -42,19 +42,10 @@ class Tables(NamedTuple):
     logs: FloatArray
 
 
-def tables_by_shape(network: FlatNetwork) -> list[Tables]:
+def tables_by_shape(network: FlatFactors) -> list[Tables]:
     """All tables; those over the same variables are added up."""
-    orders = np.diff(network.start)
-    groups: list[Tables] = []
-    for order in np.unique(orders).tolist():
-        tables = np.flatnonzero(orders == order)
-        scopes = network.scope[network.start[tables, None] + np.arange(order)]
-        states = network.states[scopes]
-        for shape in {tuple(states[0].tolist())} if np.ptp(states) == 0 else set(map(tuple, states.tolist())):
-            alike = (states == shape).all(axis=1)
-            entries = network.offset[tables[alike], None] + np.arange(np.prod(shape))
-            groups.append(_merge(scopes[alike], network.values[entries].reshape(-1, *shape)))
-    return groups
+    flat = Factors(network.states, network.scope, np.diff(network.start), network.values[:], network.offset)
+    return [_merge(scopes, flat.stacked(which, shape)) for which, scopes, shape in flat.by_shape()]
 
 
 def _merge(scopes: IntArray, logs: FloatArray) -> Tables:
@@ -181,7 +172,7 @@ def pairs_without(inner: Mask, pairs: IntArray) -> IntArray:
     return np.concatenate([pairs[~hanging], np.unique(bridges, axis=0)])
 
 
-def sum_out(network: FlatNetwork, inner: Mask) -> tuple[list[InnerVariable], FlatNetwork]:
+def sum_out(network: FlatFactors, inner: Mask) -> tuple[list[InnerVariable], FlatFactors]:
     """The inner variables, and the network without them; it may have several tables of one scope.
 
     Variables keep their numbers.
@@ -227,7 +218,7 @@ def _eliminate(states: IntArray, tables: list[tuple[tuple[int, ...], FloatArray]
     return message, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def _with_tables(network: FlatNetwork, kept: Mask, added: list[tuple[Scope, FloatArray]]) -> FlatNetwork:
+def _with_tables(network: FlatFactors, kept: Mask, added: list[tuple[Scope, FloatArray]]) -> FlatFactors:
     """Some of a network's tables, and others behind them."""
     orders, sizes = np.diff(network.start), np.diff(network.offset)
     scopes = list(itertools.chain.from_iterable(scope for scope, _ in added))
