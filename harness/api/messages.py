@@ -7,7 +7,7 @@ reach which variable, `ascent` which variables can be updated together, and `mar
 from __future__ import annotations
 
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
-from spinbench.mathematics.graphs.feasible import feasible_states
+from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Graph, Group, Incidence, Pairs, incidence, marginals, scopes
 

@@ -18,7 +18,7 @@ from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
-from spinbench.mathematics.graphs.feasible import feasible_states
+from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, factors, marginals
 from spinbench.mathematics.rounding import work_of

@@ -1,10 +1,10 @@
-"""Starts of positive weight: states that the hard zeros of a factor graph allow, drawn anew for each chain.
+"""States that the hard zeros of a model allow: starts of positive weight, drawn anew for each chain, or likely ones.
 
-Search with propagation: a variable's states are tried in random order, and after each choice every factor takes from
-its variables the states that none of its entries supports any more (generalised arc consistency; tables of bits as in
-Demeulenaere et al., "Compact-Table", CP 2016). The next variable is one of few states whose factors have failed often
-(Boussemart et al., "Boosting systematic search by weighting constraints", ECAI 2004); a search that fails often begins
-again from the top, with what it has learnt.
+Search with propagation: a variable's states are tried in random order, or by their weights, and after each choice every
+factor takes from its variables the states that none of its entries supports any more (generalised arc consistency;
+tables of bits as in Demeulenaere et al., "Compact-Table", CP 2016). The next variable is one of few states whose
+factors have failed often (Boussemart et al., "Boosting systematic search by weighting constraints", ECAI 2004); a
+search that fails often begins again from the top, with what it has learnt.
 
 Parities hide from propagation until all but one of their variables are set. So they are solved by elimination, and a
 variable's first state is that of a solution; after a failure there has to be another (`parities`).
@@ -12,7 +12,7 @@ variable's first state is that of a solution; after a failure there has to be an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,11 @@ import numpy.typing as npt
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.bitsets import members_of
+from spinbench.mathematics.graphs.message_layouts import Graph, scopes
 from spinbench.mathematics.graphs.parities import hidden_parities
 from spinbench.models import Factor, FactorGraph
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MAX_CHOICES = 100_000
@@ -46,12 +48,39 @@ def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
         UnsupportedError: none was found in `MAX_CHOICES` tries.
         OverdueError: none was found before the deadline.
     """
-    search = _Search(graph)
+    search = _Search(graph.name, graph.cardinalities, graph.factors, ", and chains have to start from one")
     starts = np.empty((graph.num_variables, chains), dtype=np.int64)
     for c in range(chains):
         rng = np.random.default_rng(np.random.SeedSequence((seed, c, 0x46454153)))
         starts[:, c] = search.run(rng)
     return starts
+
+
+def feasible_states(graph: Graph, count: int, name: str) -> IntArray:
+    """(n, count) states of a lowered model's variables of positive weight, or (n, 0) where no factor has a zero.
+
+    The first search tries the states of each variable by their own weight, the others by perturbed weights; the
+    states that they find may agree.
+
+    Raises:
+        ModelError: there is no such state.
+        UnsupportedError: a search gave up after `MAX_CHOICES` tries.
+    """
+    factors: list[Factor] = []
+    for members, tables in scopes(graph).values():
+        factors += map(Factor, map(tuple, members.tolist()), tables)
+    need = "; mf needs one to start from, and bp does not"
+    search = _Search(name, graph.cardinalities.tolist(), factors, need)
+    if not search.is_constrained:
+        return np.zeros((len(graph.first), 0), dtype=np.int64)
+    weights = np.zeros(int(graph.cardinalities.sum()))
+    weights[np.arange(len(graph.theta)) + graph.variable + 1] = graph.theta
+    ends, rng = np.cumsum(graph.cardinalities)[:-1], np.random.default_rng(0)
+    found = []
+    for k in range(count):
+        noise = rng.gumbel(size=len(weights)) if k else 0.0
+        found.append(search.run(rng, np.split(weights + noise, ends)))
+    return np.stack(found, axis=1)
 
 
 class _Constraint:
@@ -92,12 +121,12 @@ class _Constraint:
 class _Search:
     """Depth first, with restarts. Failures are counted anew for each chain, whose start is its own affair."""
 
-    def __init__(self, graph: FactorGraph) -> None:
-        self._name = graph.name
-        self._cards = graph.cardinalities
-        hard = [f for f in graph.factors if f.scope and f.log_table.min() == -np.inf]
+    def __init__(self, name: str, cards: Sequence[int], factors: Sequence[Factor], need: str) -> None:
+        self._name, self._cards, self._need = name, cards, need
+        hard = [f for f in factors if f.scope and f.log_table.min() == -np.inf]
+        self.is_constrained = bool(hard)
         self._constraints = [_Constraint(factor) for factor in hard]
-        self._parities = hidden_parities(graph.num_variables, hard)
+        self._parities = hidden_parities(len(cards), hard)
         self._touching: list[list[int]] = [[] for _ in self._cards]
         for index, constraint in enumerate(self._constraints):
             for v in constraint.scope:
@@ -109,14 +138,14 @@ class _Search:
         if contradicted or not self._propagate(self._top, range(len(self._constraints))):
             raise self._impossible()
 
-    def run(self, rng: np.random.Generator) -> IntArray:
-        """One start."""
-        self._choices, patience = 0, FIRST_RESTART
+    def run(self, rng: np.random.Generator, weights: Sequence[FloatArray] | None = None) -> IntArray:
+        """One state, from random states of each variable, or from those of large weight where weights are given."""
+        self._choices, self._weights, patience = 0, weights, FIRST_RESTART
         self._failures = self._degrees.copy()
         while True:
             found = self._descend(rng, patience)
             if found is not None:
-                return np.array([_pick(domain, rng) for domain in found], dtype=np.int64)
+                return np.array([self._pick(v, domain, rng) for v, domain in enumerate(found)], dtype=np.int64)
             patience += patience // 2
 
     def _descend(self, rng: np.random.Generator, patience: int) -> list[int] | None:
@@ -127,13 +156,13 @@ class _Search:
             raise self._impossible()
         trail: list[tuple[list[int], int, int]] = []  # domains before a choice, its variable and state
         while (v := self._next(domains, rng)) >= 0:
-            k = wanted >> v & 1 if self._follows(v) else _pick(domains[v], rng)
+            k = wanted >> v & 1 if self._follows(v) else self._pick(v, domains[v], rng)
             self._choices += 1
             deadline.check()
             if self._choices > MAX_CHOICES:
                 raise UnsupportedError(
-                    f"{self._name}: no state that the zeros of the factors allow was found in {MAX_CHOICES} tries, "
-                    "and chains have to start from one"
+                    f"{self._name}: no state that the zeros of the factors allow was found in {MAX_CHOICES} tries"
+                    f"{self._need}"
                 )
             trail.append((domains, v, k))
             domains = domains.copy()
@@ -187,15 +216,16 @@ class _Search:
                         queue.append(other)
         return True
 
+    def _pick(self, v: int, domain: int, rng: np.random.Generator) -> int:
+        """A random one of the states, or the one of the largest weight."""
+        states = members_of(domain)
+        if self._weights is not None:
+            return max(states, key=self._weights[v].__getitem__)
+        return states[int(rng.integers(len(states)))] if len(states) > 1 else states[0]
+
     def _impossible(self) -> ModelError:
         return ModelError(f"{self._name}: the zeros of the factors allow no state at all, so Z = 0")
 
 
 def _bits(mask: npt.NDArray[np.bool_]) -> int:
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
-
-
-def _pick(domain: int, rng: np.random.Generator) -> int:
-    """A random one of the states."""
-    states = members_of(domain)
-    return states[int(rng.integers(len(states)))] if len(states) > 1 else states[0]

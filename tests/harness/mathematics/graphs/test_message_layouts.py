@@ -9,10 +9,10 @@ import pytest
 from random_models import enumerate_all, graph, grouped, many
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.mathematics.graphs import feasible
+from spinbench.mathematics.graphs import feasible_starts
 from spinbench.mathematics.graphs import message_layouts as layouts
 from spinbench.mathematics.graphs.ascent_layouts import ascent
-from spinbench.mathematics.graphs.feasible import feasible_states
+from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.models import FactorGraph, Model, PairwiseModel, lattices
 
@@ -96,18 +96,17 @@ def test_search_finds_allowed_states() -> None:
 def test_search_goes_back_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ring in two colours: arc consistent, and impossible where the ring is odd."""
     apart = np.where(np.eye(2) > 0, -np.inf, 0.0)
-    for n in (8, 9):
-        ring = FactorGraph.from_log_tables([2] * n, [(edge, apart) for edge in lattices.ring_edges(n).tolist()])
-        lowered = lower(ring)
-        if n % 2 == 0:
-            found = feasible_states(lowered, 2, "ring")
-            assert (found != np.roll(found, 1, axis=0)).all()
-        else:
-            with pytest.raises(ModelError, match="allow no state"):
-                feasible_states(lowered, 2, "ring")
-            monkeypatch.setattr(feasible, "MAX_CHOICES", 1)
-            with pytest.raises(UnsupportedError, match="found in 1 tries"):
-                feasible_states(lowered, 2, "ring")
+    even, odd = (
+        lower(FactorGraph.from_log_tables([2] * n, [(edge, apart) for edge in lattices.ring_edges(n).tolist()]))
+        for n in (8, 9)
+    )
+    found = feasible_states(even, 2, "ring")
+    assert (found != np.roll(found, 1, axis=0)).all()
+    with pytest.raises(ModelError, match="allow no state"):
+        feasible_states(odd, 2, "ring")
+    monkeypatch.setattr(feasible_starts, "MAX_CHOICES", 0)
+    with pytest.raises(UnsupportedError, match="found in 0 tries; mf needs one"):
+        feasible_states(even, 2, "ring")
 
 
 def test_a_large_grid_is_lowered_quickly_and_whole() -> None:
