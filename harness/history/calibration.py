@@ -16,14 +16,12 @@ import numpy as np
 from spinbench.errors import HistoryError
 from spinbench.history import axes, commits
 from spinbench.history.axes import Metric
-from spinbench.history.judging import accuracy, cost
-from spinbench.history.judging.evidence import Runs, Sides
-from spinbench.history.judging.pooling import Level
-from spinbench.history.judging.table import table
-from spinbench.history.judging.variance import FloatArray
-from spinbench.history.judging.verdicts import Decision
-from spinbench.history.judging.wording import aligned
 from spinbench.history.recorder import History
+from spinbench.history.regression_test import effects, judge
+from spinbench.history.regression_test.effects import Effects
+from spinbench.history.regression_test.formatting import aligned
+from spinbench.history.regression_test.measurements import Runs, Sides
+from spinbench.history.regression_test.noise import FloatArray
 
 SEEDS = (1, 2, 3, 5)
 DRAWS = 500
@@ -123,7 +121,7 @@ def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> 
 def unchanged(sittings: Sequence[Runs], names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Ordered pairs of sittings of one commit, and of commits whose cost the gate does not call changed."""
     for i, j in itertools.combinations(range(len(sittings)), 2):
-        if names[i] == names[j] or not cost.changed(_metrics("cost"), sittings[i], sittings[j]):
+        if names[i] == names[j] or not judge.changed(_metrics("cost"), Sides(sittings[i], sittings[j])):
             yield from ((i, j), (j, i))
 
 
@@ -174,17 +172,12 @@ def _timed(sides: Sides, rng: random.Random) -> tuple[bool, bool, bool]:
     red, group_found, cell_found = False, False, False
     turns = rng.random(), rng.random()
     for metric in _metrics("cost"):
-        cells = table(metric, sides)
-        levels = cost.compare(cells)
-        if not levels:
-            continue
-
-        def found(shift: FloatArray, metric: Metric = metric, levels: Sequence[Level] = levels) -> bool:
-            return _worse(cost.decide(metric, [level.shifted(shift) for level in levels])[0], shift)
-
-        group, cell = _planted(cells.groups, turns, SLOWER_GROUP, SLOWER_CELL)
-        red = red or found(np.zeros(len(cells.places)))
-        group_found, cell_found = group_found or found(group), cell_found or found(cell)
+        found = effects.cost(metric, sides)
+        if found.levels:
+            group, cell = _planted(found.groups, turns, SLOWER_GROUP, SLOWER_CELL)
+            red = red or _is_worse(found)
+            group_found = group_found or _is_worse(found, group)
+            cell_found = cell_found or _is_worse(found, cell)
     return red, group_found, cell_found
 
 
@@ -193,19 +186,13 @@ def _drawn(sides: Sides, rng: random.Random) -> tuple[bool, bool]:
     red, group_found = False, False
     turns = rng.random(), rng.random()
     for metric in _metrics("accuracy"):
-        changed = accuracy.changed(metric, sides)
-        levels = accuracy.compare(changed)
-        if not levels:
-            continue
-        noisy = levels[0].error > 0
-        if not noisy.any():
-            continue
-        groups = [place.group if one else "" for place, one in zip(changed.places, noisy, strict=True)]
-        group, _ = _planted(groups, turns, WORSE_GROUP, 1.0)
-        red = red or _worse(accuracy.decide(metric, levels), np.zeros(len(groups)))
-        if metric.falls:
-            shifted = [level.shifted(group) for level in levels]
-            group_found = group_found or _worse(accuracy.decide(metric, shifted), group)
+        found = effects.accuracy(metric, sides)
+        noisy = found.levels[0].error > 0 if found.levels else np.zeros(0)
+        if noisy.any():
+            groups = [group if one else "" for group, one in zip(found.groups, noisy, strict=True)]
+            group, _ = _planted(groups, turns, WORSE_GROUP, 1.0)
+            red = red or _is_worse(found)
+            group_found = group_found or (bool(metric.falls) and _is_worse(found, group))
     return red, group_found
 
 
@@ -221,13 +208,13 @@ def _planted(
     return group, cell
 
 
-def _worse(decisions: Sequence[Decision], shift: FloatArray) -> bool:
-    """Whether a unit made of cells that were shifted is called worse; without a shift, whether any unit is."""
-    for decision in decisions:
-        whole = (
-            decision.level.weights[:, shift != 0].sum(axis=1) > 0.999 if shift.any() else [True] * len(decision.worse)
-        )
-        if any(said == "worse" and own for said, own in zip(decision.verdicts, whole, strict=True)):
+def _is_worse(found: Effects, shift: FloatArray | None = None) -> bool:
+    """Whether any unit is called worse; with a shift of cells, whether one is that is made of these alone."""
+    for decision in (found if shift is None else found.shifted(shift)).decisions():
+        worse = np.array([said == "worse" for said in decision.verdicts])
+        if shift is not None:
+            worse &= decision.level.weights[:, shift != 0].sum(axis=1) > 0.999
+        if worse.any():
             return True
     return False
 

@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _history(arguments: argparse.Namespace) -> int:
-    from spinbench.history.steps import report, wording
+    from spinbench.history.changepoints import report
 
     how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
     found = report.steps(checkout(), **how, last=report.MOST_COMMITS if arguments.last is None else arguments.last)
-    return _say(wording.lines(found))
+    return _say(report.lines(found))
 
 
 def _say(lines: list[str]) -> int:

@@ -11,9 +11,9 @@ from spinbench.errors import SpinbenchError
 from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Record, Replicates
-from spinbench.history.judging import cost, evidence
-from spinbench.history.judging.evidence import Place, Run, Runs, Sides
 from spinbench.history.recorder import History
+from spinbench.history.regression_test import judge, measurements
+from spinbench.history.regression_test.measurements import Place, Run, Runs, Sides
 from spinbench.inference import registry
 from spinbench.measuring.records import plain
 
@@ -92,7 +92,7 @@ def _measured(records: Sequence[Record], newest: dict[Key, Record]) -> dict[Key,
             continue
         key, own = _key(record), _settings(record)
         if _alike(own, newest.setdefault(key, own)):
-            seed, one = record["config"].get("seed", 0), evidence.run(record, metrics)
+            seed, one = record["config"].get("seed", 0), measurements.run(record, metrics)
             if not one.failed or seed not in found.get(key, {}):
                 found.setdefault(key, {})[seed] = one
     return found
@@ -105,7 +105,7 @@ def changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bool, ...]:
     """
     costs = [metric for metric in axes.metrics() if metric.judged == "cost"]
     found = [
-        one != other and cost.changed(costs, *pair)
+        one != other and judge.changed(costs, Sides(*pair))
         for (one, other), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
     ]
     restless = len(found) >= FEWEST_PAIRS and 2 * sum(found) > len(found)
@@ -132,7 +132,7 @@ def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
         if key in wanted and _alike(_settings(record), wanted[key]):
             told = f"family {family}" if several and family else place.settings
             chosen.append((place._replace(settings=told), record))
-    return evidence.runs(chosen, axes.metrics())
+    return measurements.runs(chosen, axes.metrics())
 
 
 def _records(history: History, commit: str) -> list[Record]:

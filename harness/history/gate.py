@@ -8,9 +8,9 @@ from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.history.commits import compared
-from spinbench.history.judging import wording
-from spinbench.history.judging.judgement import Judgement, judge
 from spinbench.history.recorder import History
+from spinbench.history.regression_test import formatting
+from spinbench.history.regression_test.judge import Judgement, judge
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class GateReport:
     def __str__(self) -> str:
         """The report for people."""
         names = (f"base {self.base[:8]} {self.titles[0]}", f"head {self.head[:8]} {self.titles[1]}")
-        return "\n".join([*names, *wording.lines(self.judgement), *self.left_out, self.summary()])
+        return "\n".join([*names, *formatting.lines(self.judgement), *self.left_out, self.summary()])
 
     def summary(self) -> str:
         """One sentence."""
-        return f"on {self.machine}: {wording.summary(self.judgement)}"
+        return f"on {self.machine}: {formatting.summary(self.judgement)}"
 
 
 def gate(root: Path, base: str | None = None, head: str | None = None, *, machine: str | None = None) -> GateReport:

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.history.judging import wording
-from spinbench.history.judging.judgement import judge
+from spinbench.history.regression_test import formatting
+from spinbench.history.regression_test.judge import judge
 from spinbench.measuring import environment, records
 from spinbench.measuring.records import Record
 from spinbench.reporting import page, paired
@@ -98,7 +98,11 @@ def table(found: Comparison) -> Table:
 
 def sentences(found: Comparison) -> list[str]:
     """What would have been found, what was not compared, and how many of what."""
-    return [*wording.remarks(found.judgement), *found.left_out, f"B against A: {wording.summary(found.judgement)}"]
+    return [
+        *formatting.remarks(found.judgement),
+        *found.left_out,
+        f"B against A: {formatting.summary(found.judgement)}",
+    ]
 
 
 def write(found: Comparison, names: tuple[str, str], folder: Path) -> Path:

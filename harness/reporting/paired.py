@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
-from spinbench.history.judging import evidence, judgement
-from spinbench.history.judging.evidence import Place, Sides
-from spinbench.history.judging.findings import Failure, Finding
-from spinbench.history.judging.judgement import Judgement
+from spinbench.history.regression_test import judge, measurements
+from spinbench.history.regression_test.judge import Failure, Finding, Judgement
+from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring.records import Record
 
 NOTEWORTHY = ("worse", "better")
@@ -32,7 +31,7 @@ class Comparison:
     @property
     def differences(self) -> list[Finding]:
         """Of all metrics and cells, worst first."""
-        return judgement.worst(self.judgement.findings)
+        return judge.worst(self.judgement.findings)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -55,10 +54,10 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         raise SpinbenchError("A and B have no cell in common: no model, method and backend that both measured")
     metrics = axes.metrics()
     old, new = (
-        evidence.runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
+        measurements.runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
         for side in (0, 1)
     )
-    return Comparison(judgement.judge(Sides(old, new)), tuple(left_out))
+    return Comparison(judge.judge(Sides(old, new)), tuple(left_out))
 
 
 def _match(

@@ -7,7 +7,7 @@ import gzip
 import math
 from pathlib import Path
 
-from spinbench.history.judging.evidence import Place, Run, Runs
+from spinbench.history.regression_test.measurements import Place, Run, Runs
 
 PATH = Path(__file__).parents[1] / "harness" / "history" / "gate_records.csv.gz"
 MORE_SEEDS = "more seeds"

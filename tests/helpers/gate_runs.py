@@ -14,8 +14,8 @@ from small_records import RESULT
 
 from spinbench.history import axes
 from spinbench.history.axes import Cell
-from spinbench.history.judging import evidence
-from spinbench.history.judging.evidence import Place, Run, Runs
+from spinbench.history.regression_test import measurements
+from spinbench.history.regression_test.measurements import Place, Run, Runs
 
 FAMILY = axes.family("gate")
 CELLS: tuple[Cell, ...] = tuple(
@@ -30,7 +30,7 @@ MACHINE = {
     "python": platform.python_version(),
     "versions": {"numpy": "2.3", "numba": "0.62"},
 }
-MACHINE_KEY = evidence.machine(MACHINE) or ()
+MACHINE_KEY = measurements.machine(MACHINE) or ()
 NOISE = {"step_seconds": 0.02, "step_cpu_seconds": 0.05, "marginal_rmse": 0.1, "samples_per_ess": 0.02}
 
 Factor = Callable[[str, Cell], float]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from asv.publishing import OutputPublisher
 
 from spinbench.errors import HistoryError
+from spinbench.history.changepoints import report
+from spinbench.history.changepoints.report import Found
 from spinbench.history.recorder import History
-from spinbench.history.steps import report, wording
-from spinbench.history.steps.report import Found
 from spinbench.reporting import page
 
 PAGE = "changes.html"
@@ -85,13 +85,13 @@ def _found(root: Path) -> tuple[list[Row], list[str]]:
         except HistoryError as error:
             sentences.append(str(error))
             continue
-        sentences.append(wording.summary(steps))
+        sentences.append(report.summary(steps))
         rows += [_row(one, machine) for one in steps.found]
     return rows, sentences
 
 
 def _row(found: Found, machine: str) -> Row:
-    return Row(found, machine, wording.commit(found.commit), tuple(_points(found.step.values, found.step.at)))
+    return Row(found, machine, report.commit(found.commit), tuple(_points(found.step.values, found.step.at)))
 
 
 def _points(values: Sequence[float], at: int) -> Iterable[tuple[float, float, bool]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spinbench.history.gate import GateReport
-from spinbench.history.judging.findings import Finding
+from spinbench.history.regression_test.judge import Finding
 from spinbench.reporting import drawing
 
 PANELS: Mapping[str, str] = {"step_cpu_seconds": "CPU seconds of a step", "marginal_rmse": "RMSE of the marginals"}

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.history.changepoints import report
+from spinbench.history.changepoints.report import Steps
 from spinbench.history.gate import GateReport, between
-from spinbench.history.judging import wording
 from spinbench.history.recorder import History
-from spinbench.history.steps import report
-from spinbench.history.steps import wording as steps_in_words
-from spinbench.history.steps.report import Steps
+from spinbench.history.regression_test import formatting
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,6 @@ def lines(row: Row) -> list[str]:
         changed = {one.verdict for one in judgement.findings} | {one.verdict for one in judgement.failures}
         said = [word for word in ("worse", "better", "fails", "mended") if word in changed]
         found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
-        found += [f"    {line}" for line in (*wording.changes(judgement), *step.left_out)]
-    known = wording.remarks(row.steps[-1].judgement) if row.steps else []
-    return [*found, *row.silent, *known, "all commits together:", *steps_in_words.lines(row.found)]
+        found += [f"    {line}" for line in (*formatting.changes(judgement), *step.left_out)]
+    known = formatting.remarks(row.steps[-1].judgement) if row.steps else []
+    return [*found, *row.silent, *known, "all commits together:", *report.lines(row.found)]

@@ -10,8 +10,8 @@ import pytest
 
 from spinbench.history import calibration
 from spinbench.history.calibration import Row
-from spinbench.history.judging.evidence import Sides
-from spinbench.history.judging.judgement import judge
+from spinbench.history.regression_test.judge import judge
+from spinbench.history.regression_test.measurements import Sides
 
 MACHINES = ("quieter", "busy")
 

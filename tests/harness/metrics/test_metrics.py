@@ -14,9 +14,9 @@ from rich.console import Console
 import spinbench
 from spinbench.errors import BrokenPluginError
 from spinbench.history import axes
-from spinbench.history.judging import accuracy, evidence
-from spinbench.history.judging.evidence import Place, Sides
-from spinbench.history.judging.judgement import judge
+from spinbench.history.regression_test import measurements
+from spinbench.history.regression_test.judge import judge
+from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.history.suite.cells import value_for_asv
 from spinbench.inference.checks.joint_validity import Joint
 from spinbench.measuring import measure, records
@@ -278,10 +278,10 @@ def test_the_gate_knows_which_direction_is_better(plugin: Install, factor: float
     rng = np.random.default_rng(1)
     place = Place("m", "bp", "numpy")
     base, head = (
-        evidence.runs([(place, record(scale * rng.uniform(0.3, 0.31), seed, name)) for seed in range(8)], [metric])
+        measurements.runs([(place, record(scale * rng.uniform(0.3, 0.31), seed, name)) for seed in range(8)], [metric])
         for scale, name in ((1.0, "a"), (factor, "b"))
     )
-    findings = accuracy.judged(metric, Sides(base, head)).findings
+    findings = judge(Sides(base, head)).findings
     assert {finding.verdict for finding in findings} == {verdict}
     assert findings[0].ratio == pytest.approx(1 / factor, rel=0.05)
     assert value_for_asv(record(0.25, 1, "a"), "share") == 4.0
@@ -293,7 +293,7 @@ def test_the_gate_knows_an_edited_metric_from_a_worse_answer(plugin: Install, ed
     (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
     place = Place("m", "bp", "numpy")
     base, head = (
-        evidence.runs([(place, record(value + seed / 1e3, seed, "a", numbers)) for seed in range(8)], [metric])
+        measurements.runs([(place, record(value + seed / 1e3, seed, "a", numbers)) for seed in range(8)], [metric])
         for value, numbers in ((0.3, "same"), (0.1, "same" if edited else "other"))
     )
     found = judge(Sides(base, head))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gate_runs
@@ -11,12 +13,13 @@ import numpy as np
 import pytest
 
 from spinbench import cli
+from spinbench.errors import HistoryError
 from spinbench.history import commits as chains
+from spinbench.history.changepoints.report import sparkline, steps, summary
 from spinbench.history.gate import gate
+from spinbench.history.publish import publish
 from spinbench.history.recorder import History, record
-from spinbench.history.steps import wording
-from spinbench.history.steps.report import steps
-from spinbench.reporting.past import verdicts
+from spinbench.reporting.past import changes, verdicts
 
 
 def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +94,7 @@ def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, p
 
 def test_commits_without_a_common_cell_have_no_verdict(project: Any, planted: Any) -> None:
     nothing = replace(steps(project.root), series=0, found=())
-    assert wording.summary(nothing).endswith(": no cell was measured at two of them, so that nothing can be said")
+    assert summary(nothing).endswith(": no cell was measured at two of them, so that nothing can be said")
 
 
 def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> None:
@@ -131,7 +134,27 @@ def test_a_history_of_one_commit_and_a_wrong_name(
 
 def test_pictures_show_what_is_around_the_change() -> None:
     nan = float("nan")
-    assert wording.sparkline([1.0, 1.0, nan, 2.0, 2.0], 3) == "▁▁·|██"
-    assert wording.sparkline([1.0, 1.0], 1) == "▁|▁"
-    long = wording.sparkline([1.0] * 50 + [3.0] * 50, 50)
+    assert sparkline([1.0, 1.0, nan, 2.0, 2.0], 3) == "▁▁·|██"
+    assert sparkline([1.0, 1.0], 1) == "▁|▁"
+    long = sparkline([1.0] * 50 + [3.0] * 50, 50)
     assert long == "▁" * 15 + "|" + "█" * 15
+
+
+def test_published_page_names_the_commits_and_no_other(project: Any, planted: Any, browser: Any) -> None:
+    index = publish(project.root)
+    assert f'<a href="{changes.PAGE}">' in index.read_text()
+    browser.open((index.parent / changes.PAGE).as_uri())
+    rows = browser.evaluate("Array.from(document.querySelectorAll('table.sortable tbody tr'), row => row.innerText)")
+    assert {re.search(r"\b[0-9a-f]{8}\b", row)[0] for row in rows} == {planted.slow[:8], planted.wrong[:8]}  # type: ignore[index]
+    assert all(row.startswith("worse") for row in rows)
+    assert browser.evaluate("document.querySelectorAll('tbody tr:first-child circle').length") == 11
+    said = browser.evaluate("document.body.innerText")
+    assert said.count("on testbox: ") == 1
+    assert f"{len(rows)} of {len(rows)} rows" in said
+
+
+def test_a_page_that_is_not_asvs_is_refused(project: Any, planted: Any, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<nav></nav>")
+    with pytest.raises(HistoryError, match=r"has no place for a link to changes\.html"):
+        changes.write(project.root, tmp_path)
+    assert not (tmp_path / changes.PAGE).exists()

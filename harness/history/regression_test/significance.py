@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from spinbench.history.judging.pooling import Level
-from spinbench.history.judging.variance import FloatArray
+from spinbench.history.regression_test.noise import FloatArray
 
 Verdict = Literal["worse", "better", "not worse than 10 %", "undecided"]
+Said = Verdict | Literal["identical", "shown"]
+"""The latter two of what is not tested: numbers that are equal, and metrics that are not judged."""
 
 EQUIVALENCE = math.log(1.10)
 """Whose one-sided upper bound lies below this is not worse."""
@@ -20,10 +20,29 @@ CONFIDENCE = 0.95
 """Of that bound, and of the intervals that are shown."""
 POWER = 0.8
 """With which a change of the detectable size is found."""
-FEWEST_CELLS = 12
+MIN_CELLS = 12
 """Cells below which their spread is no measure of the day's noise."""
 NORMAL_MAD = 0.6744897501960817
 """Median of |z| for a normal z."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Differences of units that are tested together.
+
+    Attributes:
+        name: "cell", "group" or "all".
+        difference: of logarithms, head less base; one a unit, as the others are.
+        error: standard errors of the differences; 0 of numbers without noise.
+        freedom: degrees of freedom with which these are known.
+        weights: (units, cells) of the cells in each unit's difference.
+    """
+
+    name: str
+    difference: FloatArray
+    error: FloatArray
+    freedom: FloatArray
+    weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -31,7 +50,7 @@ class Decision:
     """What is said of a level's units.
 
     Attributes:
-        level: as tested, its errors inflated.
+        level: as tested, before its errors are inflated.
         worse, better: p-values of the two one-sided tests, corrected for the number of units.
         verdicts: one a unit.
         low, high: 95 % interval of the difference.
@@ -47,14 +66,14 @@ class Decision:
     detectable: FloatArray
 
 
-def inflation(cells: Level) -> float:
+def inflation(difference: FloatArray, error: FloatArray) -> float:
     """How much more today's cells scatter about their median than their errors say, at least 1.
 
     A busy day widens its own bounds, while a change of everything, or of fewer than half of the cells, does not.
     """
-    if len(cells.difference) < FEWEST_CELLS:
+    if len(difference) < MIN_CELLS:
         return 1.0
-    z = (cells.difference - np.median(cells.difference)) / cells.error
+    z = (difference - np.median(difference)) / error
     return max(1.0, float(np.median(np.abs(z))) / NORMAL_MAD)
 
 
@@ -63,19 +82,24 @@ def decide(
 ) -> Decision:
     """Test each unit's difference against a margin.
 
+    P-values are corrected by Benjamini and Hochberg (J. R. Statist. Soc. B 57, 1995): those below α are a set with at
+    most a share α of false ones; if all are, there is one with chance α.
+
     Args:
-        level: differences of logarithms and their errors; an error of 0 stands for a number without noise.
+        level: differences of logarithms and their errors.
         margin: a log ratio that is let pass, however certain it is.
         alpha: probability of any "worse" in this level if nothing has changed, and of any "better".
         inflation: factor of all errors.
         tries: among how many differences each unit's was the most striking one (Bonferroni's factor of its p-values).
     """
     from scipy.special import stdtr, stdtrit
+    from scipy.stats import false_discovery_control
 
-    error = level.error * inflation
-    freedom, difference = level.freedom, level.difference
-    raw = [np.minimum(tries * stdtr(freedom, _scores(sign * difference + margin, error)), 1.0) for sign in (-1, 1)]
-    worse, better = (adjusted(one) for one in raw)
+    error, freedom, difference = level.error * inflation, level.freedom, level.difference
+    worse, better = (
+        false_discovery_control(np.minimum(tries * stdtr(freedom, _scores(shift + margin, error)), 1.0))
+        for shift in (-difference, difference)
+    )
     upper = difference + stdtrit(freedom, CONFIDENCE) * error
     half = stdtrit(freedom, 0.5 + CONFIDENCE / 2) * error
     quantiles = stdtrit(freedom, 1 - alpha / (tries * max(len(error), 1))) + stdtrit(freedom, POWER)
@@ -83,24 +107,11 @@ def decide(
         level=level,
         worse=worse,
         better=better,
-        verdicts=tuple(_verdict(*one) for one in zip(worse < alpha, better < alpha, upper < EQUIVALENCE, strict=True)),
+        verdicts=tuple(map(_verdict, worse < alpha, better < alpha, upper < EQUIVALENCE)),
         low=difference - half,
         high=difference + half,
         detectable=margin + quantiles * error,
     )
-
-
-def adjusted(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    """Of which those below α are a set with at most a share α of false ones; if all are, there is one with chance α.
-
-    Benjamini and Hochberg, "Controlling the false discovery rate", J. R. Statist. Soc. B 57, 1995.
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p)
-    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
-    found = np.empty(len(p))
-    found[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
-    return found
 
 
 def _scores(difference: FloatArray, error: FloatArray) -> FloatArray:

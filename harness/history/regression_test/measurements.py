@@ -1,4 +1,4 @@
-"""What a record says to the gate: its numbers as logarithms, whether its times can be compared, on which machine."""
+"""What records say to the gate and to changepoints: numbers as logarithms, and whether times can be compared."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spinbench.history.axes import Metric
 from spinbench.history.journal import Record, numbers
+from spinbench.history.regression_test.noise import FloatArray
 
-FEWEST_BATCHES = 16
-SHORTEST_RUN = 1e-3
-"""Seconds: of shorter runs, and of those with fewer batches, the times of a step are shown, not judged."""
+MIN_BATCHES = 16
+MIN_RUN_SECONDS = 1e-3
+"""Of shorter runs, and of those with fewer batches, the times of a step are shown, not judged."""
+SLOW = 1.15
+"""Of a fixed loop next to a run, compared with all runs of its sitting: the machine had less to give, for a while."""
+ROUNDING = 1e-6
+"""Relative difference of numbers that are the same but for the order of their sums."""
 PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
 """What must be equal for times to be compared."""
 
@@ -66,10 +73,6 @@ class Run:
     yardstick: tuple[float, ...] = ()
     waited: float | None = None
     disturbed: bool = False
-
-    def value(self, metric: str) -> float:
-        """The logarithm of a metric; NaN where there is none."""
-        return self.values.get(metric, math.nan)
 
 
 Runs = Mapping[Place, Mapping[int, Run]]
@@ -150,7 +153,7 @@ def machine(environment: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def usual_machine(runs: Runs) -> tuple[str, ...] | None:
     """The machine of most runs."""
-    count = Counter(one.machine for seeds in runs.values() for one in seeds.values() if one.machine is not None)
+    count = Counter(one.machine for one in _each(runs) if one.machine is not None)
     return count.most_common(1)[0][0] if count else None
 
 
@@ -159,10 +162,58 @@ def on_machine(runs: Runs, wanted: tuple[str, ...] | None) -> Runs:
     if wanted is None:
         return runs
     kept = {
-        place: {seed: one for seed, one in seeds.items() if one.machine in (wanted, None)}
-        for place, seeds in runs.items()
+        place: {seed: one for seed, one in own.items() if one.machine in (wanted, None)} for place, own in runs.items()
     }
-    return {place: seeds for place, seeds in kept.items() if seeds}
+    return {place: own for place, own in kept.items() if own}
+
+
+def steady(runs: Runs) -> Runs:
+    """Those next to which the machine had its usual speed."""
+    slow = SLOW * yardstick(runs)
+    return {
+        place: {seed: one for seed, one in own.items() if not max(one.yardstick, default=0.0) > slow}
+        for place, own in runs.items()
+    }
+
+
+def yardstick(runs: Runs) -> float:
+    """The usual seconds of the fixed loop; NaN where they are not known."""
+    known = [seconds for one in _each(runs) for seconds in one.yardstick]
+    return float(np.median(known)) if known else math.nan
+
+
+def having(own: Mapping[int, Run], metric: Metric) -> dict[int, Run]:
+    """The runs of a cell that gave a metric, by seed."""
+    return {seed: one for seed, one in own.items() if metric.name in one.values}
+
+
+def equal(one: Run, other: Run, metric: Metric) -> bool:
+    """Whether a metric is the same in both, but for rounding."""
+    return abs(one.values[metric.name] - other.values[metric.name]) <= ROUNDING
+
+
+def in_blocks(
+    metric: Metric, places: Sequence[Place], chain: Sequence[Runs], seeds: Sequence[int] | None
+) -> tuple[FloatArray, FloatArray]:
+    """The values of a metric and their scatter, (cells, commits, blocks); NaN where there is none.
+
+    Args:
+        metric: which.
+        places: the cells.
+        chain: their runs, by commit.
+        seeds: of the blocks, the same at all commits; None: a cell's runs at a commit in the order of their seeds.
+    """
+    width = max((len(own) for runs in chain for own in runs.values()), default=0) if seeds is None else len(seeds)
+    values = np.full((len(places), len(chain), width), math.nan)
+    scatter = np.full(values.shape, math.nan)
+    for i, place in enumerate(places):
+        for turn, runs in enumerate(chain):
+            own = runs.get(place, {})
+            for block, seed in enumerate(sorted(own) if seeds is None else seeds):
+                if seed in own:
+                    values[i, turn, block] = own[seed].values[metric.name]
+                    scatter[i, turn, block] = own[seed].scatter.get(metric.name, 0.0)
+    return values, scatter
 
 
 def differing(one: Sequence[str], other: Sequence[str]) -> str:
@@ -179,6 +230,10 @@ def unfit(runs: Sequence[Run], metric: Metric) -> str:
     if not timed:
         return NO_TIMES
     batches, seconds = (statistics.median(part) for part in zip(*timed, strict=True))
-    if batches < FEWEST_BATCHES or seconds < SHORTEST_RUN:
-        return f"they ran for less than {1e3 * SHORTEST_RUN:g} ms or {FEWEST_BATCHES} batches"
+    if batches < MIN_BATCHES or seconds < MIN_RUN_SECONDS:
+        return f"they ran for less than {1e3 * MIN_RUN_SECONDS:g} ms or {MIN_BATCHES} batches"
     return ""
+
+
+def _each(runs: Runs) -> Iterable[Run]:
+    return (one for own in runs.values() for one in own.values())

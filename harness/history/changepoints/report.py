@@ -1,4 +1,4 @@
-"""`spinbench history`: which commits changed accuracy or cost."""
+"""`spinbench history`: which commits changed accuracy or cost, as a table with pictures of the series in characters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.history import axes
+from spinbench.history.changepoints import changepoints
+from spinbench.history.changepoints.changepoints import Step
 from spinbench.history.commits import chain, recorded
 from spinbench.history.recorder import History
-from spinbench.history.steps import segments
-from spinbench.history.steps.segments import Step
+from spinbench.history.regression_test import formatting
 
 MOST_COMMITS = 60
 """Newest recorded ones that are looked at, unless more are asked for."""
+BARS = "▁▂▃▄▅▆▇█"
+MISSING = "·"
+MARK = "|"
+"""Before the first commit after the change."""
+WIDTH = 30
+"""Commits in a picture: those around the change."""
+LONGEST = 40
+_HEADER = ("", "history", "change", "95 % interval", "commit", "p", "series")
 
 
 @dataclass(frozen=True)
@@ -99,13 +108,51 @@ def steps(
     series, found = 0, []
     for metric in axes.metrics():
         if metric.judged != "no":
-            course, own = segments.steps(metric, runs)
-            series += len(course.places)
+            judged_series, own = changepoints.steps(metric, runs)
+            series += len(judged_series.places)
             found += [one for one in _folded(own) if names[one[0].at] not in old and (one[0].ratio > 1 or not worse)]
     places = range(len(names)) if commits is not None else _places(history, names)
     ordered = sorted(found, key=lambda one: (one[0].p, one[0].at))
     told = tuple(Found(step, _commit(history, names, places, step), cells) for step, cells in ordered)
     return Steps(history.machine, tuple(names), series, told)
+
+
+def lines(found: Steps) -> list[str]:
+    """A table, and a sentence of what was looked at."""
+    rows = [_row(one) for one in found.found]
+    return [*formatting.aligned([_HEADER, *rows] if rows else []), summary(found)]
+
+
+def summary(found: Steps) -> str:
+    """One sentence."""
+    worse = sum(one.worse for one in found.found)
+    said = f"{worse} worse, {len(found.found) - worse} better" if found.found else "no change beyond noise"
+    said = said if found.series else "no cell was measured at two of them, so that nothing can be said"
+    span = f"{len(found.commits)} commits, {found.commits[0][:8]} to {found.commits[-1][:8]}"
+    return f"on {found.machine}: {found.series} series over {span}: {said}"
+
+
+def commit(one: Commit) -> str:
+    """Hash and title, and how many commits before it may be meant as well."""
+    title = one.title if len(one.title) <= LONGEST else f"{one.title[: LONGEST - 1]}…"
+    also = f" (or one of {one.skipped} before it)" if one.skipped else ""
+    return f"{one.name[:8]} {title}{also}"
+
+
+def series(one: Found) -> str:
+    """Metric and cell, or group."""
+    cells = f" (in {one.cells} cell{'s' * (one.cells > 1)} by itself)" if one.cells else ""
+    return f"{one.step.metric.title}: {formatting.cell(one.step.place)}{cells}"
+
+
+def sparkline(values: Sequence[float], at: int) -> str:
+    """A series in characters, those around a change where it is long."""
+    first = min(max(at - WIDTH // 2, 0), max(len(values) - WIDTH, 0))
+    shown = values[first : first + WIDTH]
+    known = [value for value in shown if math.isfinite(value)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    bars = [_bar(value, low, high) for value in shown]
+    return "".join([*bars[: at - first], MARK, *bars[at - first :]])
 
 
 def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
@@ -132,3 +179,23 @@ def _commit(history: History, names: Sequence[str], places: Sequence[int], step:
     if step.metric.judged == "cost":  # what else has no value at a commit is what it was before it
         known = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=known)
     return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[known] - 1)
+
+
+def _bar(value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return MISSING
+    share = (value - low) / (high - low) if high > low else 0.0
+    return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
+
+
+def _row(one: Found) -> tuple[str, ...]:
+    step = one.step
+    return (
+        "worse" if one.worse else "better",
+        sparkline(step.values, step.at),
+        f"x{step.ratio:.2f}",
+        f"{step.low:.2f} … {step.high:.2f}",
+        commit(one.commit),
+        f"{step.p:.1g}",
+        series(one),
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from spinbench.history.judging.evidence import Place
-from spinbench.history.judging.findings import ALL, Detectable, Finding
-from spinbench.history.judging.judgement import Judgement, worst
+from spinbench.history.regression_test.effects import ALL
+from spinbench.history.regression_test.judge import Finding, Judgement, Tested, worst
+from spinbench.history.regression_test.measurements import Place
 
 LEVELS = {"all": "all cells together", "group": "group", "cell": "cell"}
 _HEADER = ("", "benchmark", "cell", "base", "head", "ratio", "95 % interval", "p")
@@ -27,7 +27,7 @@ def changes(found: Judgement) -> list[str]:
 
 def remarks(found: Judgement) -> list[str]:
     """What would have been found at each level, how many numbers are identical, and what was not judged."""
-    levels = [_level(found.findings, one) for one in found.detectable]
+    levels = [_level(one) for one in found.tested]
     same = [f"numbers identical in {found.identical} of {found.common} runs"] if found.common else []
     return [*levels, *same, *found.notes]
 
@@ -63,15 +63,17 @@ def _row(one: Finding) -> tuple[str, ...]:
     )
 
 
-def _level(findings: Sequence[Finding], size: Detectable) -> str:
-    said = Counter(
-        one.verdict
-        for one in findings
-        if (one.metric.name, one.level) == (size.metric.name, size.level) and one.p is not None
-    )
-    name = LEVELS[size.level] if size.units == 1 else f"{size.units} {LEVELS[size.level]}s"
-    parts = [f"{count} {verdict}" if size.units > 1 else verdict for verdict, count in said.most_common()]
-    return f"{size.metric.title}, {name}: {', '.join(parts)}; changes from x{size.ratio:.2f} are found"
+def _level(one: Tested) -> str:
+    units = sum(one.verdicts.values())
+    if units == 1:
+        (said,), name = one.verdicts, LEVELS[one.level]
+    else:
+        said, name = _listed(one.verdicts), f"{units} {LEVELS[one.level]}s"
+    return f"{one.metric.title}, {name}: {said}; changes from x{one.detectable:.2f} are found"
+
+
+def _listed(verdicts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench.history.judging.pooling import Level
-from spinbench.history.judging.verdicts import adjusted, decide, inflation
+from spinbench.history.regression_test.significance import Level, decide, inflation
 
 
 def level(difference: object, error: object, freedom: float = 20.0) -> Level:
@@ -73,17 +72,11 @@ def test_what_is_called_detectable_is_found_in_four_of_five() -> None:
 def test_inflation_is_that_of_the_day_not_of_a_change() -> None:
     rng = np.random.default_rng(9)
     drawn = 0.05 * rng.standard_normal(200)
-    assert inflation(level(drawn, 0.05)) == pytest.approx(1.0, abs=0.15)
-    assert inflation(level(3 * drawn, 0.05)) == pytest.approx(3.0, rel=0.15)
-    assert inflation(level(drawn + 0.4, 0.05)) == pytest.approx(1.0, abs=0.15)
+    errors = np.full(200, 0.05)
+    assert inflation(drawn, errors) == pytest.approx(1.0, abs=0.15)
+    assert inflation(3 * drawn, errors) == pytest.approx(3.0, rel=0.15)
+    assert inflation(drawn + 0.4, errors) == pytest.approx(1.0, abs=0.15)
+    assert inflation(drawn + np.where(np.arange(200) < 40, 0.7, 0.0), errors) < 1.5
+    assert inflation(drawn[:11] * 9, errors[:11]) == 1.0
     errors = 0.05 * rng.uniform(0.3, 3.0, 200)
-    assert inflation(level(errors * rng.standard_normal(200) + 0.4, errors)) == pytest.approx(1.0, abs=0.15)
-    some = np.where(np.arange(200) < 40, 0.7, 0.0)
-    assert inflation(level(drawn + some, 0.05)) < 1.5
-    assert inflation(level(drawn[:11] * 9, 0.05)) == 1.0
-
-
-def test_benjamini_and_hochberg() -> None:
-    np.testing.assert_allclose(adjusted([0.01, 0.04, 0.03, 0.005]), [0.02, 0.04, 0.04, 0.02])
-    np.testing.assert_allclose(adjusted([0.9, 0.01]), [0.9, 0.02])
-    assert adjusted([]).size == 0
+    assert inflation(errors * rng.standard_normal(200) + 0.4, errors) == pytest.approx(1.0, abs=0.15)
