@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
-from spinbench.foundation.aside import last_words
+from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, made
 from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure

@@ -18,7 +18,7 @@ def main(core: int) -> None:
     """Serve `spinbench.measuring.isolation.Worker`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    from spinbench.foundation.aside import die_with_parent, yield_memory_first
+    from spinbench.foundation.child import die_with_parent, yield_memory_first
 
     yield_memory_first()
     die_with_parent()

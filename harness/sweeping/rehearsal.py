@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
-from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.models import specs
 from spinbench.sweeping import cellconfigs, explaining, omissions
 from spinbench.sweeping.composition import Plan
@@ -72,7 +72,7 @@ def refusals_of(asked: Sequence[Spec]) -> list[str | None]:
         since = time.perf_counter()
         with (
             contextlib.suppress(OverdueError, DiedError),
-            contextlib.closing(aside(_built, asked[len(found) :], left)) as told,  # type: ignore[type-var]
+            contextlib.closing(run_in_child(_built, asked[len(found) :], left)) as told,  # type: ignore[type-var]
         ):
             for news in told:
                 if news is not None:

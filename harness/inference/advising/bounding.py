@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.judging import AGREEMENT, View, view
 from spinbench.inference.bracketing import states
@@ -29,7 +29,7 @@ def of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
     """
     found = [states.above(model)]
     with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
-        found.extend(bound for bound in aside(_climbing, (model, seed), seconds) if bound is not None)
+        found.extend(bound for bound in run_in_child(_climbing, (model, seed), seconds) if bound is not None)
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
-from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.bracketing.contributors import ASSUMING, PLAN, Contributor, Task, contribute, load
 from spinbench.inference.bracketing.interval import Interval, Known, News
 from spinbench.inference.bracketing.states import above
@@ -167,7 +167,7 @@ class _Asking:
         return ""
 
     def _listen(self, task: Task, limit: float) -> None:
-        for news in aside(contribute, task, limit):
+        for news in run_in_child(contribute, task, limit):
             if news is not None:
                 self._known.add(news)
                 self._told = True

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from spinbench.foundation import deadline, plugins
-from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.network import FloatArray
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
@@ -228,7 +228,7 @@ class Ganak(Solver):
         """What the child process answers."""
         task = Task(formula, log_count, seconds, self.most_bytes)
         try:
-            with contextlib.closing(aside(work, task, min(seconds, MAX_WAIT))) as news:  # type: ignore[type-var]
+            with contextlib.closing(run_in_child(work, task, min(seconds, MAX_WAIT))) as news:  # type: ignore[type-var]
                 return next(each for each in news if each is not None)
         except OverdueError:
             raise GaveUpError(f"ganak had not finished counting after {seconds:.2g} s") from None

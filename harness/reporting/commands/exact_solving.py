@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
-from spinbench.foundation.aside import DiedError, OverdueError, aside, die_with_parent, yield_memory_first
+from spinbench.foundation.child import DiedError, OverdueError, die_with_parent, run_in_child, yield_memory_first
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers
 from spinbench.inference.checks.joint_validity import Joint
@@ -146,7 +146,7 @@ class Child:
     def __init__(self, question: Question) -> None:
         self._since = time.perf_counter()
         self._limit = question.settings.seconds
-        self._news = aside(_solve, question, self._limit, TICK_SECONDS)
+        self._news = run_in_child(_solve, question, self._limit, TICK_SECONDS)
         self._progress: Progress | None = None
 
     @property

@@ -10,7 +10,7 @@ import pytest
 
 import spinbench
 from spinbench.api.bounds import Bound
-from spinbench.foundation.aside import OverdueError
+from spinbench.foundation.child import OverdueError
 from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.judging import View
@@ -117,7 +117,7 @@ def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest
         yield found
         raise OverdueError
 
-    monkeypatch.setattr(bounding, "aside", late)
+    monkeypatch.setattr(bounding, "run_in_child", late)
     above, *below = bounding.of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
     assert below == [found]
     assert (above.side, above.by) == ("upper", "largest entries")

@@ -14,8 +14,8 @@ import pytest
 
 from spinbench.errors import ModelError
 from spinbench.foundation import deadline
-from spinbench.foundation.aside import DiedError, OverdueError, aside
 from spinbench.foundation.atomic import alive
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 
 
 def count(most: int) -> Iterator[int]:
@@ -39,8 +39,8 @@ def die(status: int) -> Iterator[int]:
 
 
 def test_news_come_in_their_order_from_another_process() -> None:
-    assert [news for news in aside(count, 5, 60.0) if news is not None] == [0, 1, 2, 3, 4]
-    assert len({os.getpid(), *(news for news in aside(_process, None, 60.0) if news is not None)}) == 2
+    assert [news for news in run_in_child(count, 5, 60.0) if news is not None] == [0, 1, 2, 3, 4]
+    assert len({os.getpid(), *(news for news in run_in_child(_process, None, 60.0) if news is not None)}) == 2
 
 
 def _process(_: None) -> Iterator[int]:
@@ -48,7 +48,7 @@ def _process(_: None) -> Iterator[int]:
 
 
 def test_who_does_not_end_is_ended() -> None:
-    news = aside(go_on_for_ever, 7, 2.0, tick=0.1)
+    news = run_in_child(go_on_for_ever, 7, 2.0, tick=0.1)
     assert next(each for each in news if each is not None) == 7
     assert next(news) is None
     with pytest.raises(OverdueError):
@@ -67,7 +67,7 @@ def _compile_slowly(file: str) -> Iterator[int]:
 
 def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:
     file, since = tmp_path / "kernel", time.perf_counter()
-    news = aside(_compile_slowly, str(file), 0.3)
+    news = run_in_child(_compile_slowly, str(file), 0.3)
     child = next(each for each in news if each is not None)
     with pytest.raises(OverdueError):
         list(news)
@@ -81,21 +81,21 @@ def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:
 
 
 def test_what_it_raises_is_raised_here() -> None:
-    news = (each for each in aside(fail, "no state", 60.0) if each is not None)
+    news = (each for each in run_in_child(fail, "no state", 60.0) if each is not None)
     assert next(news) == 1
     with pytest.raises(ModelError, match="no state"):
         next(news)
 
 
 def test_a_process_that_dies_is_told() -> None:
-    news = (each for each in aside(die, 9, 60.0) if each is not None)
+    news = (each for each in run_in_child(die, 9, 60.0) if each is not None)
     assert next(news) == 2
     with pytest.raises(DiedError):
         next(news)
 
 
 def _nested(seconds: float) -> Iterator[int]:
-    yield from (news for news in aside(_tell_and_wait, seconds, 60.0) if news is not None)
+    yield from (news for news in run_in_child(_tell_and_wait, seconds, 60.0) if news is not None)
 
 
 def _tell_and_wait(seconds: float) -> Iterator[int]:
@@ -105,7 +105,7 @@ def _tell_and_wait(seconds: float) -> Iterator[int]:
 
 def test_children_have_children_which_end_with_them() -> None:
     """Also where the child is killed, and can end nobody."""
-    news = aside(_nested, 1000.0, 60.0)
+    news = run_in_child(_nested, 1000.0, 60.0)
     grandchild = next(each for each in news if each is not None)
     os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
     with pytest.raises(DiedError):

@@ -1,0 +1,213 @@
+"""Work in a child process, which is ended when its time is over, whatever it is doing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+from spinbench.foundation import deadline
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+
+_WATCH = 0.25
+"""Seconds after which a child looks whether its parent was killed."""
+_JOIN = 5.0
+"""Seconds that a killed process is waited for."""
+_GRACE = 0.2
+"""Seconds that one is waited for which may be compiling."""
+_IDLE = 0.3
+"""Seconds without a compilation after which it is over: what was compiled is written within milliseconds."""
+_MAX_COMPILATION = 60.0
+"""Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine."""
+_PR_SET_PDEATHSIG = 1
+
+
+class OverdueError(Exception):
+    """The time was over; the answers until then have been handed out."""
+
+
+class EndedError(Exception):
+    """There are no more answers."""
+
+
+class DiedError(Exception):
+    """The process ended without a word, as it does where memory runs out; the message says how it ended."""
+
+
+def last_words(status: int | None) -> str:
+    """A sentence on a process that ended with that exit status, which is negative where a signal killed it."""
+    if status == -signal.SIGKILL:
+        return "its process was killed by SIGKILL, perhaps by the system for want of memory"
+    if status is not None and status < 0:
+        return f"its process crashed with {signal.Signals(-status).name}"
+    return f"its process ended with exit status {status} before it gave an answer"
+
+
+class Child(Generic[Answer]):
+    """A process that gives answers.
+
+    On Linux it is a fork, which has at once whatever is loaded and compiled here. Elsewhere forks are not safe, and
+    work and what it is given are sent to a fresh interpreter.
+
+    Args:
+        work: yields answers, which can be pickled.
+        given: its argument.
+        fork: whether it is a fork in any case.
+
+    Attributes:
+        pipe: has something to read when there is an answer.
+    """
+
+    def __init__(
+        self, work: Callable[[Given], Iterator[Answer]], given: Given, *, fork: bool = sys.platform == "linux"
+    ) -> None:
+        here_process = multiprocessing.current_process()
+        if here_process.daemon:  # whose children might outlive it, and are forbidden; this one watches its parent
+            here_process.daemon = False
+        context = multiprocessing.get_context("fork" if fork else "spawn")
+        self.pipe, there = context.Pipe(duplex=False)
+        self._process = context.Process(target=_serve, args=(there, work, given), daemon=True)  # type: ignore[attr-defined]
+        with warnings.catch_warnings():  # threads of libraries, none of which the child goes on with
+            warnings.simplefilter("ignore")
+            self._process.start()
+        there.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether nobody has closed it."""
+        return not self.pipe.closed
+
+    def poll(self, seconds: float) -> bool:
+        """Whether there is something for `answer` within so many seconds."""
+        return self.pipe.poll(max(seconds, 0.0))
+
+    def answer(self) -> Answer:
+        """The next answer, as soon as there is one.
+
+        Raises:
+            EndedError: there are no more.
+            DiedError: the process ended without a word.
+            Exception: what `work` raised.
+        """
+        try:
+            kind, content = self.pipe.recv()
+        except EOFError:
+            self._process.join(_JOIN)
+            raise DiedError(last_words(self._process.exitcode)) from None
+        if kind == "raised":
+            raise content
+        if kind == "end":
+            raise EndedError
+        return content  # type: ignore[no-any-return]
+
+    def close(self, *, once_compiled: bool = False) -> None:
+        """Kill it; `once_compiled`, only when what it compiles is done, so that the next one finds it."""
+        if self._process.is_alive():
+            if once_compiled:
+                self._process.terminate()
+            else:
+                self._process.kill()
+        self._process.join(_GRACE if once_compiled else _JOIN)
+        self.pipe.close()
+
+
+def run_in_child(
+    work: Callable[[Given], Iterator[Answer]], given: Given, seconds: float, tick: float = 0.25
+) -> Iterator[Answer | None]:
+    """What `work(given)` yields in a `Child`, as it comes; None after each `tick` of waiting.
+
+    Args:
+        work: a function of a module, whose results can be pickled.
+        given: its argument.
+        seconds: after which the child is ended.
+        tick: seconds.
+
+    Raises:
+        OverdueError, DiedError: it did not come to its end.
+        Exception: what `work` raised.
+    """
+    until = time.perf_counter() + seconds
+    child, overdue = Child(work, given), False
+    try:
+        while not overdue:
+            left = until - time.perf_counter()
+            if child.poll(min(left, tick)):
+                yield child.answer()
+            elif left > 0:
+                yield None
+            else:
+                overdue = True
+        raise OverdueError
+    except EndedError:
+        return
+    finally:
+        child.close(once_compiled=overdue)
+
+
+def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
+    """Which children have something to read, as soon as one has, or none after so many seconds."""
+    ready = wait([child.pipe for child in children], max(seconds, 0.0))
+    return [number for number, child in enumerate(children) if child.pipe in ready]
+
+
+def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    signal.signal(signal.SIGTERM, _end_once_compiled)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            for answer in work(given):
+                there.send(("answer", answer))
+        except Exception as error:
+            there.send(("raised", error))
+        else:
+            there.send(("end", None))
+
+
+def _end_once_compiled(number: int, frame: FrameType | None) -> None:
+    if not deadline.compilers:
+        os._exit(128 + number)
+    threading.Thread(target=_wait_for_compilers, daemon=True).start()
+
+
+def _wait_for_compilers() -> None:
+    until = time.perf_counter() + _MAX_COMPILATION
+    idle_since = time.perf_counter()
+    while time.perf_counter() < min(until, idle_since + _IDLE):
+        time.sleep(_IDLE / 3)
+        if deadline.compilers:
+            idle_since = time.perf_counter()
+    os._exit(128 + signal.SIGTERM)
+
+
+def yield_memory_first() -> None:
+    """For children: of a machine without memory, this process goes first, not its parent."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def die_with_parent() -> None:
+    """For children: on Linux the system kills this process with its parent, also while compiled code runs."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    while parent is not None and os.getppid() == parent.pid:
+        time.sleep(_WATCH)
+    os._exit(1)
