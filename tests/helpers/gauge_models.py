@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import spinbench
+from spinbench.mathematics.forney import gauges
 from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
 
@@ -100,3 +102,22 @@ def zoo(count: int, rng: np.random.Generator) -> list[ForneyModel]:
                 model = random_tables(edges, 4.0 * beta, rng)
         models.append(model)
     return models
+
+
+def bethe(model: ForneyModel) -> float:
+    """log Z of the Bethe approximation, at a fixed point of belief propagation."""
+    found = spinbench.run(model.to_factor_graph(), "bp", "numpy", "5000 samples").log_z
+    assert found is not None
+    return found
+
+
+def random_angles(num_edges: int, rng: np.random.Generator, spread: float = 0.9) -> np.ndarray:
+    """(E, 2) angles of which the first is anywhere and the second at most spread · π/2 (spread < 1) away."""
+    first = rng.uniform(-np.pi, np.pi, num_edges)
+    return np.stack([first, first + rng.uniform(-0.5, 0.5, num_edges) * np.pi * spread], axis=1)
+
+
+def transformed(model: ForneyModel, angles: np.ndarray) -> list[np.ndarray]:
+    """f_{a,G} of all nodes, one (n, 2**d) array a degree group, under angles (E, 2)."""
+    flat = np.asarray(angles).reshape(-1)
+    return [gauges.transform(g.tables, flat[g.own], flat[g.other]) for g in model.groups]

@@ -22,14 +22,11 @@ write in place, so that they can be compiled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Array = Any
@@ -41,13 +38,6 @@ def matrices(own: Array, other: Array, xp: Namespace = np) -> Array:
     scale = 1.0 / xp.sqrt(xp.cos(own - other))
     entries = [xp.cos(own) * scale, xp.sin(own) * scale, -xp.sin(other) * scale, xp.cos(other) * scale]
     return xp.stack(entries, axis=-1).reshape(*own.shape, 2, 2)
-
-
-def apply(tables: Array, slot: int, degree: int, matrix: Array, xp: Namespace = np) -> Array:
-    """Tables (..., 2**degree) with the axis of one slot multiplied by matrices (..., 2, 2)."""
-    entries = _entries(degree)
-    same, crossed = _by_entry(matrix[..., None, :, :], entries.ones[slot][None], xp)
-    return same[..., 0, :] * tables + crossed[..., 0, :] * xp.take(tables, entries.partner[slot], axis=-1)
 
 
 def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
@@ -63,12 +53,6 @@ def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
 def transform(tables: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
     """f_{a,G}, (..., 2**d), of tables (..., 2**d) under angles (..., d)."""
     return apply_all(tables, matrices(own, other, xp), xp) if own.shape[-1] else tables
-
-
-def transformed(model: ForneyModel, angles: npt.ArrayLike) -> list[FloatArray]:
-    """f_{a,G} of all nodes, one (n, 2**d) array a degree group, under angles (E, 2)."""
-    flat = np.asarray(angles, dtype=np.float64).reshape(-1)
-    return [transform(g.tables, flat[g.own], flat[g.other]) for g in model.groups]
 
 
 class _Entries(NamedTuple):
@@ -96,21 +80,3 @@ def _by_entry(matrix: Array, ones: FloatArray, xp: Namespace) -> tuple[Array, Ar
     same = xp.where(high, matrix[..., 1, 1][..., None], matrix[..., 0, 0][..., None])
     crossed = xp.where(high, matrix[..., 1, 0][..., None], matrix[..., 0, 1][..., None])
     return same, crossed
-
-
-def zero_term(model: ForneyModel, gauged: Sequence[npt.ArrayLike]) -> float:
-    """log of the term of x = 0, log_constant + Σ_a log f_{a,G}(0); nan where an f_{a,G}(0) is negative."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return model.log_constant + float(sum(np.log(np.asarray(t)[:, 0]).sum() for t in gauged))
-
-
-def relabelled_angles(angles: npt.ArrayLike, flips: npt.ArrayLike) -> FloatArray:
-    """Angles (E, 2) for `model.relabel(flips)` that give the same tables, permuted: (u, v) becomes (-v, -u)."""
-    theta = np.asarray(angles, dtype=np.float64)
-    return np.where(np.asarray(flips).astype(bool)[:, None], -theta[:, ::-1], theta)
-
-
-def random_angles(num_edges: int, rng: np.random.Generator, spread: float = 0.9) -> FloatArray:
-    """(E, 2) angles of which the first is anywhere and the second at most spread · π/2 (spread < 1) away."""
-    first = rng.uniform(-np.pi, np.pi, num_edges)
-    return np.stack([first, first + rng.uniform(-0.5, 0.5, num_edges) * np.pi * spread], axis=1)

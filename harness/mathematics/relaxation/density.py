@@ -153,11 +153,6 @@ class Relaxation:
         """λ_min(Q), for large N estimated from below."""
         return max(smallest_eigenvalue(self.model, self.d), 1e-12 * float(self.d.max()))
 
-    @property
-    def log_concave(self) -> bool:
-        """Whether p(x) is log-concave for every A: iff λ_max(Q) <= 4 (Prop. 1; for models without groups)."""
-        return float(self.eigen[0][-1]) <= 4.0
-
     @cached_property
     def edge_factor(self) -> EdgeFactor:
         """The sparse factorisation of a diagonally dominant Q.
@@ -249,17 +244,6 @@ class Relaxation:
         x = np.asarray(x, dtype=np.float64)
         M = self.field_map(form)
         return np.asarray(-self.quadratic(form) @ x + M.T @ self.conditional((M @ x).T + self.bias)[0].T)
-
-    def hessian(self, x: npt.ArrayLike, form: Form = "identity") -> FloatArray:
-        """∇² log p(x) = -K + A⁻ᵀ Cov(s|x) A⁻¹ at x, (N,); shape (N, N)."""
-        M = self.field_map(form)
-        p, _ = self.conditional(M @ np.asarray(x, dtype=np.float64) + self.bias)
-        covariance = np.diag(p)
-        same = np.eye(len(p), dtype=bool)
-        for group in self.model.groups:
-            same[np.ix_(group, group)] = True
-        covariance -= np.where(same, np.outer(p, p), 0.0)
-        return np.asarray(M.T @ covariance @ M - self.quadratic(form))
 
     def conditional(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """p(s|x) at u = α + b, (…, N): the means p(s_i = 1|x), (…, N), and log Σ_s exp(s·u) over allowed s, (…)."""

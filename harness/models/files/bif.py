@@ -21,7 +21,6 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_ZERO = re.compile(r"[+-]?[0.]*[1-9]")
-_BRACKETS = frozenset("{}()[];")
 _BEGIN = re.compile(rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:network|variable)[\s\"{]")
 _KEYWORDS = ("network", "variable", "probability")
 

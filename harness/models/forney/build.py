@@ -45,10 +45,6 @@ class Network:
         slots = self.slots[node]
         self.carried[node][variable] = indicator(len(slots), slots.index(edge))
 
-    def neighbours(self, node: int) -> list[int]:
-        """The nodes next to one, ascending."""
-        return sorted({end for e in self.slots[node] for end in self.ends[e]} - {node})
-
     def attach(self, children: list[tuple[int, int, FloatArray]]) -> None:
         """Readouts of variables that were summed next to another one, from that one's.
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics.forney import gauges
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.bounds import mean_field_bound, verified_tables
 from spinbench.methods.gauge.corrections import partial_sums
@@ -83,7 +82,7 @@ def test_mean_field_and_g_mf_are_lower_bounds(models, exact, gauge):
 def test_invariance_of_z_under_random_gauges(models, exact):
     rng = np.random.default_rng(1)
     for model, log_z in list(zip(models, exact, strict=True))[:40]:
-        tables = gauges.transformed(model, gauges.random_angles(model.num_edges, rng, 0.5))
+        tables = zoo.transformed(model, zoo.random_angles(model.num_edges, rng, 0.5))
         states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
         product = np.ones(len(states))
         for group, table in zip(model.groups, tables, strict=True):
@@ -143,7 +142,7 @@ def test_gauges_with_negative_entries_give_no_bound():
     theta = np.zeros(12)
     assert verified_tables(model, theta) is not None
     theta[0] = 1.2
-    tables = gauges.transformed(model, theta.reshape(-1, 2))
+    tables = zoo.transformed(model, theta.reshape(-1, 2))
     assert min((table / np.abs(table).max(axis=1, keepdims=True)).min() for table in tables) < -0.01
     assert verified_tables(model, theta) is None
     theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular

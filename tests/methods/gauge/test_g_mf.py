@@ -11,7 +11,6 @@ import pytest
 import spinbench
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import SpinbenchError
-from spinbench.mathematics.forney import gauge_messages
 from spinbench.methods.gauge.ascent import mean_field
 from spinbench.methods.gauge.bounds import mean_field_bound
 from spinbench.methods.gauge.g_bp import GaugedBeliefPropagation, GaugedBeliefPropagationMultiple
@@ -146,7 +145,7 @@ def test_gains_on_large_regular_graphs():
     for seed in range(2):
         graph = gauge_regular(200, 3, 0.5, seed=seed)
         model = convert.from_factor_graph(graph)
-        bethe = gauge_messages.bethe(model, gauge_messages.sum_product(model).messages)
+        bethe = zoo.bethe(model)
         report, _ = run(GaugedMeanField(), graph)
         point, _ = run(GaugedBeliefPropagation(), graph)
         field = report.bounds["mf"]
