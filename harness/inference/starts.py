@@ -12,9 +12,9 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.trials import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.grown_starts import grow
-from spinbench.mathematics.graphs.merged_groups import merge_groups
+from spinbench.mathematics.graphs.starts import grow
 from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models.convert import merge_groups
 
 DRAWING = ("wmb",)
 """Methods whose draws may be starts."""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.foundation.threads import one_blas_thread
-from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
-from spinbench.reference.problem import NotApplicableError, Problem
+from spinbench.reference.problem import NotApplicableError, Problem, grid_sites
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals, draw
 
 if TYPE_CHECKING:

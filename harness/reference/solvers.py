@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spinbench.foundation import plugins
-from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.closed_forms import CurieWeiss, KacWard, Torus
 from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.enumeration import Bipartite, Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver

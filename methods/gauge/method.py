@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.mathematics.forney.contraction import contract
+from spinbench.mathematics.forney import contract
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.ascent.objectives import Formulas

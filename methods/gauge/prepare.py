@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, SpinbenchError
-from spinbench.mathematics.forney.contraction import contract
+from spinbench.mathematics.forney import contract
 from spinbench.mathematics.graphs.factor_tables import links
 from spinbench.models import Model
 from spinbench.models.forney import convert

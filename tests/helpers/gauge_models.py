@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import spinbench
-from spinbench.mathematics.forney import gauges
+from spinbench.mathematics import forney as gauges
 from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
 

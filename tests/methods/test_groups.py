@@ -16,10 +16,9 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.origins import as_taken, in_terms_of_origin
-from spinbench.mathematics.graphs import merged_groups
-from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models import FactorGraph, PairwiseModel, condition, to_pairwise
+from spinbench.models import FactorGraph, PairwiseModel, condition, convert, to_pairwise
+from spinbench.models.convert import merge_groups
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -261,7 +260,7 @@ def test_evidence_on_members_leaves_smaller_groups() -> None:
 
 
 def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged_groups, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(convert, "MAX_ENTRIES", 8)
     with pytest.raises(UnsupportedError, match=r"its coupled 1-of-K groups would have 9 entries; .* at most 8"):
         merge_groups(MODELS["three states, coupled"])
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.reference.bipartite import Bipartite
+from spinbench.reference.enumeration import Bipartite
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
 

@@ -13,7 +13,7 @@ from spinbench.inference.kept.exports import Kept
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model, Origin
 from spinbench.models.convert import log_weights_as_given
-from spinbench.reference.maximum.heaviest import heaviest
+from spinbench.reference.heaviest import heaviest
 
 IntArray = npt.NDArray[np.int64]
 Found = tuple[IntArray | None, float | None]

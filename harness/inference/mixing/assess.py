@@ -16,10 +16,10 @@ from spinbench.inference.mixing.meeting import IntArray, Mixing, first_below
 from spinbench.inference.request import check_model
 from spinbench.inference.starts import dispersed
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
-from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import Pairs, pairs_of
 from spinbench.models import Model, PairwiseModel
+from spinbench.models.convert import merge_groups
 
 METHODS = ("gibbs",)
 BACKENDS = ("numba", "numpy")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.mathematics.graphs.parity_starts import parity_starts
+from spinbench.mathematics.graphs.starts import parity_starts
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays

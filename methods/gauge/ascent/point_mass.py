@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.forney import gauges
+from spinbench.mathematics import forney as gauges
 from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
 from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.models.forney.model import ForneyModel

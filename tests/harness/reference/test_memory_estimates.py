@@ -9,9 +9,8 @@ import pytest
 
 from spinbench.backends.numba.exact.grid import Grid
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.enumeration import Bipartite, Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spinbench.mathematics.forney import gauges
+from spinbench.mathematics import forney as gauges
 from spinbench.methods.gauge.ascent.derivatives import (
     Derivatives,
     angle_derivatives,

@@ -15,10 +15,10 @@ from spinbench.errors import InvalidResultError
 from spinbench.inference import registry
 from spinbench.inference.origins import as_taken
 from spinbench.mathematics.graphs import rows, sweep_layouts
-from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
+from spinbench.models.convert import merge_groups
 from spinbench.models.generators import planar_glass
 
 BACKENDS = ["numpy", "numba", "jax"]

@@ -14,8 +14,7 @@ from spinbench.backends.numba.exact.grid import Grid
 from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.grid_sites import grid_sites
-from spinbench.reference.problem import Problem
+from spinbench.reference.problem import Problem, grid_sites
 from spinbench.reference.solver import PrecisionError
 
 

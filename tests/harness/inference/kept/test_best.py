@@ -15,7 +15,7 @@ from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
 from spinbench.models.simplification import simplify
-from spinbench.reference.maximum.heaviest import heaviest as heaviest_state
+from spinbench.reference.heaviest import heaviest as heaviest_state
 
 K_ARY = FactorGraph.from_tables(
     (3, 2, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2], [2, 3]]), ((2, 3), [[1, 0, 2], [0, 5, 1]])]

@@ -7,7 +7,7 @@ import pytest
 
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.mathematics.forney.contraction import contract
+from spinbench.mathematics.forney import contract
 from spinbench.models import FactorGraph, generators, networks
 from spinbench.models.forney import build, convert
 

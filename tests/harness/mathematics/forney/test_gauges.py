@@ -6,7 +6,7 @@ import gauge_models as zoo
 import numpy as np
 import pytest
 
-from spinbench.mathematics.forney import gauges
+from spinbench.mathematics import forney as gauges
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.models.forney import build, convert

@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 
 import spinbench
 from spinbench.inference.starts import dispersed, random_start
-from spinbench.mathematics.graphs.grown_starts import FARTHEST, grow
+from spinbench.mathematics.graphs.starts import FARTHEST, grow
 from spinbench.models import FactorGraph, PairwiseModel, generators
 from spinbench.models.convert import to_pairwise
 

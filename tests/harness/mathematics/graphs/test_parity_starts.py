@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.parity_starts import parity_starts, walsh_terms
+from spinbench.mathematics.graphs.starts import parity_starts, walsh_terms
 from spinbench.models import FactorGraph
 from tests.helpers.planted_parities import planted_parities
 

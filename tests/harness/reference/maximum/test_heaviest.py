@@ -10,7 +10,7 @@ from random_models import many, tree
 
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph, Model, condition, generators
-from spinbench.reference.maximum.heaviest import heaviest
+from spinbench.reference.heaviest import heaviest
 
 MODELS = many(40, 5) + [tree(np.random.default_rng(seed), 6, 0.3) for seed in range(10)]
 

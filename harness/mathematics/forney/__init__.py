@@ -1,1 +1,0 @@
-"""Gauges and exact contraction of Forney models."""

@@ -1,1 +1,0 @@
-"""The heaviest state of a model, exactly."""
