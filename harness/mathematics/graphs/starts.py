@@ -1,10 +1,10 @@
 """Starts that are not uniform: ordered ones, and those at which a model's strongest parities hold.
 
-Ordered states grow from a few variables, of which each neighbour is drawn given them. Uniform states are disordered, all
-in the same way: what hundreds of uniform neighbours say to a variable hardly differs from one state to the next, so that
-chains that start there may all fall into one well. States that grow take the sides of the variables they begin with.
-Chains from both kinds agree where either has forgotten its start (the hot and the cold starts of lattice field theory:
-Creutz, Jacobs, Rebbi, "Experiments with a gauge-invariant Ising system", Phys. Rev. Lett. 1979).
+Ordered states grow from a few variables, of which each neighbour is drawn given them. Uniform states are disordered,
+all in the same way: what hundreds of uniform neighbours say to a variable hardly differs from one state to the next,
+so that chains that start there may all fall into one well. States that grow take the sides of the variables they
+begin with. Chains from both kinds agree where either has forgotten its start (the hot and the cold starts of lattice
+field theory: Creutz, Jacobs, Rebbi, "Experiments with a gauge-invariant Ising system", Phys. Rev. Lett. 1979).
 
 In the Walsh basis the log weight of binary variables is a sum of J_S Π_{i in S} (-1)^{x_i}, and each term prefers a
 parity of its variables. Strongest first, parities are made variables of their own until they settle every state: linear
