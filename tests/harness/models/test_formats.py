@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 from spinbench.errors import BrokenPluginError, ModelError
 from spinbench.models import formats, load, save
 from spinbench.models.files.uai import UAI
+from spinbench.models.formats import uncollected
 from spinbench.models.generators import grid
 
 UAI_TEXT = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
@@ -363,3 +365,18 @@ def test_broken_plugins_hurt_nobody_else(
     (tmp_path / "m.mine").write_text("x")
     with pytest.raises(ModelError, match="format 'mine'"):
         load(tmp_path / "m.mine")
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_it_rests_inside_and_is_left_as_it_was(running: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if running else gc.disable)()
+    try:
+        with uncollected(), uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled() == running
+        with pytest.raises(ValueError, match="inside"), uncollected():
+            raise ValueError("inside")
+        assert gc.isenabled() == running
+    finally:
+        (gc.enable if before else gc.disable)()

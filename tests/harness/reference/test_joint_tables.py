@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import random_models
+from random_models import many, tree
 
 import spinbench
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError
-from spinbench.models import FactorGraph, PairwiseModel, condition, generators, to_pairwise
+from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
+from spinbench.reference.heaviest import heaviest
+
+MODELS = many(40, 5) + [tree(np.random.default_rng(seed), 6, 0.3) for seed in range(10)]
 
 
 def enumerated(model: PairwiseModel | FactorGraph) -> list[np.ndarray]:
@@ -129,3 +135,32 @@ def test_draws_are_of_the_variables_that_were_given() -> None:
     assert states.shape == (9, 7)
     assert (states[4] == 1).all()
     assert (states[0] == 0).all()
+
+
+def enumerated_weights(model: Model) -> np.ndarray:
+    """Log weights of all states."""
+    return model.log_weight(np.array(list(itertools.product(*(range(k) for k in model.cardinalities)))))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+def test_no_state_is_heavier(model: Model) -> None:
+    state, weight = heaviest(model)
+    assert state.shape == (model.num_variables,)
+    assert state.dtype == np.int64
+    assert weight == model.log_weight(state)
+    assert weight == pytest.approx(enumerated_weights(model).max(), rel=1e-12, abs=1e-12)
+
+
+def test_evidence_changes_it_as_it_should() -> None:
+    model = generators.grid(3, 3, seed=2)
+    state, _ = heaviest(model)
+    other = condition(model, {4: 1 - int(state[4])})
+    assert heaviest(other)[1] == pytest.approx(enumerated_weights(other).max(), rel=1e-12)
+
+
+def test_a_wide_model_names_its_width_and_a_contradiction_is_refused() -> None:
+    with pytest.raises(IntractableError, match=r"bucket_tree meets width 6 and would take .* is allowed"):
+        heaviest(generators.grid(6, 6, seed=1), max_bytes=1000)
+    tables = [((0,), [1.0, 0.0]), ((0, 1), [[0.0, 0.0], [1.0, 1.0]])]
+    with pytest.raises(ModelError, match="Z = 0"):
+        heaviest(FactorGraph.from_tables((2, 2), tables))

@@ -8,6 +8,7 @@ import pytest
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.graphs import feasible_starts as module
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.mathematics.graphs.parities import hidden_parities
 from spinbench.models import FactorGraph
 
 
@@ -83,3 +84,102 @@ def test_a_search_gives_up_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "MAX_CHOICES", 3)
     with pytest.raises(UnsupportedError, match=r"holes: no state .* in 3 tries"):
         feasible_starts(holes(5), 1, 0)
+
+
+def check(scope: np.ndarray, odd: int) -> tuple[list[int], np.ndarray]:
+    """A factor that asks for an odd or even sum."""
+    sums = np.indices((2,) * len(scope)).sum(axis=0) % 2
+    return scope.tolist(), np.where(sums == odd, 0.0, -np.inf)
+
+
+def checks(n: int, count: int, order: int, seed: int, planted: bool = True) -> FactorGraph:
+    """Random parities, which hold of one state at least if it is planted."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(2, size=n)
+    factors = []
+    for _ in range(count):
+        scope = rng.choice(n, order, replace=False)
+        factors.append(check(scope, int(x[scope].sum() % 2 if planted else rng.integers(2))))
+    return FactorGraph.from_log_tables([2] * n, factors, name="checks")
+
+
+def mixed(seed: int) -> FactorGraph:
+    """Eight variables, two of them of one and three states, in parities and in factors with a zero or two."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([2, 2, 2, 2, 2, 2, 1, 3])
+    factors = [check(rng.choice(6, rng.integers(2, 5), replace=False), int(rng.integers(2))) for _ in range(3)]
+    for _ in range(6):
+        scope = rng.choice(8, rng.integers(1, 4), replace=False)
+        table = rng.normal(size=sizes[scope])
+        table.flat[rng.permutation(table.size)[: rng.integers(1, 3)]] = -np.inf
+        table.flat[rng.integers(table.size)] = 0.0
+        factors.append((scope.tolist(), table))
+    return FactorGraph.from_log_tables(sizes.tolist(), factors)
+
+
+def states(model: FactorGraph) -> np.ndarray:
+    """All of them, (S, N)."""
+    every = np.meshgrid(*map(np.arange, model.cardinalities), indexing="ij")
+    return np.stack(every, axis=-1).reshape(-1, model.num_variables)
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_solutions_are_those_of_the_equations(planted: bool) -> None:
+    ends = set()
+    for seed in range(20):
+        model = checks(7, 5, 3, seed, planted)
+        allowed = set(map(tuple, states(model)[model.log_weight(states(model)) > -np.inf].tolist()))
+        found = hidden_parities(7, model.factors)
+        assert found is not None
+        assert found.possible == bool(allowed)
+        ends.add(found.possible)
+        if not allowed:
+            continue
+        rng, domains = np.random.default_rng(seed), [3] * 7
+        members = [v for v in range(7) if found.variables >> v & 1]
+        solutions = [found.solution(domains, rng) for _ in range(200)]
+        seen = {tuple(x >> v & 1 for v in members) for x in solutions if x is not None}
+        assert seen == {tuple(x[v] for v in members) for x in allowed}
+        v = members[0]
+        for k in (0, 1):
+            domains[v] = 1 << k
+            x = found.solution(domains, rng)
+            assert (x is not None) == any(state[v] == k for state in allowed)
+            assert x is None or x >> v & 1 == k
+    assert ends == ({True} if planted else {True, False})
+
+
+def test_what_propagation_sees_through_is_left_to_it() -> None:
+    rng = np.random.default_rng(0)
+    pairs = [check(rng.choice(9, 2, replace=False), 1) for _ in range(5)]
+    clause = np.zeros((2, 2, 2))
+    clause[0, 1, 0] = -np.inf
+    model = FactorGraph.from_log_tables([2] * 9, [*pairs, ([0, 4, 7], clause)])
+    assert hidden_parities(9, model.factors) is None
+
+
+def test_starts_beside_other_zeros_are_those_of_enumeration() -> None:
+    possible = 0
+    for seed in range(60):
+        model = mixed(seed)
+        allowed = set(map(tuple, states(model)[model.log_weight(states(model)) > -np.inf].tolist()))
+        if not allowed:
+            with pytest.raises(ModelError, match="Z = 0"):
+                feasible_starts(model, 1, seed)
+            continue
+        starts = set(map(tuple, feasible_starts(model, 60, seed).T.tolist()))
+        assert starts <= allowed
+        assert len(allowed) > 6 or starts == allowed
+        possible += 1
+    assert 20 < possible < 60
+
+
+def test_parities_are_solved_and_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search alone finds none of these in 100,000 tries."""
+    monkeypatch.setattr(module, "MAX_CHOICES", 100)
+    model = checks(100, 98, 4, 1)
+    starts = feasible_starts(model, 4, 0)
+    assert np.isfinite(model.log_weight(starts.T)).all()
+    assert len(np.unique(starts, axis=1).T) > 1
+    with pytest.raises(ModelError, match="Z = 0"):
+        feasible_starts(checks(100, 130, 4, 1, planted=False), 1, 0)
