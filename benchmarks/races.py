@@ -23,7 +23,7 @@ from rich.table import Table
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.inference.advising.candidates import Entrants, parsed
-from spinbench.inference.advising.judging import Target, flat
+from spinbench.inference.advising.ranking import Target, flat
 from spinbench.inference.registry import make_method
 from spinbench.models import FactorGraph, Model, catalogue
 from spinbench.models.generators import (

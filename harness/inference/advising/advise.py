@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from spinbench.errors import BudgetError, SpinbenchError
-from spinbench.inference.advising import bounding, judging
-from spinbench.inference.advising.advice import Advice, Entry, python_call, sweep_command
-from spinbench.inference.advising.candidates import parsed
-from spinbench.inference.advising.contenders import Contender, exactly
-from spinbench.inference.advising.judging import TARGETS, Target, View
-from spinbench.inference.advising.preparation import prepare
-from spinbench.inference.advising.race import Race, Watch, entrants
-from spinbench.inference.advising.running import Runner
-from spinbench.inference.advising.verdicts import verdict
+from spinbench.api.bounds import Bound
+from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.inference.advising import ranking
+from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
+from spinbench.inference.advising.candidates import parsed, prepare
+from spinbench.inference.advising.entrant import Entrant
+from spinbench.inference.advising.exact import answer_exactly
+from spinbench.inference.advising.race import Race, Watch, with_seeds
+from spinbench.inference.advising.ranking import TARGETS, Target, View
+from spinbench.inference.bracketing import states
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
@@ -39,7 +42,7 @@ def advise(
     *,
     chains: int = 16,
     source: Mapping[str, Any] | None = None,
-    watch: Watch = lambda runners, now: None,
+    watch: Watch = lambda entrants, now: None,
 ) -> Advice:
     """The best answer to be had within some seconds on this machine, and whether to believe it.
 
@@ -72,9 +75,9 @@ def advise(
     entered, ask_exact = parsed(candidates, model)
     with whole(f"advice on {model.name}") as say:
 
-        def tell(runners: Sequence[Runner], now: str) -> None:
+        def tell(entrants: Sequence[Entrant], now: str) -> None:
             say(now)
-            watch(runners, now)
+            watch(entrants, now)
 
         say("loading")
         prepare(entered)
@@ -87,8 +90,8 @@ def advise(
             if found is not None:
                 return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
         tell([], "looking for heavy states")
-        known = bounding.of_states(model, seed, STATES * seconds)
-        race = Race(model, entrants(entered, seed), target, seconds, since + seconds, chains, tell, known)
+        known = bounds_of_states(model, seed, STATES * seconds)
+        race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, known)
         race.run()
         return _told(race, time.perf_counter() - since, seed, source, why)
 
@@ -106,18 +109,27 @@ def _source(model: Model) -> Mapping[str, Any]:
     return {"model": model.name} if known else {}
 
 
+def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
+    """What no states can weigh more than, and what heavy ones weigh together, as far as they are found in time.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+    """
+    found = [states.above(model)]
+    with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
+        bounds = run_in_child(partial(states.below, model), seed, seconds)
+        found.extend(bound for bound in bounds if bound is not None)
+    return tuple(found)
+
+
 def _exact(model: Model, seconds: float, target: Target) -> tuple[Result | None, str]:
     """The exact answer, or why there is none."""
-    contender = Contender(exactly(model))
-    contender.ask(EXACT * seconds)
-    outcome = contender.answer(EXACT * seconds)
-    if contender.alive:
-        contender.close()
-    if outcome.result is None:
-        return None, outcome.why
-    marginals = judging.flat(outcome.result.marginals)
-    whole = target == "log_z" or (marginals is not None and bool(np.isfinite(marginals).all()))
-    return (outcome.result, "") if whole else (None, "exact marginals are out of reach of some variables")
+    result, why = answer_exactly(model, EXACT * seconds)
+    if result is None:
+        return None, why
+    marginals = ranking.flat(result.marginals)
+    complete = target == "log_z" or (marginals is not None and bool(np.isfinite(marginals).all()))
+    return (result, "") if complete else (None, "exact marginals are out of reach of some variables")
 
 
 def _known(
@@ -147,22 +159,22 @@ def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why:
     views = race.views()
     if not views:
         silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
-        fates = {r.candidate.label: r.fate if r.result is None else silent for r in race.runners[:3]} or {"exact": why}
+        fates = {r.candidate.label: r.fate if r.result is None else silent for r in race.entrants[:3]} or {"exact": why}
         reasons = [f"{label}: {fate}" for label, fate in fates.items()]
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None
-    said = verdict(views, race.budget, race.target)
+    said = conclude(views, race.budget, race.target)
     place = winner.candidate, winner.request, race.chains, winner.seed
-    expected = judging.score(views[0], views)
+    expected = ranking.score(views[0], views)
     return Advice(
-        answer=bounding.flagged(winner.candidate, winner.result, race.bounds()),
+        answer=ranking.flagged(winner.candidate, winner.result, race.bounds()),
         error=float(np.sqrt(expected)),
         resolved=said.resolved,
         verdict=said.sentence,
         next=said.next,
         inexact=why,
-        race=tuple(_entry(runner, views) for runner in race.runners),
+        race=tuple(_entry(entrant, views) for entrant in race.entrants),
         target=race.target,
         budget=race.budget,
         seconds=seconds,
@@ -173,25 +185,25 @@ def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why:
     )
 
 
-def _entry(runner: Runner, views: Sequence[View]) -> Entry:
-    view = next((view for view in views if view.candidate is runner.candidate), None)
-    around = None if view is None else judging.reference(judging.witnesses(views, view))
-    result = runner.result
+def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
+    view = next((view for view in views if view.candidate is entrant.candidate), None)
+    around = None if view is None else ranking.reference(ranking.witnesses(views, view))
+    result = entrant.result
     return Entry(
-        candidate=runner.candidate.label,
-        kind=runner.candidate.kind,
-        runs=runner.rounds,
-        seconds=runner.spent,
+        candidate=entrant.candidate.label,
+        kind=entrant.candidate.kind,
+        runs=entrant.rounds,
+        seconds=entrant.spent,
         samples=0 if result is None else result.samples,
         status="" if result is None else result.status,
         error=None if view is None or view.claim is None else float(np.sqrt(view.claim)),
-        distance=None if view is None or around is None else float(np.sqrt(judging.mean_square(view, around))),
-        fate="won" if view is not None and view is views[0] else runner.fate or "stayed to the end",
-        method=runner.candidate.method,
-        backend=runner.candidate.backend,
-        settings=runner.candidate.settings,
-        seed=runner.seed,
-        asked=None if result is None else runner.request,
+        distance=None if view is None or around is None else float(np.sqrt(ranking.mean_square(view, around))),
+        fate="won" if view is not None and view is views[0] else entrant.fate or "stayed to the end",
+        method=entrant.candidate.method,
+        backend=entrant.candidate.backend,
+        settings=entrant.candidate.settings,
+        seed=entrant.seed,
+        asked=None if result is None else entrant.request,
         result=result,
-        failed=result is None and runner.failed,
+        failed=result is None and entrant.failed,
     )

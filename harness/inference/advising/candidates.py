@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 from spinbench.api import Method
@@ -11,7 +12,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import kernels, registry
-from spinbench.models import FactorGraph, Model
+from spinbench.inference.runner import run
+from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
 _LARGE: Mapping[str, Any] = {"size": 4096}
@@ -172,3 +174,37 @@ def _backends() -> list[str]:
 
 def _is_own(method: str) -> bool:
     return any(plugins.distribution(point) == OWN for point in plugins.entry_points("methods").get(method, ()))
+
+
+def prepare(candidates: Iterable[Candidate]) -> None:
+    """Import, once before processes are forked, what built-in candidates run; each would load it for itself.
+
+    JAX does not survive a fork once it has begun.
+    """
+    _shared()
+    for candidate in candidates:
+        if candidate.backend == "numba":
+            _compiler()
+        if candidate.backend != "jax":
+            for point in kernels.asked(candidate.method, candidate.backend):
+                if plugins.distribution(point) == OWN:
+                    kernels.load(point)
+
+
+@lru_cache
+def _shared() -> None:
+    pair = PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0])
+    run(pair, "gibbs", "numpy", 2, burn_in=1, chains=2)
+
+
+@lru_cache
+def _compiler() -> None:
+    """Numba's own tables, which it fills when it compiles for the first time."""
+    registry.backend_class("numba")()
+    from numba import njit
+
+    njit()(_nothing)()
+
+
+def _nothing() -> int:
+    return 0

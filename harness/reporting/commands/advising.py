@@ -13,8 +13,8 @@ from rich.text import Text
 
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.advising.advise import advise
-from spinbench.inference.advising.judging import Target
-from spinbench.inference.advising.running import Runner
+from spinbench.inference.advising.entrant import Entrant
+from spinbench.inference.advising.ranking import Target
 from spinbench.measuring.races import Occasion
 from spinbench.reporting.commands.answer import of_log_z, opened
 from spinbench.reporting.display import console, shown
@@ -47,9 +47,9 @@ def show(
     output = console()
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
-        def watch(runners: Sequence[Runner], now: str) -> None:
+        def watch(entrants: Sequence[Entrant], now: str) -> None:
             if output.is_terminal:
-                live.update(_running(runners, now), refresh=True)
+                live.update(_running(entrants, now), refresh=True)
 
         found = advise(model, budget, target, candidates, seed, source=source, watch=watch)
     _print(output, found)
@@ -68,12 +68,12 @@ def _keep(output: Console, occasion: Occasion, found: Advice) -> None:
         output.print(Text(line), soft_wrap=True)
 
 
-def _running(runners: Sequence[Runner], now: str) -> Table:
+def _running(entrants: Sequence[Entrant], now: str) -> Table:
     found = _table(now, "candidate", "runs", "seconds", "says")
-    for runner in runners:
-        said = runner.fate or ("" if runner.result is None else runner.result.status)
-        style = "dim" if runner.fate else ""
-        found.add_row(runner.candidate.label, str(runner.rounds), f"{runner.spent:.2f}", said, style=style)
+    for entrant in entrants:
+        said = entrant.fate or ("" if entrant.result is None else entrant.result.status)
+        style = "dim" if entrant.fate else ""
+        found.add_row(entrant.candidate.label, str(entrant.rounds), f"{entrant.spent:.2f}", said, style=style)
     return found
 
 

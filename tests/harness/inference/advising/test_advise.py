@@ -10,9 +10,10 @@ import pytest
 
 import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnknownNameError
-from spinbench.inference.advising import candidates, foresight
+from spinbench.inference.advising import candidates
 from spinbench.inference.advising.advice import sweep_command
 from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.exact import check_cost
 from spinbench.inference.budget import Budget
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.models import PairwiseModel, specs
@@ -50,11 +51,6 @@ def test_the_winner_of_a_race_runs_again_bit_for_bit(ring: PairwiseModel, target
     assert below.value < truth.log_z
 
 
-def test_candidates_may_have_settings(ring: PairwiseModel) -> None:
-    (found,), exact = candidates.parsed([("wmb", {"ibound": 6})], ring)
-    assert (found.method, dict(found.settings), exact) == ("wmb", {"ibound": 6}, False)
-
-
 def test_a_command_names_the_cell() -> None:
     candidate = Candidate("blocks", "numba", {"size": 4096})
     source = {"model": "file", "model.path": "my model(1).uai"}
@@ -73,9 +69,9 @@ def test_a_command_names_the_cell() -> None:
 def test_what_is_too_wide_or_takes_too_long_is_not_begun() -> None:
     wide = specs.build({"name": "sherrington_kirkpatrick", "n": 60})
     with pytest.raises(IntractableError, match="meet width 59 or more, which takes at least 8 EiB"):
-        foresight.check(wide, 1.0)
+        check_cost(wide, 1.0)
     with pytest.raises(IntractableError, match=r"would take .* and 1e-09 s \(budget\)"):
-        foresight.check(specs.build({"name": "sherrington_kirkpatrick", "n": 18}), 1e-9)
+        check_cost(specs.build({"name": "sherrington_kirkpatrick", "n": 18}), 1e-9)
 
 
 def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
@@ -83,6 +79,8 @@ def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
         ["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring
     )
     assert exact
+    (one,), exact = candidates.parsed([("wmb", {"ibound": 6})], ring)
+    assert (one.method, dict(one.settings), exact) == ("wmb", {"ibound": 6}, False)
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].made == Blocks(size=64)
     other = found[0].uncompiled()

@@ -1,7 +1,10 @@
-"""How a race opens: who has a turn, who is given up, and when it ends."""
+"""How a race opens, and that whatever a candidate does costs itself alone, and no more than its seconds."""
 
 from __future__ import annotations
 
+import os
+import time
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -9,58 +12,53 @@ from typing import Any
 import pytest
 
 import spinbench
+from spinbench.errors import UnsupportedError
 from spinbench.inference.advising import race
 from spinbench.inference.advising.candidates import Candidate
-from spinbench.inference.advising.contenders import Outcome
-from spinbench.inference.advising.race import Race
-from spinbench.inference.advising.running import Runner
+from spinbench.inference.advising.entrant import Entrant, Outcome, Work
+from spinbench.inference.advising.race import Race, with_seeds
 from spinbench.models import PairwiseModel
 
+THREE = PairwiseModel.from_edges([0.1, -0.4, 0.3], [(0, 1), (1, 2)], [0.5, -0.8], name="three")
 MODEL = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
-
-
-class Fake:
-    """A process that answers when it is waited for, or never."""
-
-    def __init__(self, silent: bool) -> None:
-        self.silent, self.alive, self.waited = silent, True, 0.0
-
-    def answer(self, limit: float) -> Outcome:
-        return Outcome("late", None, "late", 0.1) if self.silent else Outcome("ok", RESULT, "", 0.1)
-
-    def ask(self, request: Any) -> None:
-        pass
-
-    def close(self) -> None:
-        self.alive = False
 
 
 RESULT = spinbench.run(MODEL, "gibbs", "numpy", 8)
 
 
-def opened(monkeypatch: pytest.MonkeyPatch, methods: dict[str, bool], opening: float) -> list[Runner]:
+def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: float) -> list[Entrant]:
     """Of methods on numba, which are silent or not; every look at the clock takes 10 ms."""
     ticks = count()
     monkeypatch.setattr(race, "time", SimpleNamespace(perf_counter=lambda: 0.01 * next(ticks)))
     monkeypatch.setattr(race, "OPENING", opening)
     monkeypatch.setattr(race, "available_cores", lambda: 1)
-    monkeypatch.setattr(race, "ready", lambda contenders, limit: [one for one in contenders if not one.silent])
+    monkeypatch.setattr(race, "first_ready", lambda pending, limit: [0] if pending[0] else [])
 
-    def started(self: Race, runner: Runner) -> Runner:
-        runner.sampler = runner.candidate.made.stochastic
-        runner.contender = Fake(methods.get(runner.candidate.method, False) and runner.candidate.backend == "numba")  # type: ignore[assignment]
-        runner.begin(2)
-        return runner
+    def start(self: Race, entrant: Entrant) -> Entrant:
+        speaks = not (silent.get(entrant.candidate.method, False) and entrant.candidate.backend == "numba")
+        entrant.sampler, entrant.child, entrant._since = entrant.candidate.made.stochastic, speaks, 0.0  # type: ignore[assignment]
+        return entrant
 
-    monkeypatch.setattr(Race, "_started", started)
-    runners = [Runner(Candidate(method, "numba")) for method in methods]
-    Race(MODEL, runners, "marginals", 1.0, 1.0, 16, lambda runners, now: None)._open()
-    return runners
+    def take(self: Entrant, limit: float) -> Outcome:
+        if self.child:
+            self.result, self.rounds = RESULT, self.rounds + 1
+            return Outcome(RESULT)
+        self.fate, self.spent = "late", 0.1
+        return Outcome(None, "late", late=True)
+
+    monkeypatch.setattr(Race, "_start", start)
+    monkeypatch.setattr(Entrant, "take", take)
+    monkeypatch.setattr(Entrant, "close", lambda self: None)
+    monkeypatch.setattr(Entrant, "racing", property(lambda self: self.result is not None and not self.fate))
+    monkeypatch.setattr(Entrant, "waited", 0.0)
+    entrants = [Entrant(Candidate(method, "numba")) for method in silent]
+    Race(MODEL, entrants, "marginals", 1.0, 1.0, 16, lambda entrants, now: None)._open()
+    return entrants
 
 
 def test_an_opening_may_end_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = [
-        sum(runner.rounds for runner in opened(monkeypatch, {"gibbs": False, "pt": False, "smc": False}, 0.01 * k))
+        sum(entrant.rounds for entrant in opened(monkeypatch, {"gibbs": False, "pt": False, "smc": False}, 0.01 * k))
         for k in range(60)
     ]
     assert ran[0] == 1
@@ -70,23 +68,88 @@ def test_an_opening_may_end_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_opening_waits_for_somebody_who_claims_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer of messages alone can be judged by nobody."""
-    runners = opened(monkeypatch, {"bp": False, "gibbs": False, "pt": False}, 0.03)
-    assert [runner.rounds for runner in runners] == [1, 1, 0]
+    entrants = opened(monkeypatch, {"bp": False, "gibbs": False, "pt": False}, 0.03)
+    assert [entrant.rounds for entrant in entrants] == [1, 1, 0]
 
 
 def test_nobody_shares_starts_with_his_witnesses() -> None:
-    runners = race.entrants([Candidate(name, "numpy") for name in ("gibbs", "pt", "smc")], 7)
-    assert [runner.seed for runner in runners] == [7, 8, 9]
+    entrants = with_seeds([Candidate(name, "numpy") for name in ("gibbs", "pt", "smc")], 7)
+    assert [entrant.seed for entrant in entrants] == [7, 8, 9]
 
 
 def test_who_compiles_for_too_long_is_replaced_as_long_as_few_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    runners = opened(monkeypatch, {"gibbs": True, "pt": False, "smc": False, "blocks": True}, 0.9)
-    assert [runner.candidate.label for runner in runners] == [
+    entrants = opened(monkeypatch, {"gibbs": True, "pt": False, "smc": False, "blocks": True}, 0.9)
+    assert [entrant.candidate.label for entrant in entrants] == [
         "gibbs.numba",
         "pt.numba",
         "smc.numba",
         "blocks.numba",
         "gibbs.numpy",
     ]
-    assert [runner.rounds for runner in runners] == [0, 1, 1, 0, 1]
-    assert "not ready after" in runners[0].fate
+    assert [entrant.rounds for entrant in entrants] == [0, 1, 1, 0, 1]
+    assert "not ready after" in entrants[0].fate
+
+
+def wait(request: Any) -> Any:
+    time.sleep(60)
+
+
+def die(request: Any) -> Any:
+    os._exit(7)
+
+
+def refuse(request: Any) -> Any:
+    raise UnsupportedError("not this\nmodel")
+
+
+def fall(request: Any) -> Any:
+    print("no output of it is seen")
+    return {}["nothing"]
+
+
+@pytest.mark.parametrize(
+    ("work", "word", "why"),
+    [
+        (wait, "late", "had not answered after"),
+        (die, "failed", "status 7"),
+        (refuse, "refused", "not this model"),
+        (fall, "failed", "KeyError: 'nothing'"),
+    ],
+)
+def test_what_goes_wrong_is_told(work: Work, word: str, why: str, capfd: pytest.CaptureFixture[str]) -> None:
+    entrant = Entrant(Candidate("gibbs", "numpy"))
+    entrant.start(work, 3)
+    outcome = entrant.take(0.4 if word == "late" else 20.0)
+    assert (outcome.result, outcome.late, entrant.failed) == (None, word == "late", word == "failed")
+    assert why in entrant.fate
+    assert not entrant.racing
+    assert capfd.readouterr().out == ""
+
+
+def test_a_race_outlives_what_its_candidates_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sleeps, one kills its process, one sleeps in its second run; what is left wins, and in time.
+
+    Nothing is computed but before the race, so that a busy machine makes no difference.
+    """
+    known = spinbench.run(THREE, "gibbs", "numpy", 64)
+    long, short = (replace(known, seconds=replace(known.seconds, run=seconds)) for seconds in (100.0, 1e-3))
+
+    def work_of(model: PairwiseModel, candidate: Candidate, chains: int, seed: int) -> Work:
+        runs: list[Any] = []
+
+        def twice(request: Any) -> Any:
+            runs.append(request)
+            return short if len(runs) < 2 else wait(request)
+
+        return {"pt": wait, "smc": die, "block_gibbs": twice, "gibbs": lambda request: long}[candidate.method]
+
+    monkeypatch.setattr(race, "work_of", work_of)
+    found = spinbench.advise(THREE, "12 s", candidates=["pt.numpy", "smc.numpy", "block_gibbs.numpy", "gibbs.numpy"])
+    assert found.seconds < 1.2 * 12 + 0.5
+    fates = {entry.candidate: entry for entry in found.race}
+    assert "not ready" in fates["pt.numpy"].fate
+    assert "status 7" in fates["smc.numpy"].fate
+    assert fates["block_gibbs.numpy"].runs == 1
+    assert fates["gibbs.numpy"].runs == 1
+    assert {entry.fate for entry in found.race} >= {"won"}
+    assert not found.resolved

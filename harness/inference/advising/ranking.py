@@ -7,13 +7,14 @@ Controlled Clinical Trials 1986).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.result import Result
 
@@ -37,6 +38,9 @@ BLUNTER = 3.0
 FLOOR = 1e-6
 """Of mean squares that are compared: rounding."""
 CONSTANT = 1e-12
+ROUNDING = 1e-9
+"""Share of log Z by which it may pass a bound."""
+OUTSIDE = {"certified": "outside the certified bracket", "probable": "outside the probable bracket"}
 
 
 @dataclass(frozen=True)
@@ -202,3 +206,50 @@ def order(views: Sequence[View]) -> list[View]:
 def trusted(view: View, views: Sequence[View]) -> bool:
     """Whether its verdict is ok and, of what claims no errors, somebody else's is, too."""
     return view.believed and (view.sampled or view.exact or bool(witnesses(views, view)))
+
+
+def tightest(results: Iterable[Result], known: Sequence[Bound] = ()) -> tuple[Bound, ...]:
+    """The tightest bound of each side and grade; a probable one misses as often as all that were looked at together.
+
+    Args:
+        results: of all candidates.
+        known: other bounds.
+    """
+    found: dict[tuple[Side, Grade], list[Bound]] = {}
+    for bound in (*known, *(bound for result in results for bound in result.bounds)):
+        if np.isfinite(bound.value):
+            found.setdefault((bound.side, bound.grade), []).append(bound)
+    return tuple(
+        replace(_best(bounds), delta=min(1.0, sum(bound.delta for bound in bounds))) for bounds in found.values()
+    )
+
+
+def doubted(views: Sequence[View], bounds: tuple[Bound, ...]) -> list[View]:
+    """Views of log Z; those outside a bracket are believed no more."""
+    return [_beside(each, bounds) for each in views]
+
+
+def flagged(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
+    """The result with these bounds; its verdict says so where its estimate of log Z lies outside one of them."""
+    said = view(candidate, result, "log_z")
+    doubt = "" if said is None else _beside(replace(said, doubt=""), bounds).doubt
+    if not doubt:
+        return replace(result, bounds=bounds)
+    before = "" if result.status == "ok" else f"{result.status}, "
+    return replace(result, bounds=bounds, status=f"{before}log Z {doubt}")
+
+
+def _beside(said: View, bounds: tuple[Bound, ...]) -> View:
+    value, slack = float(said.values[0]), AGREEMENT * np.sqrt(said.claim or 0.0)
+    for bound in bounds:
+        beyond = value - bound.value if bound.side == "upper" else bound.value - value
+        if bound.grade != "assumed" and beyond > slack + ROUNDING * max(abs(value), 1.0):
+            grade = "certified" if bound.grade in CERTAIN else "probable"
+            return replace(said, believed=False, doubt=OUTSIDE[grade])
+    return said
+
+
+def _best(bounds: list[Bound]) -> Bound:
+    if bounds[0].side == "lower":
+        return max(bounds, key=lambda bound: bound.value)
+    return min(bounds, key=lambda bound: bound.value)

@@ -11,10 +11,11 @@ import pytest
 import spinbench
 from spinbench.api.bounds import Bound
 from spinbench.foundation.child import OverdueError
-from spinbench.inference.advising import bounding, judging
+from spinbench.inference.advising import advise as advising
+from spinbench.inference.advising import ranking
+from spinbench.inference.advising.advice import conclude
 from spinbench.inference.advising.candidates import Candidate
-from spinbench.inference.advising.judging import View
-from spinbench.inference.advising.verdicts import verdict
+from spinbench.inference.advising.ranking import View
 from spinbench.models import FactorGraph, PairwiseModel
 
 RNG = np.random.default_rng(3)
@@ -34,22 +35,22 @@ def fixed(error: float, method: str = "bp") -> View:
 
 
 def test_the_best_of_what_is_believed_wins_and_others_agree() -> None:
-    views = judging.order([view("gibbs", 0.02), view("pt", 0.005), view("smc", 0.01)])
+    views = ranking.order([view("gibbs", 0.02), view("pt", 0.005), view("smc", 0.01)])
     assert [v.candidate.method for v in views] == ["pt", "smc", "gibbs"]
-    assert verdict(views, 1.0, "marginals").resolved
+    assert conclude(views, 1.0, "marginals").resolved
 
 
 def test_what_is_not_believed_never_stands_before_what_is() -> None:
-    views = judging.order([view("gibbs", 1e-4, doubt="marginals not mixed"), view("pt", 0.1)])
+    views = ranking.order([view("gibbs", 1e-4, doubt="marginals not mixed"), view("pt", 0.1)])
     assert views[0].candidate.method == "pt"
-    alone = verdict(judging.order([view("gibbs", 1e-4, doubt="marginals not mixed")]), 1.0, "marginals")
+    alone = conclude(ranking.order([view("gibbs", 1e-4, doubt="marginals not mixed")]), 1.0, "marginals")
     assert not alone.resolved
     assert "marginals not mixed" in alone.sentence
 
 
 def test_a_contradiction_is_named_and_unresolved() -> None:
-    views = judging.order([view("gibbs", 0.002, shift=0.1), view("pt", 0.004)])
-    found = verdict(views, 10.0, "marginals")
+    views = ranking.order([view("gibbs", 0.002, shift=0.1), view("pt", 0.004)])
+    found = conclude(views, 10.0, "marginals")
     assert not found.resolved
     assert "gibbs.numpy" in found.sentence
     assert "pt.numpy" in found.sentence
@@ -57,7 +58,7 @@ def test_a_contradiction_is_named_and_unresolved() -> None:
 
 
 def test_one_kind_is_no_witness_for_itself() -> None:
-    found = verdict(judging.order([view("gibbs", 0.002), view("blocks", 0.002)]), 1.0, "marginals")
+    found = conclude(ranking.order([view("gibbs", 0.002), view("blocks", 0.002)]), 1.0, "marginals")
     assert not found.resolved
     assert "nobody of another kind" in found.sentence
 
@@ -66,24 +67,24 @@ def test_a_witness_that_would_see_nothing_bears_nobody_out() -> None:
     sharp = [view("gibbs", 0.002), view("pt", 0.04)]
     blunt = [view("gibbs", 0.002), view("pt", 0.04, claim=0.2)]
     both_blunt = [view("gibbs", 0.1), view("pt", 0.1, claim=0.2)]
-    found = [verdict(judging.order(views), 1.0, "marginals").resolved for views in (sharp, blunt, both_blunt)]
+    found = [conclude(ranking.order(views), 1.0, "marginals").resolved for views in (sharp, blunt, both_blunt)]
     assert found == [True, False, True]
 
 
 def test_who_is_contradicted_by_two_that_agree_loses_to_them() -> None:
     liar = view("gibbs", 0.001, shift=0.2)
-    views = judging.order([liar, view("pt", 0.01), view("smc", 0.012)])
+    views = ranking.order([liar, view("pt", 0.01), view("smc", 0.012)])
     assert views[0].candidate.method == "pt"
-    assert judging.score(liar, views) > 1e-4 > liar.own
+    assert ranking.score(liar, views) > 1e-4 > liar.own
 
 
 def test_a_fixed_point_wins_only_beside_somebody_who_is_believed() -> None:
-    alone = judging.order([fixed(1e-6), view("gibbs", 0.01, doubt="marginals too short")])
-    assert not judging.trusted(alone[0], alone)
-    assert np.isinf(judging.score(fixed(1e-6), [fixed(1e-6)]))
-    beside = judging.order([fixed(1e-6), view("gibbs", 0.01)])
+    alone = ranking.order([fixed(1e-6), view("gibbs", 0.01, doubt="marginals too short")])
+    assert not ranking.trusted(alone[0], alone)
+    assert np.isinf(ranking.score(fixed(1e-6), [fixed(1e-6)]))
+    beside = ranking.order([fixed(1e-6), view("gibbs", 0.01)])
     assert beside[0].candidate.method == "bp"
-    wrong = judging.order([fixed(0.3), view("gibbs", 0.01)])
+    wrong = ranking.order([fixed(0.3), view("gibbs", 0.01)])
     assert wrong[0].candidate.method == "gibbs"
 
 
@@ -92,21 +93,21 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
     result = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     inside = replace(result, bounds=(Bound(9.97, "upper", "certified"),))
     outside = replace(result, bounds=(Bound(9.9, "upper", "certified"), Bound(9.95, "upper", "certified")))
-    assert bounding.doubted([low], bounding.tightest([inside]))[0].believed
-    assert bounding.doubted([low], bounding.tightest([outside]))[0].doubt == "outside the certified bracket"
+    assert ranking.doubted([low], ranking.tightest([inside]))[0].believed
+    assert ranking.doubted([low], ranking.tightest([outside]))[0].doubt == "outside the certified bracket"
     twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
-    (bound,) = bounding.tightest(twice)
+    (bound,) = ranking.tightest(twice)
     assert (bound.value, bound.delta) == (11.0, 1e-3)
 
 
 def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     """As of a run that has missed the mode, and whose witnesses have, too."""
     ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
-    known = bounding.of_states(ferromagnet, 0, 20.0)
+    known = advising.bounds_of_states(ferromagnet, 0, 20.0)
     low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
-    assert bounding.doubted([low], bounding.tightest([], known))[0].doubt == "outside the certified bracket"
+    assert ranking.doubted([low], ranking.tightest([], known))[0].doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
-    assert bounding.doubted([right], bounding.tightest([], known))[0].believed
+    assert ranking.doubted([right], ranking.tightest([], known))[0].believed
 
 
 def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +118,8 @@ def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest
         yield found
         raise OverdueError
 
-    monkeypatch.setattr(bounding, "run_in_child", late)
-    above, *below = bounding.of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
+    monkeypatch.setattr(advising, "run_in_child", late)
+    above, *below = advising.bounds_of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
     assert below == [found]
     assert (above.side, above.by) == ("upper", "largest entries")
     assert above.value == pytest.approx(0.6 + 2 * np.log(2))
@@ -130,7 +131,7 @@ def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: fl
     exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     for kind, status in (("estimate", "ok"), ("estimate", "marginals not mixed"), ("lower", "ok")):
         result = replace(exact, log_z=8.0, log_z_se=None, log_z_kind=kind, status=status)
-        answer = bounding.flagged(Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),))
+        answer = ranking.flagged(Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),))
         words = [word for word in (status if status != "ok" else "", said if kind == "estimate" else "") if word]
         assert answer.status == (", ".join(words) or "ok")
         assert len(answer.bounds) == 1
@@ -142,10 +143,10 @@ def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: fl
 def test_doubts_count_for_the_target_they_are_of(status: str, believed: bool) -> None:
     model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
     result = replace(spinbench.run(model, "gibbs", "numpy", 64, seed=1), status=status)
-    found = judging.view(Candidate("gibbs", "numpy"), result, "marginals")
+    found = ranking.view(Candidate("gibbs", "numpy"), result, "marginals")
     assert found is not None
     assert found.believed is believed
-    of_log_z = judging.view(Candidate("gibbs", "numpy"), result, "log_z")
+    of_log_z = ranking.view(Candidate("gibbs", "numpy"), result, "log_z")
     assert of_log_z is not None
     assert of_log_z.believed is (status == "ok")
 
@@ -154,12 +155,12 @@ def test_what_claims_nothing_of_log_z_stands_behind_what_does() -> None:
     def of_log_z(method: str, value: float, claim: float) -> View:
         return View(Candidate(method, "numpy"), np.array([value]), claim, believed=False, exact=False, doubt="unsure")
 
-    views = judging.order([of_log_z("gibbs", 1.0, np.inf), of_log_z("smc", 2.0, 9.0), view_of_one("pt", 2.1)])
+    views = ranking.order([of_log_z("gibbs", 1.0, np.inf), of_log_z("smc", 2.0, 9.0), view_of_one("pt", 2.1)])
     assert [one.candidate.method for one in views] == ["pt", "smc", "gibbs"]
-    assert np.isinf(judging.score(views[2], views))
+    assert np.isinf(ranking.score(views[2], views))
     model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
     result = replace(spinbench.run(model, "gibbs", "numpy", 64), log_z_se=np.inf, status="log Z unresolved")
-    found = judging.view(Candidate("gibbs", "numpy"), result, "log_z")
+    found = ranking.view(Candidate("gibbs", "numpy"), result, "log_z")
     assert found is not None
     assert found.claim == np.inf
 
@@ -171,10 +172,10 @@ def view_of_one(method: str, value: float) -> View:
 
 def test_marginals_of_several_states_are_laid_flat() -> None:
     model = FactorGraph.from_log_tables((3, 2), [((0, 1), np.arange(6.0).reshape(3, 2))])
-    assert judging.flat(spinbench.exact(model).marginals) == pytest.approx(
+    assert ranking.flat(spinbench.exact(model).marginals) == pytest.approx(
         np.concatenate(spinbench.exact(model).marginals)
     )
-    assert judging.flat([]).size == 0
+    assert ranking.flat([]).size == 0
     found = spinbench.advise(model, budget="3 s", candidates=["gibbs.numpy", "blocks.numpy"])
     assert [len(p) for p in found.answer.marginals] == [3, 2]
 
@@ -183,5 +184,5 @@ def test_marginals_of_several_states_are_laid_flat() -> None:
 def test_what_errs_alike_bears_nobody_out(pair: tuple[str, str]) -> None:
     """Chains of single changes stay in the same part of the states."""
     told = [View(Candidate(name, "numpy"), np.zeros(3), 1e-6, believed=True, exact=False, doubt="") for name in pair]
-    assert judging.witnesses(told, told[0]) == []
-    assert not verdict(told, 1.0, "marginals").resolved
+    assert ranking.witnesses(told, told[0]) == []
+    assert not conclude(told, 1.0, "marginals").resolved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spinbench.errors import IntractableError
-from spinbench.inference.advising.foresight import check
+from spinbench.inference.advising.exact import check_cost
 from spinbench.models import catalogue, generators
 from spinbench.reference.orders import order
 
@@ -25,10 +25,10 @@ def test_a_hopeless_search_is_given_up(model, monkeypatch):
 
     monkeypatch.setattr(order, "_portfolio", counted)
     with pytest.raises(IntractableError, match=r"meets width \d+ and would take .*iB of memory"):
-        check(model, SECONDS)
+        check_cost(model, SECONDS)
     assert sum(searched) <= 1
 
 
 @pytest.mark.parametrize("name", ["uai14hard/linkage_16", "uai14hard/Promedus_38", "uai14/DBN_11"])
 def test_models_fit_whose_first_orders_do_not(name):
-    check(catalogue.load(name), SECONDS)
+    check_cost(catalogue.load(name), SECONDS)

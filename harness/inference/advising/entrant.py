@@ -1,0 +1,189 @@
+"""One candidate's way through a race: its process, what it was asked, what it cost, what it says, and why it is out.
+
+Whatever a candidate does costs only its own seconds: its process can be ended at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.child import Child, DiedError
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.budget import Budget
+from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.result import Result
+from spinbench.inference.runner import run
+from spinbench.models import Model
+
+BURN_IN = 4
+"""Samples for one of burn-in."""
+ITERATIONS = Budget(samples=1000, burn_in=0)
+"""Of what is no sampler: it ends by itself."""
+MAX_GROWTH = 300.0
+"""By how much a run may be longer than the last, which may be too short to tell what a sample costs."""
+MIN_GROWTH = 1.3
+"""By how much it must be longer to be worth it."""
+
+Work = Callable[[Any], Result]
+
+
+class Outcome(NamedTuple):
+    """What came of a request.
+
+    Attributes:
+        result: None where there is none.
+        why: there is none.
+        failed: whether a defect is the reason, and not a refusal.
+        late: whether there was no time for it.
+    """
+
+    result: Result | None
+    why: str = ""
+    failed: bool = False
+    late: bool = False
+
+
+def answer_requests(given: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
+    """What comes of each request; work and requests are given. For child processes: what it prints is not seen."""
+    work, requests = given
+    with (
+        open(os.devnull, "w") as nothing,  # this process' streams may be locked by a thread that was not forked
+        contextlib.redirect_stdout(nothing),
+        contextlib.redirect_stderr(nothing),
+    ):
+        for request in requests:
+            yield _outcome(work, request)
+
+
+def _outcome(work: Work, request: Any) -> Outcome:
+    try:
+        return Outcome(dataclasses.replace(work(request), joint=Joint()))
+    except SpinbenchError as refusal:
+        return Outcome(None, " ".join(str(refusal).split()))
+    except Exception as error:  # a defect of a plugin, or a model that is too large for it
+        return Outcome(None, " ".join(f"{type(error).__name__}: {error}".split()), failed=True)
+
+
+def work_of(model: Model, candidate: Candidate, chains: int, seed: int) -> Work:
+    """Runs of a candidate; requests are budgets."""
+    return lambda budget: run(model, candidate.made, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1)
+
+
+@dataclasses.dataclass
+class Entrant:
+    """A candidate in a race.
+
+    Attributes:
+        candidate: who.
+        seed: of its runs.
+        child: its process; None before its turn.
+        sampler: whether it goes on as long as it is let.
+        request: the budget of its newest result, in samples, so that it can be made again.
+        result: the newest; wall, spent: seconds of that request, and of all.
+        rounds: requests that were answered.
+        fate: why it is out; "" while it is in.
+        failed: whether a defect put it out.
+    """
+
+    candidate: Candidate
+    seed: int = 0
+    child: Child[Outcome] | None = None
+    sampler: bool = True
+    request: Budget = ITERATIONS
+    result: Result | None = None
+    wall: float = 0.0
+    spent: float = 0.0
+    rounds: int = 0
+    fate: str = ""
+    failed: bool = False
+
+    @property
+    def racing(self) -> bool:
+        """Whether it has a result, and may be asked again."""
+        return self.result is not None and not self.fate and self.child is not None and self.child.alive
+
+    @property
+    def moving(self) -> float:
+        """Seconds of the newest result that grow with its samples."""
+        assert self.result is not None
+        return self.result.seconds.burn_in + self.result.seconds.run
+
+    @property
+    def waited(self) -> float:
+        """Seconds since its request."""
+        return time.perf_counter() - self._since
+
+    def start(self, work: Work, variables: int) -> None:
+        """Its process, and its first run, which compiles and tells roughly what a sample costs.
+
+        The process is forked, so that what this one has compiled and loaded is there, and the model need not be sent.
+        """
+        if "fork" not in multiprocessing.get_all_start_methods():
+            raise SpinbenchError("advise needs an operating system that can fork processes")
+        requests, self._requests = multiprocessing.Pipe(duplex=False)
+        self.child = Child(answer_requests, (work, iter(requests.recv, None)), fork=True)
+        requests.close()
+        self.sampler = self.candidate.made.stochastic
+        samples = self.candidate.first(variables)
+        self.ask(Budget(samples=samples, burn_in=max(1, samples // BURN_IN)) if self.sampler else ITERATIONS)
+
+    def ask(self, request: Budget) -> None:
+        """Send a request to its process."""
+        self._asked, self._since = request, time.perf_counter()
+        self._requests.send(request)
+
+    def take(self, limit: float) -> Outcome:
+        """What came of it, after so many seconds at the latest; without a result it is out, and keeps what it had."""
+        assert self.child is not None
+        try:
+            if self.child.poll(limit):
+                outcome = self.child.answer()
+            else:
+                outcome = Outcome(None, f"it had not answered after {self.waited:.2g} s", late=True)
+        except DiedError as error:
+            outcome = Outcome(None, str(error), failed=True)
+        except Exception as error:  # what it sent cannot be read
+            outcome = Outcome(None, f"{type(error).__name__}: {error}", failed=True)
+        seconds = self.waited
+        self.spent += seconds
+        if outcome.result is None:
+            self.fate, self.failed = outcome.why, outcome.failed
+            self.close()
+        else:
+            self.request, self.result, self.wall = self._asked, outcome.result, seconds
+            self.rounds += 1
+        return outcome
+
+    def longer(self, seconds: float) -> Budget | None:
+        """A budget that takes about so many seconds, by what the newest result took; None: it would be no longer."""
+        if not (self.racing and self.sampler):
+            return None
+        assert self.result is not None
+        rest = self.result.seconds.plan if self.rounds == 1 else self.wall - self.moving
+        factor = min((seconds - rest) / max(self.moving, 1e-4), MAX_GROWTH)
+        if factor < MIN_GROWTH:
+            return None
+        assert self.request.samples is not None
+        assert self.request.burn_in is not None
+        return Budget(
+            samples=math.ceil(self.request.samples * factor), burn_in=math.ceil(self.request.burn_in * factor)
+        )
+
+    def leave(self, why: str) -> None:
+        """Out, and its process ended."""
+        self.fate = self.fate or why
+        self.close()
+
+    def close(self) -> None:
+        """End its process."""
+        if self.child is not None and self.child.alive:
+            self.child.close()
+            self._requests.close()
