@@ -45,8 +45,8 @@ TRIES = 16
 """Min-fill orders with ties broken at random: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30."""
 KEEP = 3
 """Of these, that are compared with the numbers of states as they are."""
-WORTH_TRIES = 0.001
-"""Predicted seconds of elimination below which the first order does."""
+WORTH_TRIES = 0.005
+"""Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long."""
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MAX_FILLED = 2000
@@ -133,7 +133,7 @@ def _strip_and_search(
 
 
 def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int) -> Order:
-    first = _first_order(cardinalities, pairs, seed)
+    first = first_order(cardinalities, pairs, seed)
     if ENTRY_SECONDS * first.entries < WORTH_TRIES or first.log2_total > OUT_OF_REACH:
         return first
     best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
@@ -150,7 +150,7 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
     return best
 
 
-def _first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> Order:
+def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) -> Order:
     """One min-fill order; without its variables where it is out of reach, which takes a while for many of them."""
     if (goatd := _goatd()) is None:
         return order_cost(min_fill_order(len(cardinalities), pairs, seed), cardinalities, pairs, OUT_OF_REACH)
