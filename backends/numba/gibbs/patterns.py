@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.simd.memory import load, store
+from spinbench.backends.numba.simd.memory import aligned_zeros, load, store
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
 
 Array = npt.NDArray[Any]
@@ -146,7 +146,9 @@ def in_pieces(values: Array, pieces: int) -> Array:
 
 
 def with_spare(table: Array) -> Array:
-    return np.concatenate([table, np.zeros(SPARE, dtype=table.dtype)])
+    found = aligned_zeros((len(table) + SPARE,), table.dtype)
+    found[: len(table)] = table
+    return found
 
 
 @nb.njit(**WRITTEN_OUT)
