@@ -28,8 +28,7 @@ class NumbaBackend(NumpyBackend):
             raise UnsupportedError(f"backend numba runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
-        from spinbench.backends.numba.compile_clock import count_compilation
-        from spinbench.backends.numba.late_blas import look_for_blas_late
+        from spinbench.backends.numba.compiling import count_compilation, look_for_blas_late
 
         look_for_blas_late()
         count_compilation()

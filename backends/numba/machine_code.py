@@ -12,9 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from spinbench.backends.numba import debug_mode
 from spinbench.foundation.folders import cache_folder
 
+CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
+CHECKED = os.environ.get(CHECKS_VARIABLE, "0") not in ("", "0")
+"""Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled."""
 KEPT = 3
 """Folders of compiled kernels that stay beside the one in use, however old they are."""
 UNUSED_SECONDS = 86_400.0
@@ -35,7 +37,7 @@ NUMBA_LOCATORS = (
 @cache
 def sources_digest() -> str:
     """Of all that kernels are compiled from, of Numba's version, and of whether addresses are checked: 16 digits."""
-    digest = hashlib.sha256(debug_mode.VARIABLE.encode() if debug_mode.ON else b"")
+    digest = hashlib.sha256(CHECKS_VARIABLE.encode() if CHECKED else b"")
     with contextlib.suppress(metadata.PackageNotFoundError):
         digest.update(metadata.version("numba").encode() + b"\0")
     here = Path(__file__).parent
@@ -71,12 +73,12 @@ def use_cache_of_sources() -> None:
     from numba.core import config
 
     settings: Any = config  # its names are made at run time
-    if debug_mode.ON or not settings.CACHE_DIR:
+    if CHECKED or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
     locators = settings.CACHE_LOCATOR_CLASSES or ",".join(NUMBA_LOCATORS)
     if KERNEL_LOCATOR not in locators:
         settings.CACHE_LOCATOR_CLASSES = f"{KERNEL_LOCATOR},{locators}"
-    if debug_mode.ON:
+    if CHECKED:
         settings.BOUNDSCHECK = 1
 
 

@@ -15,7 +15,7 @@ from numba.core import config
 
 import spinbench
 from spinbench import PairwiseModel
-from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba import machine_code
 from spinbench.models import FactorGraph, Model, generators
 
 Run = tuple[str, Model, int, dict[str, Any]]
@@ -109,7 +109,7 @@ def main(family: str) -> None:
         assert result.log_z is None or np.isfinite(result.log_z), (method, settings)
         shares = () if result.marginals is None else result.marginals
         assert all(np.isfinite(part).all() for part in shares), (method, settings)
-    assert debug_mode.ON
+    assert machine_code.CHECKED
     assert config.BOUNDSCHECK
 
 

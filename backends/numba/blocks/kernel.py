@@ -20,6 +20,7 @@ from spinbench.backends.numba.blocks.sums import (
     forward,
     make_weights,
 )
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import LINE, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys, uniform
@@ -30,8 +31,6 @@ from spinbench.models import Model
 
 Array = npt.NDArray[Any]
 JIT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
-LOOK_STREAM, CLIMB_STREAM = 1 << 129, 1 << 130
-"""Added to the seed for the numbers of looks and of sweeps at other temperatures."""
 
 
 class Chains(NamedTuple):

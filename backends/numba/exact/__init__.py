@@ -8,8 +8,7 @@
         buckets            what each bucket multiplies, and the room it takes
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
-        scale_kernels      messages around 1
-        options            how these are compiled
+        shared             how these are compiled; messages around 1
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
 notice where that would lose something: `grid` then hands over to `tree`, the others to the solver of the same name in

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from numba import njit
 
 from spinbench.backends.numba.exact.buckets import BLOCK
-from spinbench.backends.numba.exact.options import ONCE, SHARED
-from spinbench.backends.numba.exact.scale_kernels import centre, widen
+from spinbench.backends.numba.exact.shared import ONCE, SHARED, centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
 REACH = 600.0

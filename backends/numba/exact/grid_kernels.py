@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.backends.numba.exact.options import SHARED
+from spinbench.backends.numba.exact.shared import SHARED
 from spinbench.backends.numba.kernel_cache import CALLEE, njit
 from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller

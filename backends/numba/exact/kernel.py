@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinbench.backends.numba.compile_clock import compile_seconds
+from spinbench.backends.numba.compiling import compile_seconds
 from spinbench.backends.numba.exact.bipartite import CompiledBipartite
 from spinbench.backends.numba.exact.grid import Grid
 from spinbench.backends.numba.exact.tree import CompiledTree

@@ -12,8 +12,8 @@ import numpy as np
 from spinbench.backends.numba.exact import tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, SOURCE, Numbers, Work, prepare
 from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
-from spinbench.backends.numba.exact.options import CALLED, ONCE
 from spinbench.backends.numba.exact.rows import COMPILED
+from spinbench.backends.numba.exact.shared import CALLED, ONCE
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.foundation.interruptions import run_interruptibly

@@ -31,8 +31,7 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     next_block,
     prepare,
 )
-from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
-from spinbench.backends.numba.exact.scale_kernels import centre, widen
+from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, widen
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 

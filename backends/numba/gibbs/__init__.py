@@ -14,9 +14,9 @@ keeps chains and makes its tables. All draw from the same conditional probabilit
 What several of them stand on:
 
     kernel.py         the kernel as `spinbench` calls it: state, threads, which form runs for so many chains
-    form.py           what a form is, what its loops are given
+    form.py           what a form is, what its loops are given; the model row by row (`Flat`), and what tables are
+                      made from (`Source`)
     looks.py          what log Z asks beside the chains of any form, and chains at other temperatures
-    tables.py         the model row by row (`Flat`), and what tables are made from (`Source`)
     bands.py          the model by blocks of rows and shifts of neighbours: sites
     patterns.py       tables of neighbours' patterns: pattern_lanes, pattern_rows
     shared.py         compiled pieces of several forms: fields, draws, sums

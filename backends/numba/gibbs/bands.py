@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.simd.memory import aligned_zeros
 from spinbench.mathematics.graphs.rows import AnyRows, distances, spread
 

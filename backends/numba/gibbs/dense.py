@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Flat, Form, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -25,7 +25,6 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
     whole_vectors,
 )
-from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (

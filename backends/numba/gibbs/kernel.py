@@ -11,7 +11,18 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs import patterns
 from spinbench.backends.numba.gibbs.dense import Dense
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, by_chain, in_blocks
+from spinbench.backends.numba.gibbs.form import (
+    CLIMB_STREAM,
+    LOOK_STREAM,
+    Asked,
+    Chains,
+    Form,
+    Name,
+    Source,
+    Steps,
+    by_chain,
+    in_blocks,
+)
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
     MANY_CHAINS,
@@ -26,14 +37,14 @@ from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
-from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.tables.kernel import GraphKernel
 from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
-from spinbench.models import PairwiseModel
+from spinbench.models import Model, PairwiseModel
 
 MANY_LANES = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
@@ -77,10 +88,6 @@ Array = npt.NDArray[Any]
 FORMS: dict[Name, type[Form]] = {
     form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, SingleUpdates)
 }
-LOOK_STREAM = 1 << 129
-"""Added to the seed for the numbers of looks; no seed of the chains is so large that it matters."""
-CLIMB_STREAM = 1 << 130
-"""The same for sweeps at other temperatures."""
 
 
 @dataclass
@@ -225,3 +232,10 @@ class GibbsKernel(Kernel):
         run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
         state.step += steps
         return sums, log_t
+
+
+def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Any) -> Kernel:
+    """The one for tables of the model's kind."""
+    if isinstance(model, PairwiseModel):
+        return GibbsKernel(method, backend, model, tables)
+    return GraphKernel(method, backend, model, tables)

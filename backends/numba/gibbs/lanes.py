@@ -17,7 +17,9 @@ from spinbench.backends.numba.gibbs.form import (
     Array,
     Asked,
     Chains,
+    Flat,
     Form,
+    Source,
     Steps,
     block_keys,
     in_blocks,
@@ -36,7 +38,6 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
-from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Array, Asked, Chains, Steps
+from spinbench.backends.numba.gibbs.form import WORD, Array, Asked, Chains, Flat, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
@@ -22,7 +22,6 @@ from spinbench.backends.numba.gibbs.lanes import (
 )
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width, whole_vectors
 from spinbench.backends.numba.gibbs.single_updates import log_forced, update_row
-from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.memory import address, keep, line_address, load, store

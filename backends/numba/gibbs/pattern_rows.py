@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
-from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import address, keep, load, store
 from spinbench.backends.numba.simd.random import mix64

@@ -12,8 +12,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
-from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.memory import aligned_zeros, load, store
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid
 from spinbench.backends.numba.simd.memory import address, load, store

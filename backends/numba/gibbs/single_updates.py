@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Flat, Form, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     CALLED,
     INLINE,
@@ -17,7 +17,6 @@ from spinbench.backends.numba.gibbs.shared import (
     pointers,
     pull,
 )
-from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import address, aligned_zeros, load, store

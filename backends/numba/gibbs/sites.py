@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -26,7 +26,6 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
-from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (

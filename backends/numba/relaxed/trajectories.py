@@ -18,8 +18,8 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.relaxed import leapfrog, rotation
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
+from spinbench.backends.numba.relaxed.integrators import travel_by_leapfrog, travel_by_rotation
 from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, load_energies, move
 from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes
 from spinbench.backends.numba.relaxed.units import (
@@ -138,7 +138,7 @@ def _travel(*arguments: Any) -> Any:
 @overload(_travel, jit_options=KERNEL)
 def _choose_travel(system, leaps, size, scratch, here):
     factor = system.types[system.fields.index("factor")]
-    return rotation.travel if factor.instance_class is Gram else leapfrog.travel
+    return travel_by_rotation if factor.instance_class is Gram else travel_by_leapfrog
 
 
 @njit(**ONCE)

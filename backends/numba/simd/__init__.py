@@ -19,7 +19,7 @@ rounding: multiplications and additions are fused where the machine can.
 | `formulas` | functions that are written out where they are called, without Numba's passes |
 | `arrays` | arrays that a kernel makes |
 | `random`, `random_fills` | SplitMix64 streams addressed by a counter, and arrays of numbers from them |
-| `checks` | the code that checks promises; `numba.debug_mode` says whether it does |
+| `checks` | the code that checks promises; `numba.machine_code.CHECKED` says whether it does |
 
 **Addresses.** `address(array, i)` is a pointer to element i of a contiguous array, counted from its begin;
 `line_address(array)` to the first element on a cache line; `moved(pointer, i)` goes on by i elements. Indices are

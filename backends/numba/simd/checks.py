@@ -19,8 +19,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
-from spinbench.backends.numba import debug_mode
-from spinbench.backends.numba.machine_code import use_cache_of_sources
+from spinbench.backends.numba.machine_code import CHECKED, use_cache_of_sources
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"
@@ -119,6 +118,6 @@ def _refuse(context: Any, builder: ir.IRBuilder, broken: ir.Value, rule: str) ->
         context.call_conv.return_user_exc(builder, IndexError, (f"{rule} (in {builder.function.name})",))
 
 
-if debug_mode.ON:  # before any kernel is made: machine code with checks and without must not meet
+if CHECKED:  # before any kernel is made: machine code with checks and without must not meet
     use_cache_of_sources()
     binding.add_symbol(_BOUND, ctypes.cast(_bound, ctypes.c_void_p).value)

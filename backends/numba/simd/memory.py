@@ -17,7 +17,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.checks import Typed
 from spinbench.backends.numba.simd.vectors import Vector, wide
@@ -33,7 +33,7 @@ def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) 
     """
     block = aligned_empty((shape[0] + 2 * margin, *shape[1:]), real)
     block.fill(0)  # in large pages, where there are some; zeros would come in small ones
-    if margin and debug_mode.ON:
+    if margin and CHECKED:
         checks.register_block(block)
     return block[margin : margin + shape[0]]
 
@@ -48,7 +48,7 @@ def aligned_empty(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any
 
 def pointer_to(dtype: Any) -> types.Type:
     """The type of a pointer to elements of this type; checked ones know their array."""
-    return checks.Pointer(dtype) if debug_mode.ON else types.CPointer(dtype)
+    return checks.Pointer(dtype) if CHECKED else types.CPointer(dtype)
 
 
 def pointer_into(array: Any) -> types.Type:
@@ -60,7 +60,7 @@ def pointer_into(array: Any) -> types.Type:
 
 def made_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
     """The pointer to `data` of an array."""
-    return checks.made_pointer(context, builder, array, data) if debug_mode.ON else data
+    return checks.made_pointer(context, builder, array, data) if CHECKED else data
 
 
 @intrinsic
@@ -177,7 +177,7 @@ def _gather(context: Any, builder: ir.IRBuilder, source: Typed, where: ir.Value)
     element: Any = source[0].dtype
     lanes = where.type.count
     target, pointer = ir.VectorType(context.get_value_type(element), lanes), data_of(context, builder, source)
-    if debug_mode.ON:
+    if CHECKED:
         numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
         places = [element_place(context, builder, source, (types.int32, number)) for number in numbers]
         checks.check(context, builder, source, places, 1)
@@ -258,7 +258,7 @@ def look_up(typing_context, pointer, first, places):
 
 def data_of(context: Any, builder: ir.IRBuilder, pointer: Typed) -> ir.Value:
     """The bare address."""
-    return checks.data_of(context, builder, pointer) if debug_mode.ON else pointer[1]
+    return checks.data_of(context, builder, pointer) if CHECKED else pointer[1]
 
 
 def element_place(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Typed) -> ir.Value:
@@ -269,13 +269,13 @@ def element_place(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Ty
 def displaced(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Typed) -> ir.Value:
     """The pointer to an element, counted from another one on."""
     place = element_place(context, builder, pointer, index)
-    return checks.replaced(context, builder, pointer, place) if debug_mode.ON else place
+    return checks.replaced(context, builder, pointer, place) if CHECKED else place
 
 
 def read(context: Any, builder: ir.IRBuilder, source: Typed, index: Typed, what: ir.Type) -> ir.Value:
     """`what`, an element or a vector of them, from element `index` on."""
     place = element_place(context, builder, source, index)
-    if debug_mode.ON:
+    if CHECKED:
         checks.check(context, builder, source, [place], lanes_of(what))
     if isinstance(what, ir.VectorType):
         place = builder.bitcast(place, what.as_pointer())
@@ -285,7 +285,7 @@ def read(context: Any, builder: ir.IRBuilder, source: Typed, index: Typed, what:
 def write(context: Any, builder: ir.IRBuilder, target: Typed, index: Typed, value: ir.Value) -> None:
     """Store an element or a vector of them from element `index` on."""
     place = element_place(context, builder, target, index)
-    if debug_mode.ON:
+    if CHECKED:
         checks.check(context, builder, target, [place], lanes_of(value.type))
     if isinstance(value.type, ir.VectorType):
         place = builder.bitcast(place, value.type.as_pointer())

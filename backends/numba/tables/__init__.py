@@ -1,7 +1,6 @@
 """Gibbs sampling of any factor graph in compiled code, over flat factor tables.
 
-    layout.py     tables variable by variable, chains in blocks of lanes
-    look_ups.py   what one update gathers
+    layout.py     tables variable by variable, chains in blocks of lanes, and what one update gathers
     sweeps.py     sweeps, Gibbs or Metropolis, at an inverse temperature for each chain, log T(s* <- s), log weights;
                   for other kernels, too
     single.py     random scans and single updates, chain by chain

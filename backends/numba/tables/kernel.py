@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs.kernel import CLIMB_STREAM, LOOK_STREAM
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.tables.layout import (
     Array,
     LaneChains,

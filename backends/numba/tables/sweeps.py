@@ -19,7 +19,7 @@ from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constan
 from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
 from spinbench.backends.numba.simd.vectors import choose
-from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
+from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, pointers, weights_of
 
 RAREST = constant(1e-37, 1e-300)
 """Odds below are those of a zero, and above one over them of a one: `exp` saturates there."""

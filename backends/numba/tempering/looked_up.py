@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import SUM, block_keys
+from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys
 from spinbench.backends.numba.gibbs.pattern_lanes import (
     CHAINS,
     FLUSH,
@@ -31,7 +31,6 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
 )
 from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
-from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import (
     address,

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import SUM, block_keys
+from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, summed_factor
-from spinbench.backends.numba.gibbs.tables import Flat, make_flat
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables

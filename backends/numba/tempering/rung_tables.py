@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.pattern_lanes import CHAINS, FLUSH
 from spinbench.backends.numba.gibbs.patterns import (
     MAX_NEIGHBOURS,
@@ -19,7 +20,6 @@ from spinbench.backends.numba.gibbs.patterns import (
     slots,
     with_spare,
 )
-from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.tempering.swaps import Array
 
 FEWEST_LANES = 8

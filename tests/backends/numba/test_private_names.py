@@ -17,13 +17,13 @@ PRIVATE = {
     # intrinsics that Python calls while it generates code
     "numba.core.extending._Intrinsic": {"simd/formulas.py"},
     # what is replaced while a module is imported, for time alone
-    "numba.np.linalg": {"late_blas.py"},
-    "numba.np.arraymath": {"late_blas.py"},
+    "numba.np.linalg": {"compiling.py"},
+    "numba.np.arraymath": {"compiling.py"},
     # settings, errors, events and the lock around compiling: named in Numba's documentation, but not exported
     "numba.core.compiler_lock.global_compiler_lock": {"kernel_cache.py"},
     "numba.core.config": {"kernel_cache.py", "machine_code.py"},
     "numba.core.errors.TypingError": {"simd/memory.py"},
-    "numba.core.event": {"compile_clock.py"},
+    "numba.core.event": {"compiling.py"},
 }
 """Names outside of `PUBLIC`, and the files that import them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.tables import make_flat
+from spinbench.backends.numba.gibbs.form import make_flat
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import generators

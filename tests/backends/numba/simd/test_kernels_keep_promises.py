@@ -10,7 +10,7 @@ from typing import Any
 import checked_kernels
 import pytest
 
-from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba import machine_code
 
 
 def _marked(family: str) -> Any:
@@ -20,7 +20,7 @@ def _marked(family: str) -> Any:
 
 @pytest.mark.parametrize("family", [_marked(family.__name__) for family in checked_kernels.FAMILIES])
 def test_kernels_keep_their_promises(family: str) -> None:
-    environment = {**os.environ, debug_mode.VARIABLE: "1"}
+    environment = {**os.environ, machine_code.CHECKS_VARIABLE: "1"}
     command = [sys.executable, checked_kernels.__file__, family]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba import machine_code
 from spinbench.backends.numba.simd import memory as mem
 from spinbench.backends.numba.simd.memory import address, load
 from spinbench.backends.numba.simd.vector_sums import add_rows, store_sums, zero_sums
@@ -35,7 +35,7 @@ KEPT = [
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
     """What became of each of the broken kernels in the debug mode."""
-    environment = {**os.environ, debug_mode.VARIABLE: "1"}
+    environment = {**os.environ, machine_code.CHECKS_VARIABLE: "1"}
     command = [sys.executable, broken_kernels.__file__]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
@@ -109,7 +109,7 @@ def test_machine_code_with_checks_is_kept_apart(tmp_path: Path) -> None:
     environment = {**os.environ, "SPINBENCH_CACHE_DIR": str(tmp_path)}
     folders = set()
     for value in ("", "0", "1"):
-        environment[debug_mode.VARIABLE] = value
+        environment[machine_code.CHECKS_VARIABLE] = value
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         folders.add(done.stdout)
     assert len(folders) == 2

@@ -1,11 +1,18 @@
-"""How long Numba has compiled in this process, as Numba's own events tell; deadlines do not count it."""
+"""How long Numba has compiled in this process, as its own events tell, since deadlines do not count that; and a search
+for SciPy's BLAS of a sixth of a second, for which Numba looks when anything is compiled or loaded, and no kernel needs.
+
+The search is put off by replacing a function of Numba's while a module is imported. A Numba without a function of that
+name loses nothing but the time, and `tests/backends/numba/test_late_blas.py` says so.
+"""
 
 from __future__ import annotations
 
 import time
 from functools import cache
+from typing import Any
 
 from numba.core import event
+from numba.np import linalg
 
 from spinbench.foundation import deadline
 
@@ -45,3 +52,17 @@ def count_compilation() -> None:
 def compile_seconds() -> float:
     """Since it is counted."""
     return _CLOCK.seconds
+
+
+_LINALG: Any = linalg
+
+
+@cache
+def look_for_blas_late() -> None:
+    """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
+    look = getattr(_LINALG, "ensure_blas", None)  # a Numba without it looks at no other time
+    _LINALG.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath  # noqa: F401  # asks when it is imported
+    finally:
+        _LINALG.ensure_blas = look

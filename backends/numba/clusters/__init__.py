@@ -1,1 +1,0 @@
-"""Cluster moves in compiled code."""

@@ -1,1 +1,0 @@
-"""Annealed populations in compiled code."""
