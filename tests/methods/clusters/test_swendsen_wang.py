@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import spinbench
-from spinbench.backends.numba.clusters import kernel as moves
+from spinbench.backends.numba import clusters as moves
 from spinbench.backends.numba.simd.random import chain_keys, fill_rows
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import SpinbenchError, UnsupportedError
