@@ -3,17 +3,23 @@
 asv's own put an interpreter's absolute path, or the versions of what is installed, into the names of result files and
 into the parameters of the published graphs, so that a moved environment starts a new series. asv.conf.json names this
 module under `plugins`.
+
+`asv run` has no versions of cells, and measures none of others: builds of past commits are told which settings a column
+of asv's table holds, and a column that `asv run` begins keeps them.
 """
 
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
+import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +31,14 @@ from asv.machine import Machine, MachineCollection
 from asv.results import Results
 
 from spinbench.errors import HistoryError
+from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import CONFIG
 from spinbench.foundation.remarks import left_out
-from spinbench.history import asv_columns
+from spinbench.history import axes, builds
 from spinbench.history.asv_series import descriptions
-from spinbench.history.past import builds
-from spinbench.history.series import Book
+from spinbench.history.journal import locked
+from spinbench.history.labels import identity
+from spinbench.history.series import Book, column
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import elsewhere
 
@@ -40,6 +48,8 @@ TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
 """For example spinbench-py3.11."""
+TOLD = "families.json"
+"""In the folder that the processes of one asv command share, beside measurements."""
 
 
 class BuiltEnvironment(Environment):  # type: ignore[misc]
@@ -115,7 +125,7 @@ def setup() -> None:
         Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration
     results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
-    os.environ[FAMILIES_VARIABLE] = str(asv_columns.tell(_shared(), results and results.parent))
+    os.environ[FAMILIES_VARIABLE] = str(tell(_shared(), results and results.parent))
     if results is not None:
         ask = MachineCollection.load
 
@@ -163,14 +173,52 @@ def _keep_settings(home: Path) -> None:
 
     def save_all(self: Any, folder: str) -> None:
         try:
-            asv_columns.keep(Path(os.environ[SHARED_VARIABLE]), home)
-            asv_columns.tell(_shared(), home)
+            keep(Path(os.environ[SHARED_VARIABLE]), home)
+            tell(_shared(), home)
         except HistoryError as error:
             raise util.UserError(str(error)) from error
         finally:
             save(self, folder)
 
     Results.save = save_all
+
+
+def tell(shared: Path, home: Path | None) -> Path:
+    """Write which cells there are today, and which settings their columns hold.
+
+    Args:
+        shared: where to.
+        home: of the history, if there is one.
+    """
+    kept = Book(home / "journal").columns() if home is not None else {}
+    told = {}
+    for name, found in axes.families().items():
+        columns = {cell: kept.get(found.column(cell), ()) for cell in found.cells}
+        settings = [[cell, list(configs)] for cell, configs in columns.items() if configs]
+        told[name] = {**dataclasses.asdict(found), "settings_of": settings}
+    path = shared / TOLD
+    write_json(path, told)
+    return path
+
+
+def keep(measured: Path, home: Path) -> None:
+    """Begin columns with the settings of the cells that were measured, as a sweep does.
+
+    Args:
+        measured: the folder of a commit's measurements.
+        home: of the history.
+
+    Raises:
+        HistoryError: it cannot be written.
+    """
+    records = [json.loads(path.read_text()) for path in measured.glob("*.json") if path.name != TOLD]
+    good = [record for record in records if record["status"] == "ok"]
+    if good:
+        with locked(home):
+            book = Book(home / "journal")
+            for record in good:
+                with suppress(HistoryError):  # of a build that did not note what files held
+                    book.enter(identity(record), [], column(record))
 
 
 def machine_name() -> str:

@@ -34,19 +34,19 @@ _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 
 @contextmanager
-def locked(home: Path) -> Iterator[None]:
-    """Held by who writes a history, whose folder is `home`.
+def locked(home: Path, file: str = "record.lock", who: str = "another recorder") -> Iterator[None]:
+    """Held by who writes a history, whose folder is `home`, or what a file in it stands for.
 
     Raises:
         HistoryError: somebody else holds it, or the folder cannot be written.
     """
-    lock = home / "record.lock"
+    lock = home / file
     try:
         home.mkdir(parents=True, exist_ok=True)
         with FileLock(lock, timeout=LOCK_SECONDS):
             yield
     except Timeout as error:
-        raise HistoryError(f"another recorder has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
+        raise HistoryError(f"{who} has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
     except OSError as error:
         raise HistoryError(f"the history in {home} cannot be written: {' '.join(str(error).split())}") from error
 

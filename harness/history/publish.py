@@ -1,22 +1,35 @@
-"""`spinbench publish`: asv's site of the history, and the scripts that it takes from CDNs put beside it."""
+"""`spinbench publish`: asv's site of the history, and the scripts that it takes from CDNs put beside it.
+
+The site is made of a copy of the history that holds what its page can carry. asv draws the first labels of each axis,
+whether they were measured or not; has a page for each benchmark, measured or not; takes milliseconds for each series,
+in whose numbers it looks for steps; and lets the y-axis end at the least and the greatest number unless the unit is
+seconds or bytes, so that numbers that stayed the same lie under the frame. So the copy's list of benchmarks has what
+was measured, the first labels those of a measured cell, and of the series that sweeps began the newest. Nothing of asv
+is changed.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git
-from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.foundation.folders import cache_folder
 from spinbench.foundation.remarks import left_out
-from spinbench.history import asv_site
+from spinbench.history.journal import locked
+from spinbench.history.series import PREFIX
 
 VENDOR = "vendor"
 """Folder of the site with what would come from CDNs."""
@@ -49,6 +62,20 @@ NPM_SECONDS = 600.0
 _ELEMENT = re.compile(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"(https?://[^\"]+)\"[^>]*>")
 _CDN_ATTRIBUTES = re.compile(r"\s(?:integrity|crossorigin|referrerpolicy|onerror)=\"[^\"]*\"")
 
+MAX_SERIES = 2000
+"""Of those that sweeps began. asv takes some 10 ms a series; its page lists them all."""
+SWEPT = f"{PREFIX}."
+PATHS = {"benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "env_dir": "env"}
+"""Of asv's configuration, relative to its folder, with asv's defaults."""
+COPY = ".publishing"
+"""Folder of the copy while asv reads it, beside the results."""
+SCRIPT = "asv_site.js"
+"""Beside this module: gives the y-axis room."""
+
+Cell = tuple[str, ...]
+"""A label of each axis."""
+Ages = dict[Cell, list[int]]
+
 
 def publish(root: Path, *, offline: bool = False) -> Path:
     """Build asv's site from the history.
@@ -64,28 +91,143 @@ def publish(root: Path, *, offline: bool = False) -> Path:
         HistoryError: no checkout, no history, asv fails; or, with `offline`, there is no npm or it fails.
     """
     checkout = Checkout.open(root)
-    if not (checkout.root / ".asv" / "results" / "benchmarks.json").is_file():
+    config = _configuration(checkout)
+    results, site = Path(config["results_dir"]), Path(config["html_dir"])
+    if not (results / "benchmarks.json").is_file():
         raise HistoryError(f"there is no history in {checkout.root}; `spinbench sweep` on a clean checkout starts one")
     packages = fetch(cache_folder() / "npm") if offline else None
-    with tempfile.TemporaryDirectory(prefix="publish-", dir=checkout.root / ".asv") as folder:
-        prepared = asv_site.prepare(checkout, Path(folder))
-        command = [sys.executable, "-m", "asv", "publish", "--config", str(prepared.config)]
-        modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
-        environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
-        done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False, env=environment)
-    index = prepared.site / "index.html"
-    if done.returncode or not index.is_file():
+    with locked(results.parent, "publish.lock", "another `spinbench publish`"):
+        folders = [results.parent / COPY, *(path.parent for path in results.parent.glob("publish-*/publish.json"))]
+        for left in folders:  # by one that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        try:
+            shown, swept = _build(checkout, config, folders[0])
+        finally:
+            shutil.rmtree(folders[0], ignore_errors=True)
+        add_script(site)
+        if packages is not None:
+            vendor(site / "index.html", packages)
+    if shown < swept:
+        left_out(
+            f"{swept - shown} of {swept} series of sweeps, those measured longest ago, are not on asv's site; "
+            "spinbench history and its page of changes have them"
+        )
+    return site / "index.html"
+
+
+def _configuration(checkout: Checkout) -> dict[str, Any]:
+    """asv's, with absolute paths; the commits are the checkout's, whatever address the repository has."""
+    from asv import util
+
+    stored = {**PATHS, **util.load_json(str(checkout.root / CONFIG), js_comments=True), "repo": ""}
+    return stored | {name: str(checkout.root / stored[name]) for name in (*PATHS, "repo")}
+
+
+def _build(checkout: Checkout, config: Mapping[str, Any], folder: Path) -> tuple[int, int]:
+    """Have asv build the site of a copy of the history; how many series of sweeps the copy has, and how many there are.
+
+    Args:
+        checkout: of the history.
+        config: asv's configuration.
+        folder: to make, for links to the results beside a shorter list of benchmarks.
+
+    Raises:
+        HistoryError: asv fails, or a branch of the configuration has no commits.
+    """
+    from asv import util
+    from asv.benchmarks import Benchmarks
+    from asv.results import iter_results
+
+    results, copy = Path(config["results_dir"]), folder / "results"
+    copy.mkdir(parents=True)
+    for path in results.glob("*/*.json"):
+        link = copy / path.relative_to(results)
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(path)
+    benchmarks = util.load_json(str(results / "benchmarks.json"), Benchmarks.api_version)
+    known = measured(iter_results(str(results)), benchmarks, published(checkout, config.get("branches") or ["HEAD"]))
+    swept = {(name, cell): ages for name in known if name.startswith(SWEPT) for cell, ages in known[name].items()}
+    newest = set(sorted(swept, key=lambda series: (min(swept[series]), series))[:MAX_SERIES])
+    shown = {name: shortened(name, one, known[name], newest) for name, one in benchmarks.items() if known[name]}
+    listed = {name: one for name, one in shown.items() if all(one["params"])}
+    util.write_json(str(copy / "benchmarks.json"), listed, Benchmarks.api_version)
+    own = folder / "publish.json"  # not by asv's name, by which pages find the checkout
+    util.write_json(str(own), {**config, "results_dir": str(copy)})
+    command = [sys.executable, "-m", "asv", "publish", "--config", str(own)]
+    modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
+    environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
+    done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode or not (Path(config["html_dir"]) / "index.html").is_file():
         words = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
         raise HistoryError(f"asv cannot publish the history: {words}")
-    asv_site.add_script(index.parent)
-    if packages is not None:
-        vendor(index, packages)
-    if prepared.shown < prepared.swept:
-        left_out(
-            f"{prepared.swept - prepared.shown} of {prepared.swept} series of sweeps, those measured longest ago, are "
-            "not on asv's site; spinbench history and its page of changes have them"
-        )
-    return index
+    return len(newest), len(swept)
+
+
+def shortened(name: str, described: Mapping[str, Any], known: Ages, newest: Set[tuple[str, Cell]]) -> dict[str, Any]:
+    """A benchmark's description with the labels of the newest series, or first those of a cell with numbers."""
+    if name.startswith(SWEPT):
+        labels = [label for label in described["params"][0] if (name, (label,)) in newest]
+        return {**described, "params": [labels]}
+    return {**described, "params": first_measured(described["params"], known)} if described["params"] else {**described}
+
+
+def published(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
+    """The commits that asv publishes, those of branches and tagged ones, each with how many newer ones there are."""
+    ages: dict[str, int] = {}
+    for commits in (*map(checkout.line, branches), checkout.tagged()):
+        for age, commit in enumerate(commits):
+            ages.setdefault(commit, age)
+    return ages
+
+
+def measured(results: Iterable[Any], benchmarks: Mapping[str, Any], ages: Mapping[str, int]) -> dict[str, Ages]:
+    """By benchmark, its combinations of labels with numbers, and the ages of the commits that have one.
+
+    Args:
+        results: asv's `Results`, one a commit.
+        benchmarks: asv's descriptions by name; values of another version of a benchmark do not count.
+        ages: of the commits that count.
+    """
+    found: dict[str, Ages] = defaultdict(lambda: defaultdict(list))
+    for one in results:
+        for name in one.get_result_keys(benchmarks) if one.commit_hash in ages else ():
+            values = one.get_result_value(name, one.get_result_params(name))
+            cells = itertools.product(*one.get_result_params(name))
+            for cell, value in zip(cells, values, strict=True):
+                if value is not None and math.isfinite(value):
+                    found[name][cell].append(ages[one.commit_hash])
+    return found
+
+
+def first_measured(params: list[list[str]], known: Ages) -> list[list[str]]:
+    """The labels of each axis, first that of the cell with numbers at the most commits, unless the first cell has some.
+
+    Cells that the axes do not have any more are not shown.
+
+    Args:
+        params: labels by axis.
+        known: by cell, the ages of the commits that have a number.
+    """
+    first = tuple(values[0] for values in params)
+    cells = sorted(set(known) & set(itertools.product(*params)))
+    if known.get(first) or not cells:
+        return params
+    lead = max(cells, key=lambda cell: len(known[cell]))
+    return [[own, *(value for value in values if value != own)] for own, values in zip(lead, params, strict=True)]
+
+
+def add_script(site: Path) -> None:
+    """Put the script beside a site's index and load it there.
+
+    Raises:
+        HistoryError: the index has another form than asv's.
+    """
+    index = site / "index.html"
+    whole = index.read_text(encoding="utf-8")
+    if whole.count("</head>") != 1:
+        raise HistoryError(f"asv's page has no place for {SCRIPT}; pin asv<0.7")
+    (site / SCRIPT).write_text(resources.files(__package__).joinpath(SCRIPT).read_text("utf-8"), encoding="utf-8")
+    index.write_text(whole.replace("</head>", f'<script src="{SCRIPT}"></script>\n  </head>'), encoding="utf-8")
 
 
 def fetch(cache: Path) -> Path:

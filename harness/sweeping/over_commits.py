@@ -21,8 +21,8 @@ from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.overrides import quoted
-from spinbench.history.past import builds
-from spinbench.history.past.builds import Build
+from spinbench.history import builds
+from spinbench.history.builds import Build
 from spinbench.history.recorder import History
 from spinbench.measuring import environment, records
 from spinbench.reporting import display

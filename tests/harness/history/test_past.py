@@ -14,8 +14,8 @@ import pytest
 
 from spinbench import cli
 from spinbench.foundation.checkout import Checkout
-from spinbench.history.past import builds
-from spinbench.history.past.builds import Build
+from spinbench.history import builds
+from spinbench.history.builds import Build
 from spinbench.history.recorder import History
 
 CLIP = "m = np.clip("

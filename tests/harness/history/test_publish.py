@@ -19,7 +19,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import HistoryError
-from spinbench.history import asv_site, axes, publish
+from spinbench.history import axes, journal, publish
 from spinbench.history.recorder import record
 
 
@@ -172,26 +172,42 @@ def test_commits_of_other_branches_have_no_empty_pages(project: Any, packages: P
 
 def test_the_first_cell_of_a_page_has_numbers() -> None:
     params = [["a", "b"], ["x", "y", "z"]]
-    assert asv_site.first_measured(params, {("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
-    assert asv_site.first_measured(params, {("b", "x"): [1], ("a", "z"): [1, 2]}) == [["a", "b"], ["z", "x", "y"]]
-    assert asv_site.first_measured(params, {("a", "x"): [1], ("b", "z"): [1, 2]}) == params
+    assert publish.first_measured(params, {("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
+    assert publish.first_measured(params, {("b", "x"): [1], ("a", "z"): [1, 2]}) == [["a", "b"], ["z", "x", "y"]]
+    assert publish.first_measured(params, {("a", "x"): [1], ("b", "z"): [1, 2]}) == params
     gone, other = ("c", "x"), ("b",)  # a label that was removed, and a cell from before there was a second axis
-    assert asv_site.first_measured(params, {gone: [1], other: [1]}) == params
-    assert asv_site.first_measured(params, {gone: [1, 2], ("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
+    assert publish.first_measured(params, {gone: [1], other: [1]}) == params
+    assert publish.first_measured(params, {gone: [1, 2], ("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
 
 
 def test_sites_are_built_from_any_folder_and_where_the_configuration_says(
     project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record(project.root, [project.sweep("sweep", [project.record(project.cells[0], project.commit("one"))])])
+    """What publishers that were killed left behind is removed; a second one waits for the first."""
+    (project.root / ".asv").rename(project.root / "kept")
     config = project.root / "asv.conf.json"
     config.write_text(
-        config.read_text().replace(".asv/html", "site").replace('"repo": "."', '"repo": "https://127.0.0.1/a.git"')
+        config.read_text()
+        .replace(".asv/html", "site")
+        .replace(".asv/results", "kept/results")
+        .replace('"repo": "."', '"repo": "https://127.0.0.1/a.git"')
     )
+    left = [project.root / "kept" / name for name in (publish.COPY, "publish-x1")]
+    for folder in left:
+        (folder / "results").mkdir(parents=True)
+        (folder / "publish.json").touch()
+    record(project.root, [project.sweep("sweep", [project.record(project.cells[0], project.commit("one"))])])
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "json.py").write_text("raise OSError('this is no json')")
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert publish.publish(project.root) == project.root / "site" / "index.html"
+    assert not any(folder.exists() for folder in left)
+    monkeypatch.setattr(journal, "LOCK_SECONDS", 0.1)
+    with (
+        journal.locked(project.root / "kept", "publish.lock"),
+        pytest.raises(HistoryError, match="`spinbench publish`"),
+    ):
+        publish.publish(project.root)
 
 
 def test_asv_gets_the_newest_series_of_sweeps_and_the_rest_is_said(
@@ -204,7 +220,7 @@ def test_asv_gets_the_newest_series_of_sweeps_and_the_rest_is_said(
         record(project.root, [project.sweep(commit, [swept])])
     stored = (project.root / ".asv" / "results" / "benchmarks.json").read_text()
     metrics = stored.count('"name": "swept.')
-    monkeypatch.setattr(asv_site, "MAX_SERIES", metrics)
+    monkeypatch.setattr(publish, "MAX_SERIES", metrics)
     index = publish.publish(project.root)
     assert f"{metrics} of {2 * metrics} series of sweeps, those measured longest ago, are not on asv's site" in (
         capsys.readouterr().err
@@ -214,7 +230,6 @@ def test_asv_gets_the_newest_series_of_sweeps_and_the_rest_is_said(
     assert len(labels) == metrics
     assert all(len(own) == 1 and "chains=5" in own[0] for own in labels)
     assert (project.root / ".asv" / "results" / "benchmarks.json").read_text() == stored
-    assert not [*(project.root / ".asv").glob("publish-*")]
 
 
 def test_sentences_where_there_is_nothing_to_publish(

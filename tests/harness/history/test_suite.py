@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from spinbench.history import asv_columns, axes
+from spinbench.history import asv_plugin, axes
 from spinbench.history.gate import gate
 from spinbench.history.labels import identity
 from spinbench.history.recorder import record
@@ -129,7 +129,7 @@ def test_other_defaults_than_those_of_the_series_are_not_measured(
     book = Book(project.root / ".asv" / "journal")
     for one in others:
         book.enter(identity(one), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
-    told = asv_columns.tell(tmp_path, project.root / ".asv")
+    told = asv_plugin.tell(tmp_path, project.root / ".asv")
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
     monkeypatch.delenv(cells.SHARED_VARIABLE, raising=False)
     monkeypatch.setattr(measure, "measure_cell", lambda config: answer())

@@ -1,1 +1,0 @@
-"""Commits of the past, each built into an environment of its own and measured there."""
