@@ -37,8 +37,7 @@ from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, builds
 from spinbench.history.asv_series import descriptions
 from spinbench.history.journal import locked
-from spinbench.history.labels import identity
-from spinbench.history.series import Book, column
+from spinbench.history.series import Book, column, identity
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import elsewhere
 

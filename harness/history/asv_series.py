@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from spinbench.errors import HistoryError
-from spinbench.history import axes, journal, labels, series
+from spinbench.history import axes, journal, series
 from spinbench.history.asv_cells import outcome_of
 from spinbench.history.axes import Metric
 from spinbench.history.journal import Record, Replicates
@@ -166,7 +166,7 @@ def _ratios(entries: Sequence[Record], book: Book) -> dict[str, dict[str, Replic
 def _configuration(entry: Record) -> str | None:
     """What an entry measured, as the book has it."""
     try:
-        return digest(labels.measured(entry))
+        return digest(series.measured(entry))
     except HistoryError:  # of own files of which nothing is known
         return None
 

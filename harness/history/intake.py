@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
@@ -18,8 +18,7 @@ from spinbench.history import axes
 from spinbench.history.asv_plugin import MACHINE_VARIABLE
 from spinbench.history.axes import Cell, Column, Family
 from spinbench.history.journal import Record, settings
-from spinbench.history.labels import Identity, identity, named
-from spinbench.history.series import Book
+from spinbench.history.series import Book, Identity, identity, named
 
 
 @dataclass(frozen=True)
@@ -37,20 +36,22 @@ class Intake:
     disturbed: int = 0
 
 
-class Known(NamedTuple):
-    """What a history has: families of conf/axes, and series beyond them."""
-
-    families: Mapping[str, Family]
-    book: Book
-
-
-def sort_out(records: Sequence[Record], checkout: Checkout, known: Known, *, python: str, host: str | None) -> Intake:
+def sort_out(
+    records: Sequence[Record],
+    checkout: Checkout,
+    families: Mapping[str, Family],
+    book: Book,
+    *,
+    python: str,
+    host: str | None,
+) -> Intake:
     """Decide about each record; refused ones stay where they are.
 
     Args:
         records: of any sweep.
         checkout: whose commits count.
-        known: what the history has.
+        families: of conf/axes that the history has.
+        book: its series.
         python: version "3.11" of the environment whose history this is.
         host: name of the host whose history this is; None: of any.
 
@@ -66,7 +67,7 @@ def sort_out(records: Sequence[Record], checkout: Checkout, known: Known, *, pyt
             reasons[why] += 1
         else:
             welcome.append(record)
-    accepted = list(_measured(welcome, _columns(welcome, known.families), known.book, reasons))
+    accepted = list(_measured(welcome, _columns(welcome, families), book, reasons))
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )

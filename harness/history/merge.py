@@ -18,7 +18,7 @@ from asv.config import Config
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG
-from spinbench.history import labels
+from spinbench.history import series
 from spinbench.history.asv_plugin import stored_machine
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Column
@@ -169,5 +169,5 @@ def _records(
 
 def _filed(entry: Record, book: Book) -> dict[str, Any]:
     """With the series that this history has for what was measured."""
-    found = book.of_digest(digest(labels.measured(entry)))
+    found = book.of_digest(digest(series.measured(entry)))
     return dict(entry) if found is None else filed(entry, found)

@@ -29,10 +29,9 @@ from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Cell, Column
-from spinbench.history.intake import Known, sort_out
+from spinbench.history.intake import sort_out
 from spinbench.history.journal import Journal, Replicates
-from spinbench.history.labels import Identity
-from spinbench.history.series import Book, filed
+from spinbench.history.series import Book, Identity, filed
 
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
@@ -132,8 +131,8 @@ class History:
         records, problems = _read(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
         # others may add series meanwhile, but only what is entered now decides where it belongs
-        known = Known(self._files.families, Book(self.journals))
-        intake = sort_out(records, self.checkout, known, python=PYTHON, host=host)
+        book = Book(self.journals)
+        intake = sort_out(records, self.checkout, self._files.families, book, python=PYTHON, host=host)
         new = 0
         commits = sorted({entry["git"]["commit"] for entry, *_ in intake.accepted})
         files: list[Path] = []

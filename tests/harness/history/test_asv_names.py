@@ -33,7 +33,9 @@ def test_the_page_lists_all_names_that_are_reached() -> None:
     history = PAGE.parents[1] / "harness" / "history"
     text = "".join((history / name).read_text(encoding="utf-8") for name in USES)
     owners = "".join(map(inspect.getsource, OWNERS.values()))
-    private = {name for name in re.findall(r"(?:[.\"]|def )(_[a-z]\w+)", text) if re.search(rf"self\.{name}\b", owners)}
+    private = {
+        name for name in re.findall(r"(?:[.\"]|    def )(_[a-z]\w+)", text) if re.search(rf"self\.{name}\b", owners)
+    }
     replaced = set(re.findall(r"^ *\w+\.(\w+) = (?:load|save_all|name)$", text, re.MULTILINE))
     assert len(private) > 10
     assert private | replaced == {name for _, name in LISTED}

@@ -19,10 +19,9 @@ from spinbench.errors import HistoryError
 from spinbench.history import axes
 from spinbench.history.asv_results import ResultFiles
 from spinbench.history.gate import gate
-from spinbench.history.labels import Identity, identity
 from spinbench.history.merge import merge
 from spinbench.history.recorder import History, record
-from spinbench.history.series import Book
+from spinbench.history.series import Book, Identity, identity
 
 
 def swept(commit: str, cell: tuple[str, ...], seed: int, rng: np.random.Generator, factor: Factor) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.history.labels import identity
 from spinbench.history.recorder import History, record
+from spinbench.history.series import identity
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.budget import Budget
 from spinbench.measuring.races import Occasion

@@ -16,9 +16,8 @@ from spinbench.conf import searchpath
 from spinbench.errors import HistoryError
 from spinbench.history import axes
 from spinbench.history.gate import gate
-from spinbench.history.labels import Identity, identity
 from spinbench.history.recorder import History, record
-from spinbench.history.series import Book, Series
+from spinbench.history.series import Book, Identity, Series, identity
 from spinbench.measuring.records import model_label
 from spinbench.reporting.past import verdicts
 

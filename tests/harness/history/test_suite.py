@@ -18,9 +18,8 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from spinbench.history import asv_plugin, axes
 from spinbench.history.gate import gate
-from spinbench.history.labels import identity
 from spinbench.history.recorder import record
-from spinbench.history.series import Book
+from spinbench.history.series import Book, identity
 from spinbench.history.suite import cells
 from spinbench.history.suite.cells import CellFailedError, tracked
 from spinbench.measuring import measure
