@@ -85,13 +85,6 @@ def test_nothing_changed(project: Any, rng: np.random.Generator, two: Two) -> No
     assert "0 worse, 0 better" in report.summary()
 
 
-def test_one_seed_says_that_the_numbers_are_identical(project: Any, rng: np.random.Generator, two: Two) -> None:
-    for commit in two:
-        sitting(project, rng, commit, seeds=[4])
-    report = gate(project.root)
-    assert (report.exit_status, report.judgement.identical) == (0, len(CELLS))
-
-
 def test_a_missing_estimate_is_no_failure(project: Any, rng: np.random.Generator, two: Two) -> None:
     base, head = two
     sitting(project, rng, base)

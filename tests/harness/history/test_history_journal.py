@@ -77,35 +77,28 @@ def test_the_newest_good_record_of_a_seed_counts(project: Any) -> None:
     assert found.settings["chains"] == 16
 
 
-def test_samples_are_replicates_of_a_single_record_only(project: Any) -> None:
-    first = entry(project, 0, 1, metrics=seconds(1.0, 5.0, 2.0))
-    second = entry(project, 1, 2, metrics=seconds(7.0))
-    alone, both = of([first]), of([first, second])
-    assert alone is not None
-    assert both is not None
-    assert alone.values == (1.0, 5.0, 2.0)
-    assert both.values == (2.0, 7.0)
-    assert both.errors == ()
+def test_what_records_of_a_metric_come_to(project: Any) -> None:
+    def made(seed: int, **changes: Any) -> dict[str, Any]:
+        return entry(project, seed, 1, **changes)
 
-
-def test_failures_and_missing_values(project: Any) -> None:
-    killed = of([entry(project, 0, 1, status="failed", error="killed", metrics={})])
-    assert killed is not None
-    assert (killed.values, killed.failed, killed.ran) == ((), "killed", False)
-    none = of([entry(project, 0, 1, metrics={"run_seconds": {"failed": "it has none"}})])
-    assert none is not None
-    assert (none.values, none.failed, none.ran) == ((), "it has none", True)
-    assert of([entry(project, 0, 1, metrics={})]) is None
-    assert of([entry(project, 0, 1, status="skipped", metrics={})]) is None
-
-
-def test_other_versions_of_a_metric_stay_out(project: Any) -> None:
-    old = entry(project, 0, 1, metrics=seconds(1.0))
-    old["versions"] = {**old["versions"], "run_seconds": "0"}
-    assert of([old]) is None
-    both = of([old, entry(project, 1, 2, metrics=seconds(2.0))])
-    assert both is not None
-    assert both.values == (2.0,)
+    samples, other = made(0, metrics=seconds(1.0, 5.0, 2.0)), made(1, metrics=seconds(7.0))
+    old = made(0, metrics=seconds(1.0))
+    old["versions"] = {**old["versions"], "run_seconds": "0"}  # another version of the metric
+    killed = made(0, status="failed", error="killed", metrics={})
+    without = made(0, metrics={"run_seconds": {"failed": "it has none"}})
+    for entries, expected in (
+        ([samples], ((1.0, 5.0, 2.0), "", False)),  # of a single record samples are replicates
+        ([samples, other], ((2.0, 7.0), "", False)),
+        ([killed], ((), "killed", False)),
+        ([without], ((), "it has none", True)),
+        ([old, other], ((7.0,), "", False)),
+    ):
+        found = of(entries)
+        assert found is not None
+        assert (found.values, found.failed, found.ran) == expected
+        assert found.errors == ()
+    for one in (old, made(0, metrics={}), made(0, status="skipped", metrics={})):
+        assert of([one]) is None
 
 
 @pytest.mark.parametrize(

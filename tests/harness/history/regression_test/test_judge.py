@@ -126,17 +126,6 @@ def test_errors_of_a_method_without_noise_are_certain(rng: np.random.Generator) 
     assert not compared(base, within).red
 
 
-def test_budgets_in_seconds_give_no_verdict_on_cost(rng: np.random.Generator) -> None:
-    base, head = runs(rng, SEEDS, fixed=False), runs(rng, SEEDS, slower(3.0, *CELLS), fixed=False)
-    found = compared(base, head)
-    assert not found.red
-    assert set(verdicts(found, "step_seconds").values()) == {"undecided"}
-    (finding, *_) = [one for one in found.findings if one.metric.name == "step_seconds"]
-    assert "their budgets are in seconds" in finding.reason
-    assert finding.ratio == pytest.approx(3.0, rel=0.1)
-    assert any(f"time of a step: {len(CELLS)} cells without a verdict: their budgets" in note for note in found.notes)
-
-
 @pytest.mark.parametrize(("error", "samples", "red"), [(1.5, 0.44, False), (2.0, 1.0, True), (1.0, 2.0, False)])
 def test_errors_of_runs_of_different_lengths(error: float, samples: float, red: bool, rng: np.random.Generator) -> None:
     """Half the samples cost a square root of two; more samples owe nothing, as not every error falls."""
