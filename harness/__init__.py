@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spinbench.inference.advising.advise import advise
-    from spinbench.inference.bracketing.pipeline import bracket
+    from spinbench.inference.bracketing.bracket import bracket
     from spinbench.inference.comparing import compare
     from spinbench.inference.marginals.container import Marginals
-    from spinbench.inference.mixing.assess import mixing
+    from spinbench.inference.mixing import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
     from spinbench.measuring.reading import read
@@ -52,11 +52,11 @@ _HOME = {
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
     "advise": "spinbench.inference.advising.advise",
-    "bracket": "spinbench.inference.bracketing.pipeline",
+    "bracket": "spinbench.inference.bracketing.bracket",
     "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",
     "load": "spinbench.models",
-    "mixing": "spinbench.inference.mixing.assess",
+    "mixing": "spinbench.inference.mixing",
     "profile": "spinbench.reporting.profiles.profile",
     "read": "spinbench.measuring.reading",
     "run": "spinbench.inference.runner",

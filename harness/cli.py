@@ -247,7 +247,7 @@ def _advise(arguments: argparse.Namespace) -> int:
 
 
 def _mixing(arguments: argparse.Namespace) -> int:
-    from spinbench.inference.mixing.assess import mixing
+    from spinbench.inference.mixing import mixing
     from spinbench.reporting.commands.answer import opened
 
     model, _ = opened(arguments.model, arguments.evidence)

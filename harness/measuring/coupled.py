@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference.mixing.assess import BACKENDS, METHODS, mixing
+from spinbench.inference.mixing import BACKENDS, METHODS, mixing
 from spinbench.metrics import MIXING
 from spinbench.models import Model
 

@@ -14,12 +14,12 @@ from bounded_models import KINDS, factors, log_z
 
 from spinbench.errors import UnsupportedError
 from spinbench.inference.bracketing import mini_buckets
-from spinbench.inference.bracketing.contributors import PLAN, Task, contribute
+from spinbench.inference.bracketing.sources import PLAN, BoundRequest, find_bounds
 
 GRAPHS = {**KINDS, "quadruples": factors(2, 4, 0.0), "quadruples with zeros": factors(2, 4, 0.15)}
 MODELS = 40
 DELTA = 0.1
-OTHERS = [each.name for each in PLAN if each.name not in ("exact", mini_buckets.NAME)]
+OTHERS = [each.name for each in PLAN if each.name not in ("exact", mini_buckets.UPPER)]
 
 pytestmark = pytest.mark.calibration
 
@@ -31,10 +31,10 @@ def test_certain_bounds_hold_and_probable_ones_mostly(kind: str) -> None:
         model = GRAPHS[kind](np.random.default_rng([k // 4, 1]))(np.random.default_rng([k, 2]))
         true, slack = log_z(model)
         clock = itertools.count(0, 0.003).__next__
-        news = list(mini_buckets.Rounds(model, "numba", k, clock, ibound=1, delta=DELTA).news(0.25))
+        news = list(mini_buckets.tighten(model, "numba", k, 0.25, clock, ibound=1, delta=DELTA))
         for name in OTHERS:
             try:
-                news += contribute(Task(model, name, 0.5, k, DELTA, 1.0))
+                news += find_bounds(BoundRequest(model, name, 0.5, k, DELTA, 1.0))
             except UnsupportedError:
                 continue
         wrong = set()

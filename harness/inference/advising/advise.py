@@ -20,7 +20,7 @@ from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact import answer_exactly
 from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
-from spinbench.inference.bracketing import states
+from spinbench.inference.bracketing import sources
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
@@ -115,9 +115,9 @@ def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ..
     Raises:
         ModelError: no state has positive weight, so Z = 0.
     """
-    found = [states.above(model)]
+    found = [sources.bound_above(model)]
     with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
-        bounds = run_in_child(partial(states.below, model), seed, seconds)
+        bounds = run_in_child(partial(sources.bounds_below, model), seed, seconds)
         found.extend(bound for bound in bounds if bound is not None)
     return tuple(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,8 +15,8 @@ STANDARD_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
-class News:
-    """What a contributor has found.
+class Finding:
+    """What a source has found.
 
     Attributes:
         bounds: on log Z.
@@ -104,85 +104,71 @@ class Interval:
         return f"Interval({self.model!r}: {'; '.join(self.sentences())})"
 
 
-class Known:
-    """What contributors have told so far.
+def is_closed(findings: Sequence[Finding], gap: float | None) -> bool:
+    """Whether log Z is known exactly, or within so many nats."""
+    bounds = _bounds(findings)
+    narrow = gap is not None and _width(_best(bounds, "lower"), _best(bounds, "upper")) <= gap
+    return narrow or any(bound.grade == "exact" for bound in bounds)
+
+
+def summarise(
+    findings: Sequence[Finding],
+    gap: float | None,
+    seconds: float,
+    loading_seconds: float,
+    refused: Mapping[str, str],
+    model: str,
+) -> Interval:
+    """All that was found.
 
     Args:
+        findings: of all sources.
         gap: nats within which log Z is to be known, or None.
+        seconds, loading_seconds, refused, model: as of `Interval`.
     """
+    bounds = _bounds(findings)
+    certain = [bound for bound in bounds if bound.grade in CERTAIN]
+    low, high = _best(bounds, "lower"), _best(bounds, "upper")
+    best = _estimate(findings, low, high)
+    exact = next((bound for bound in bounds if bound.grade == "exact"), None)
+    resolved = _width(low, high) <= gap if gap is not None else best is not None and best.believed
+    verdict: Verdict = "resolved" if resolved else "unresolved"
+    if exact is not None:
+        best, verdict = Finding((), exact.value, 0.0, True, exact.by), "exact"
+    looks = {(bound.by, finding.look, bound.side): bound.delta for finding in findings for bound in _bounds([finding])}
+    return Interval(
+        _best(certain, "lower"),
+        _best(certain, "upper"),
+        low,
+        high,
+        delta=min(sum(looks.values()), 1.0),
+        log_z=None if best is None else best.log_z,
+        log_z_se=None if best is None else best.log_z_se,
+        log_z_by="" if best is None else best.by,
+        verdict=verdict,
+        seconds=seconds,
+        loading_seconds=loading_seconds,
+        refused=dict(refused),
+        model=model,
+        assumed_upper=_best(_bounds(findings, assumed=True), "upper"),
+    )
 
-    def __init__(self, gap: float | None) -> None:
-        self._gap = gap
-        self._told: list[News] = []
 
-    def add(self, news: News) -> None:
-        """One more piece."""
-        self._told.append(news)
+def _bounds(findings: Sequence[Finding], *, assumed: bool = False) -> list[Bound]:
+    return [bound for finding in findings for bound in finding.bounds if (bound.grade == "assumed") == assumed]
 
-    def closed(self) -> bool:
-        """Whether log Z is known exactly, or as closely as was asked."""
-        bounds = self._bounds()
-        narrow = _width(_best(bounds, "lower"), _best(bounds, "upper")) <= (-1.0 if self._gap is None else self._gap)
-        return narrow or any(bound.grade == "exact" for bound in bounds)
 
-    def interval(self, seconds: float, loading: float, refused: Mapping[str, str], model: str) -> Interval:
-        """All of it."""
-        bounds = self._bounds()
-        certain = [bound for bound in bounds if bound.grade in CERTAIN]
-        lower, upper, low, high = (_best(some, side) for some in (certain, bounds) for side in ("lower", "upper"))
-        best = self._estimate(low, high)
-        exact = next((bound for bound in bounds if bound.grade == "exact"), None)
-        if exact is not None:
-            best = News((), exact.value, 0.0, True, exact.by)
-        verdict: Verdict = "exact" if exact else "resolved" if self._resolved(low, high, best) else "unresolved"
-        return Interval(
-            lower,
-            upper,
-            low,
-            high,
-            delta=self._delta(),
-            log_z=None if best is None else best.log_z,
-            log_z_se=None if best is None else best.log_z_se,
-            log_z_by="" if best is None else best.by,
-            verdict=verdict,
-            seconds=seconds,
-            loading_seconds=loading,
-            refused=dict(refused),
-            model=model,
-            assumed_upper=_best([bound for bound in self._all() if bound.grade == "assumed"], "upper"),
-        )
-
-    def _delta(self) -> float:
-        looks = {
-            (bound.by, news.look, bound.side): bound.delta
-            for news in self._told
-            for bound in news.bounds
-            if bound.grade != "assumed"
-        }
-        return min(sum(looks.values()), 1.0)
-
-    def _bounds(self) -> list[Bound]:
-        return [bound for bound in self._all() if bound.grade != "assumed"]
-
-    def _all(self) -> list[Bound]:
-        return [bound for news in self._told for bound in news.bounds]
-
-    def _estimate(self, low: Bound | None, high: Bound | None) -> News | None:
-        """That of the least claim, among those believed or else among all, within the bracket and narrower than it."""
-        least = -math.inf if low is None else low.value
-        most = math.inf if high is None else high.value
-        found: list[tuple[bool, float, int]] = []
-        for k, news in enumerate(self._told):
-            if news.log_z is not None and (claim := news.log_z_se or 0.0) < (most - least) / 2:
-                slack = STANDARD_ERRORS * claim
-                if least - slack <= news.log_z <= most + slack:
-                    found.append((not news.believed, claim, k))
-        return self._told[min(found)[-1]] if found else None
-
-    def _resolved(self, low: Bound | None, high: Bound | None, best: News | None) -> bool:
-        if self._gap is not None:
-            return _width(low, high) <= self._gap
-        return best is not None and best.believed
+def _estimate(findings: Sequence[Finding], low: Bound | None, high: Bound | None) -> Finding | None:
+    """That of the least claim, among those believed or else among all, within the bracket and narrower than it."""
+    least = -math.inf if low is None else low.value
+    most = math.inf if high is None else high.value
+    inside = []
+    for finding in findings:
+        claim = finding.log_z_se or 0.0
+        slack = STANDARD_ERRORS * claim
+        if finding.log_z is not None and claim < (most - least) / 2 and least - slack <= finding.log_z <= most + slack:
+            inside.append(finding)
+    return min(inside, key=lambda finding: (not finding.believed, finding.log_z_se or 0.0), default=None)
 
 
 def _best(bounds: list[Bound], side: str) -> Bound | None:

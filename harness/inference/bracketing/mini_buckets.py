@@ -1,4 +1,4 @@
-"""wmb again and again, each time with more of the time that is left, and bounds on the way.
+"""Mini-buckets with bounds on the way: wmb again and again with more of the time that is left, and wmb_lower.
 
 The probable bounds hold whenever one looks at them (`methods.buckets.betting`), so that every look within a round has
 the round's share of delta.
@@ -6,109 +6,135 @@ the round's share of delta.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.api.trace import Trace
-from spinbench.inference.bracketing.interval import News
-from spinbench.inference.bracketing.ready import ready
+from spinbench.inference.bracketing.interval import Finding
+from spinbench.inference.bracketing.planned import Planned, plan_and_bind
 from spinbench.models import Model
 
-NAME = "wmb"
+UPPER, LOWER = "wmb", "wmb_lower"
 ROUNDS = (0.1, 0.3, 1.0)
-"""Shares of the time that is left. Rounds with less than `LEAST` seconds a variable are left out, but for the last."""
-LEAST = 4e-4
+"""Shares of the time that is left. Rounds with less than `MIN_SECONDS` a variable are left out, but for the last."""
+MIN_SECONDS = 4e-4
 PASSES = 0.5
 """Of a round, for tightening the bound; draws have the rest."""
 SLOWEST = 4.0
 """Times longer than asked that passes are taken to last, where they did so before."""
 CHAINS = 64
-BATCH = 0.01
-"""Seconds of a batch of draws, about."""
+BATCH_SECONDS = 0.01
+"""Of a batch of draws, about."""
+MIN_RISE = 1e-3
+"""Nats by which a lower bound has to rise to be told."""
+
+Clock = Callable[[], float]
 
 
-class Rounds:
-    """Rounds of one model.
+def tighten(
+    model: Model, backend: str, seed: int, seconds: float, clock: Clock = time.perf_counter, **settings: Any
+) -> Iterator[Finding]:
+    """Of rounds of wmb that end after so many seconds, or where nothing is split and the bound is exact.
 
     Args:
         model: whose log Z.
         backend: that makes passes and draws.
         seed: of the draws.
+        seconds: after which the last round ends.
         clock: tells seconds.
         settings: of wmb; its delta is that of a round.
     """
-
-    def __init__(
-        self, model: Model, backend: str, seed: int, clock: Callable[[], float] = time.perf_counter, **settings: Any
-    ) -> None:
-        self._clock = clock
-        self._ready = ready(model, NAME, backend, settings)
-        self._engine, self._seed = self._ready.engine, seed
-        self._slowness = 1.0
-
-    def news(self, seconds: float) -> Iterator[News]:
-        """Of rounds that end after so many seconds, or where nothing is split and the bound is exact."""
-        until = self._clock() + seconds
-        state, first = self._engine.advance(self._ready.started(self._seed, CHAINS), 1)
-        begun = self._first(first)
-        yield begun
-        if begun.exact:
-            return
-        per_step = self._seconds_per_step(state)
-        for number, share in enumerate(ROUNDS):
-            left = share * (until - self._clock())
-            if share < 1 and left < LEAST * self._ready.simple.model.num_variables:
-                continue
-            for news in self._round(number, left, per_step):
-                yield news
-                if news.exact:
-                    return
-
-    def _round(self, number: int, seconds: float, per_step: float) -> Iterator[News]:
-        since = self._clock()
-        state = self._ready.started(self._seed + number, CHAINS)
-        asked = PASSES * seconds / self._slowness
-        state = self._engine.warm(state, max(1, round(asked / per_step)))
-        state = self._engine.adapt(state, True)
-        self._slowness = min(max((self._clock() - since) / asked, 1.0), SLOWEST)
-        trace, steps, looked = Trace(self._ready.method.reductions), max(1, round(BATCH / per_step)), 0
-        while True:
-            if trace.full:
-                trace.merge()
-                steps *= 2
-            state, statistics = self._engine.advance(state, steps)
-            trace.add(statistics, steps)
-            over = self._clock() - since >= seconds
-            if over or trace.samples >= 2 * looked:
-                looked = trace.samples
-                yield self._told(trace, number)
-            if over:
+    until = clock() + seconds
+    planned = plan_and_bind(model, UPPER, backend, settings)
+    engine = planned.engine
+    state, statistics = engine.advance(planned.initial_state(seed, CHAINS), 1)
+    trace = Trace(planned.method.reductions)
+    trace.add(statistics, 1)
+    whole = _finding(planned, trace, UPPER, -1)
+    # of mini-buckets as they are before any pass nothing but the certified bound is told
+    first = Finding(tuple(bound for bound in whole.bounds if bound.grade in CERTAIN), by=UPPER)
+    yield first
+    if first.exact:
+        return
+    per_step, slowness = _seconds_per_step(planned, state, clock), 1.0
+    for number, share in enumerate(ROUNDS):
+        left = share * (until - clock())
+        if share < 1 and left < MIN_SECONDS * planned.model.num_variables:
+            continue
+        since, for_passes = clock(), PASSES * left / slowness
+        state = engine.warm(planned.initial_state(seed + number, CHAINS), max(1, round(for_passes / per_step)))
+        state = engine.adapt(state, True)
+        slowness = min(max((clock() - since) / for_passes, 1.0), SLOWEST)
+        steps = max(1, round(BATCH_SECONDS / per_step))
+        for finding in _draw(planned, state, steps, number, (since, left, clock)):
+            yield finding
+            if finding.exact:
                 return
 
-    def _seconds_per_step(self, state: State) -> float:
-        steps, spent = 1, 0.0
-        while spent < BATCH / 5:
-            steps *= 4
-            since = self._clock()
-            state, _ = self._engine.advance(state, steps)
-            spent = self._clock() - since
-        return spent / steps
 
-    def _first(self, statistics: Mapping[str, np.ndarray]) -> News:
-        """Of mini-buckets as they are before any pass: a certified bound."""
-        trace = Trace(self._ready.method.reductions)
-        trace.add(statistics, 1)
-        bounds = self._told(trace, -1).bounds
-        return News(tuple(bound for bound in bounds if bound.grade in CERTAIN), by=NAME)
+def _draw(
+    planned: Planned, state: State, steps: int, number: int, timer: tuple[float, float, Clock]
+) -> Iterator[Finding]:
+    """Findings of a round, each of twice as many draws as the one before, and of all at its end.
 
-    def _told(self, trace: Trace, number: int) -> News:
-        found = self._ready.estimate(trace)
-        bounds = stated(found.log_z, found.log_z_kind, found.bounds, NAME)
-        if found.log_z_kind != "estimate":
-            return News(bounds, by=NAME, look=number)
-        return News(bounds, found.log_z, found.log_z_se, found.status == "ok", NAME, look=number)
+    Args:
+        planned, state: of wmb.
+        steps: of a batch.
+        number: of the round.
+        timer: when the round began, how many seconds it has, and the clock that tells them.
+    """
+    since, seconds, clock = timer
+    trace, looked, over = Trace(planned.method.reductions), 0, False
+    while not over:
+        if trace.full:
+            trace.merge()
+            steps *= 2
+        state, statistics = planned.engine.advance(state, steps)
+        trace.add(statistics, steps)
+        over = clock() - since >= seconds
+        if over or trace.samples >= 2 * looked:
+            looked = trace.samples
+            yield _finding(planned, trace, UPPER, number)
+
+
+def _seconds_per_step(planned: Planned, state: State, clock: Clock) -> float:
+    steps, spent = 1, 0.0
+    while spent < BATCH_SECONDS / 5:
+        steps *= 4
+        since = clock()
+        state, _ = planned.engine.advance(state, steps)
+        spent = clock() - since
+    return spent / steps
+
+
+def raise_lower(
+    model: Model, backend: str, seconds: float, max_gib: float, clock: Clock = time.perf_counter
+) -> Iterator[Finding]:
+    """Each better bound of wmb_lower, until so many seconds have passed, or mini-buckets grow no more.
+
+    Raises:
+        UnsupportedError: hard zeros.
+    """
+    until, best = clock() + seconds, -math.inf
+    planned = plan_and_bind(model, LOWER, backend, {"max_gib": max_gib})
+    state, ended, over = planned.initial_state(0, 1), False, False
+    while not (ended or over):
+        state, statistics = planned.engine.advance(state, 1)
+        bound, ended, over = float(statistics["bound"][0]), bool(statistics["ended"][0]), clock() >= until
+        if bound > best + (0.0 if ended or over else MIN_RISE):
+            best, trace = bound, Trace(planned.method.reductions)
+            trace.add(statistics, 1)
+            yield _finding(planned, trace, LOWER, 0)
+
+
+def _finding(planned: Planned, trace: Trace, name: str, look: int) -> Finding:
+    estimate = planned.estimate(trace)
+    finding = Finding(stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, name), by=name, look=look)
+    if estimate.log_z_kind != "estimate":
+        return finding
+    return replace(finding, log_z=estimate.log_z, log_z_se=estimate.log_z_se, believed=estimate.status == "ok")

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from spinbench.api.bounds import Bound
+from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.bracketing.interval import Interval
-from spinbench.inference.bracketing.pipeline import bracket
 from spinbench.reporting.commands.answer import opened
 
 

@@ -12,9 +12,9 @@ import pytest
 import spinbench
 from spinbench.api.bounds import Bound
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.inference.bracketing import contributors, pipeline
-from spinbench.inference.bracketing.contributors import Contributor, Task
-from spinbench.inference.bracketing.interval import Interval, Known, News
+from spinbench.inference.bracketing import bracket, sources
+from spinbench.inference.bracketing.interval import Finding, Interval, summarise
+from spinbench.inference.bracketing.sources import BoundRequest, BoundSource
 from spinbench.models import FactorGraph
 from spinbench.models.generators import grid, sherrington_kirkpatrick
 
@@ -68,23 +68,23 @@ def test_a_model_without_states_is_an_error() -> None:
 def acting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan of actors."""
 
-    def idle(task: Task) -> Iterator[News]:
-        yield News((LOWER,), by="idle")
+    def idle(task: BoundRequest) -> Iterator[Finding]:
+        yield Finding((LOWER,), by="idle")
         while True:
             time.sleep(1000)
 
-    def refusing(task: Task) -> Iterator[News]:
+    def refusing(task: BoundRequest) -> Iterator[Finding]:
         raise UnsupportedError("it takes none")
-        yield News(())
+        yield Finding(())
 
-    def able(task: Task) -> Iterator[News]:
-        yield News((UPPER, PROBABLE), 2.0, 0.1, True, "able")
+    def able(task: BoundRequest) -> Iterator[Finding]:
+        yield Finding((UPPER, PROBABLE), 2.0, 0.1, True, "able")
 
-    plan = (*(Contributor(name, 0.1) for name in ("idle", "refusing", "able")), Contributor("last", 0.0))
+    plan = (*(BoundSource(name, 0.1) for name in ("idle", "refusing", "able")), BoundSource("last", 0.0))
     doing = {"idle": idle, "refusing": refusing, "able": able, "last": idle}
-    monkeypatch.setattr(contributors, "_DOING", doing)
-    monkeypatch.setattr(pipeline, "PLAN", plan)
-    monkeypatch.setattr(pipeline, "load", lambda model: None)
+    monkeypatch.setattr(sources, "_SEARCHES", doing)
+    monkeypatch.setattr(bracket, "PLAN", plan)
+    monkeypatch.setattr(bracket, "load", lambda model: None)
 
 
 @pytest.mark.usefixtures("acting")
@@ -102,13 +102,13 @@ def test_nobody_takes_the_others_time() -> None:
 
 @pytest.mark.usefixtures("acting")
 def test_what_is_kept_for_later_ones_is_taken_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(task: Task) -> Iterator[News]:
+    def silent(task: BoundRequest) -> Iterator[Finding]:
         time.sleep(1000)
-        yield News(())
+        yield Finding(())
 
-    monkeypatch.setitem(contributors._DOING, "idle", silent)
-    first, second = Contributor("idle", 0.5), Contributor("refusing", 0.1)
-    monkeypatch.setattr(pipeline, "PLAN", (first, second, Contributor("able", 0.0, kept=0.6)))
+    monkeypatch.setitem(sources._SEARCHES, "idle", silent)
+    first, second = BoundSource("idle", 0.5), BoundSource("refusing", 0.1)
+    monkeypatch.setattr(bracket, "PLAN", (first, second, BoundSource("able", 0.0, kept=0.6)))
     found = spinbench.bracket(grid(2, 2), "2 s")
     assert "not ready after" in found.refused["idle"]
     assert found.refused["refusing"] == "the budget was over before its turn"
@@ -123,43 +123,40 @@ def test_it_ends_once_the_gap_is_reached() -> None:
     assert "last" not in found.refused
 
 
-def known(*news: News, gap: float | None = None) -> Interval:
-    all_of_it = Known(gap)
-    for each in news:
-        all_of_it.add(each)
-    return all_of_it.interval(1.0, 0.0, {}, "model")
+def known(*findings: Finding, gap: float | None = None) -> Interval:
+    return summarise(findings, gap, 1.0, 0.0, {}, "model")
 
 
 def test_estimates_outside_the_bracket_do_not_count() -> None:
-    bounds = News((LOWER, UPPER))
-    assert known(bounds, News((), 3.5, 0.01, True, "d")).log_z is None
-    assert known(bounds, News((), 2.0, 0.2, True, "d"), News((), 3.5, 0.01, True, "e")).log_z_by == "d"
-    assert known(bounds, News((), 2.0, 0.01, False, "d"), News((), 1.5, 0.3, True, "e")).log_z_by == "e"
-    assert known(bounds, News((), 2.0, 5.0, False, "d")).log_z is None
+    bounds = Finding((LOWER, UPPER))
+    assert known(bounds, Finding((), 3.5, 0.01, True, "d")).log_z is None
+    assert known(bounds, Finding((), 2.0, 0.2, True, "d"), Finding((), 3.5, 0.01, True, "e")).log_z_by == "d"
+    assert known(bounds, Finding((), 2.0, 0.01, False, "d"), Finding((), 1.5, 0.3, True, "e")).log_z_by == "e"
+    assert known(bounds, Finding((), 2.0, 5.0, False, "d")).log_z is None
 
 
 def test_what_is_assumed_is_told_and_counts_for_nothing() -> None:
-    found = known(News((LOWER, UPPER)), News((Bound(1.5, "upper", "assumed", 1e-3, "d"),)), gap=1.0)
+    found = known(Finding((LOWER, UPPER)), Finding((Bound(1.5, "upper", "assumed", 1e-3, "d"),)), gap=1.0)
     assert (found.upper, found.probable_upper, found.delta, found.verdict) == (UPPER, UPPER, 0.0, "unresolved")
     assert "if tempering has mixed, at most 1.5 with probability 0.999 (d)" in found.sentences()
 
 
 @pytest.mark.usefixtures("acting")
 def test_who_assumes_is_asked_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "ASSUMING", Contributor("refusing", 0.1))
-    monkeypatch.setattr(pipeline, "PLAN", (Contributor("able", 0.0),))
+    monkeypatch.setattr(bracket, "ASSUMING", BoundSource("refusing", 0.1))
+    monkeypatch.setattr(bracket, "PLAN", (BoundSource("able", 0.0),))
     assert spinbench.bracket(grid(2, 2), "30 s").refused == {}
     assert spinbench.bracket(grid(2, 2), "30 s", assumed=True).refused == {"refusing": "it takes none"}
 
 
 def test_looks_at_the_same_draws_share_their_delta() -> None:
-    looks = [News((PROBABLE,), look=k) for k in (0, 0, 1)]
+    looks = [Finding((PROBABLE,), look=k) for k in (0, 0, 1)]
     assert known(*looks).delta == pytest.approx(2e-3)
 
 
 def test_mixed_models_are_bracketed_from_both_sides() -> None:
     """Too dense for an exact answer: all that is said holds together."""
-    found = spinbench.bracket(sherrington_kirkpatrick(60, 0.3), "10 s", seed=1)
+    found = spinbench.bracket(sherrington_kirkpatrick(60, 0.3), "5 s", seed=1)
     assert found.verdict != "exact"
     assert found.lower is not None
     assert found.upper is not None

@@ -11,11 +11,12 @@ from spinbench.api.trace import Trace
 from spinbench.inference import registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for
+from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified, simplified
 
 
-class Ready(NamedTuple):
+class Planned(NamedTuple):
     """Of one simplified model, in float64. Attributes: those of a run."""
 
     simple: Simplified
@@ -23,18 +24,28 @@ class Ready(NamedTuple):
     tables: Tables
     engine: Engine
 
-    def started(self, seed: int, chains: int) -> State:
+    @property
+    def model(self) -> Model:
+        """What is left of the one that was given."""
+        return self.simple.model
+
+    @property
+    def slack(self) -> float:
+        """Nats that rounding may have taken off."""
+        return work_of(self.model).allowance() + self.simple.rounding
+
+    def initial_state(self, seed: int, chains: int) -> State:
         """Of a method that finds its own starts."""
-        return self.engine.init(seed, np.zeros((self.simple.model.num_variables, chains), dtype=np.int8))
+        return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
 
     def estimate(self, trace: Trace) -> Estimate:
         """With what simplifying may have rounded."""
-        return allowing_for(self.method.estimate(self.simple.model, self.tables, trace), self.simple.rounding)
+        return allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
 
 
-def ready(
+def plan_and_bind(
     model: Model, name: str, backend: str, settings: dict[str, Any], tier: Literal["native", "generic"] | None = None
-) -> Ready:
+) -> Planned:
     """A registered method by its settings, and by `tier` as `spinbench.run` takes it.
 
     Raises:
@@ -45,4 +56,4 @@ def ready(
     tables = method.plan(simple.model)
     wish = Wish(tier, None)
     engine = registry.bound(method, backend, simple.model, tables, precision="float64", wish=wish).engine
-    return Ready(simple, method, tables, engine)
+    return Planned(simple, method, tables, engine)

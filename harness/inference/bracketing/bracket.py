@@ -1,0 +1,135 @@
+"""`spinbench.bracket`: one source after another, until the budget is spent or the bracket is closed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
+from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, bound_above, find_bounds, load
+from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.request import check_model
+from spinbench.inference.showing.progress import whole
+from spinbench.models import Model
+
+Progress = Callable[[Interval, str], None]
+
+GRACE, LATE = 0.1, 0.15
+"""Share of the budget, and seconds, by which who is at work at its end may overrun it."""
+OVERRUN = 1.5
+"""Of its share, what others may take."""
+MIN_SHARE = 0.01
+"""Share of the budget below which nobody is asked any more."""
+
+
+def bracket(
+    model: Model,
+    budget: Budget | int | str = "10 s",
+    *,
+    gap: float | None = None,
+    seed: int = 0,
+    delta: float = 1e-3,
+    max_gib: float = 1.0,
+    assumed: bool = False,
+    progress: Progress | None = None,
+) -> Interval:
+    """Between which numbers log Z lies: certainly, and with a probability of 1 - delta.
+
+    Exact where that fits. Else bounds by the heaviest states, mean field, gauges, trees, and mini-buckets that grow
+    with the time they get, whose draws give the probable bracket. Each works in a process of its own, which is ended
+    with its time.
+
+    Args:
+        model: any model.
+        budget: wall-clock ("10 s"); loading and compiling code is not counted.
+        gap: nats; it ends once log Z is known to lie between so close numbers, with probability 1 - delta.
+        seed: of all random numbers.
+        delta: with which probability any of the probable bounds may be wrong.
+        max_gib: memory of a source's tables, in GiB.
+        assumed: whether tempering is asked for an upper bound, too, which holds if its last states are draws of the
+            model.
+        progress: called with what is known and who is at work, several times a second.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+        SpinbenchError: an argument is no budget in seconds, or out of range.
+    """
+    seconds = _checked(model, budget, gap, seed, delta, max_gib)
+    with whole(f"bracket of {model.name}") as say:
+        say("loading")
+        since = time.perf_counter()
+        load(model)
+        begun = time.perf_counter()
+        findings = [Finding((bound_above(model),))]  # of largest entries: known however short the budget
+        refused: dict[str, str] = {}
+
+        def interval() -> Interval:
+            return summarise(findings, gap, time.perf_counter() - begun, begun - since, refused, model.name)
+
+        def listen(request: BoundRequest, limit: float) -> None:
+            for finding in run_in_child(find_bounds, request, limit):
+                if finding is not None:
+                    findings.append(finding)
+                known = interval()
+                say(f"{known.seconds:.1f} s of {seconds:g} s, {known.sentences()[0]}; {request.name} at work")
+                if progress is not None:
+                    progress(known, request.name)
+
+        plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
+        for number, source in enumerate(plan, start=1):
+            room = (
+                max(seconds - (time.perf_counter() - begun), 0.0) - sum(later.kept for later in plan[number:]) * seconds
+            )
+            if room < MIN_SHARE * seconds:
+                refused[source.name] = "the budget was over before its turn"
+                continue
+            share = min(source.share * seconds, room) if source.share else room
+            limit = min(OVERRUN * share, room) if source.share else share + GRACE * seconds + LATE
+            before = len(findings)
+            reason = _refusal(listen, BoundRequest(model, source.name, share, seed, delta, max_gib), limit)
+            if reason and len(findings) == before:
+                refused[source.name] = reason
+            if is_closed(findings, gap):
+                break
+    return interval()
+
+
+def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundRequest, limit: float) -> str:
+    """What kept a source from its answer within so many seconds; empty for nothing."""
+    try:
+        listen(request, limit)
+    except SpinbenchError as error:
+        if isinstance(error, ModelError) and not isinstance(error, UnsupportedError):
+            raise
+        return str(error)
+    except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+        return f"{type(error).__name__}: {error}"
+    except OverdueError:
+        return f"it was not ready after {limit:.2g} s"
+    except DiedError:
+        return "its process died, as it does where memory runs out"
+    return ""
+
+
+def _checked(model: object, budget: Budget | int | str, gap: object, seed: object, *positive: float) -> float:
+    """The budget in seconds."""
+    check_model(model)
+    parsed = Budget.parse(budget)
+    if parsed.seconds is None:
+        raise BudgetError(f"a bracket takes a budget in seconds, and {parsed} was given; examples: '10 s', '500 ms'")
+    if not is_whole(seed, 0):
+        raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
+    delta, max_gib = positive
+    if not (isinstance(delta, int | float) and 0 < delta < 1):
+        raise SpinbenchError(f"delta={delta!r} was given; a number between 0 and 1 is needed")
+    for name, value in (("gap", gap), ("max_gib", max_gib)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not (isinstance(value, int | float) and 0 < value < math.inf):
+            raise SpinbenchError(f"{name}={value!r} was given; a positive number is needed")
+    return parsed.seconds

@@ -1,0 +1,241 @@
+"""Who can give bounds on log Z, for which share of a budget, and what each does with it.
+
+Bounds that need no method are here: what a few heavy states weigh, and what no state can weigh more than.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinbench.api.bounds import Bound
+from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
+from spinbench.inference.bracketing import annealing, mini_buckets
+from spinbench.inference.bracketing.interval import Finding
+from spinbench.inference.probing.weighed import BY as BEST_STATES
+from spinbench.inference.probing.weighed import below as weigh
+from spinbench.inference.runner import run
+from spinbench.inference.starts import random_start
+from spinbench.mathematics.coordinate_ascent import ascending
+from spinbench.mathematics.rounding import work_of
+from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
+from spinbench.models.simplification import simplified
+from spinbench.reference.choice import Limits, candidates, first
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import Solver
+
+BACKENDS = ("numba", "numpy")
+"""In the order in which they are asked."""
+
+
+class BoundRequest(NamedTuple):
+    """What a source is asked.
+
+    Attributes:
+        model: whose log Z.
+        name: of the source.
+        seconds: that it should take.
+        seed: of its random numbers.
+        delta: with which probability its probable bounds may be wrong.
+        max_gib: memory, in GiB.
+    """
+
+    model: Model
+    name: str
+    seconds: float
+    seed: int
+    delta: float
+    max_gib: float
+
+
+@dataclass(frozen=True)
+class BoundSource:
+    """Somebody who gives bounds.
+
+    Attributes:
+        name: of a method, or "best states".
+        share: of the budget; 0: all that is left.
+        kept: share that those before it leave it, however long they take.
+    """
+
+    name: str
+    share: float
+    kept: float = 0.0
+
+
+PLAN = (
+    BoundSource(BEST_STATES, 0.05),
+    BoundSource("mf", 0.05),
+    BoundSource("exact", 0.2),
+    BoundSource("gaussian_bound", 0.3),
+    BoundSource("trw", 0.04),
+    BoundSource("g_mf", 0.04),
+    BoundSource("g_bp", 0.06),
+    BoundSource(annealing.NAME, 0.08),
+    BoundSource(mini_buckets.LOWER, 0.3, kept=0.1),
+    BoundSource(mini_buckets.UPPER, 0.0, kept=0.5),
+)
+"""First what is quick, so that there is a bracket at once."""
+ASSUMING = BoundSource(annealing.REVERSE, 0.15)
+"""Where what assumes that draws are draws of the model is asked for, too."""
+
+
+CHAINS = 16
+"""Heavy states that are looked for side by side."""
+LOOKS = len(mini_buckets.ROUNDS) + 2
+"""Draws that give probable bounds, each of which has the same share of delta."""
+DENSE = 4
+"""Of so many variables one is a neighbour, at least."""
+
+
+def find_bounds(request: BoundRequest) -> Iterator[Finding]:
+    """What the source finds.
+
+    Raises:
+        SpinbenchError: it cannot.
+    """
+    yield from _SEARCHES.get(request.name, _run)(request)
+
+
+def load(model: Model) -> None:
+    """Load, or compile, what the methods of the plan run: on a model of this kind, but a small one."""
+    small: Model = PairwiseModel.from_edges([0.1, 0.2, 0.3], [(0, 1), (1, 2), (0, 2)], [0.1, 0.2, 0.3])
+    if isinstance(model, FactorGraph):
+        table = [[0.1, 0.2], [0.3, 0.4]]
+        small = FactorGraph.from_tables([2, 2, 2], [((0, 1), table), ((1, 2), table), ((0, 2), table)])
+    for each in PLAN:
+        if each.name not in _SEARCHES:
+            run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
+    list(annealing.anneal(small, _backend(annealing.NAME), 0, 0.01, 0.1))
+    list(mini_buckets.raise_lower(small, _backend(mini_buckets.LOWER), 0.1, 0.1))
+    list(mini_buckets.tighten(small, _backend(mini_buckets.UPPER), 0, 1.0))
+    if registry.support("exact", "numba").runs:
+        kinds = compiled_solvers().kinds
+        for name, fitting in (("rbm", generators.rbm(2, 2)), ("grid", generators.grid(2, 2)), ("bucket_tree", small)):
+            kinds[name].build(Problem(fitting)).solve(marginals=False)
+
+
+def bound_above(model: Model) -> Bound:
+    """Every factor's largest entry, and as many states as there are."""
+    if isinstance(model, PairwiseModel):
+        most = float(np.maximum(model.biases, 0.0).sum() + np.maximum(model.couplings, 0.0).sum())
+    else:
+        most = sum(float(factor.log_table.max()) for factor in model.factors)
+    states = sum(math.log(card) for card in model.cardinalities)
+    slack = work_of(model).allowance()
+    return Bound(model.log_constant + most + states + slack, "upper", "certified", by="largest entries")
+
+
+def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
+    """Z is at least what different states weigh together, the heavier the better.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+        UnsupportedError: none was found.
+    """
+    for chains in (1, CHAINS):  # where there are zeros, each is a search
+        states = random_start(model, chains, seed).astype(np.int64)
+        yield weigh(model, states)
+    if isinstance(model, PairwiseModel) and model.groups:
+        return  # a change of one unit breaks a group
+    for climbed in ascending(model, states):
+        yield weigh(model, climbed)
+
+
+def _states(request: BoundRequest) -> Iterator[Finding]:
+    for bound in bounds_below(request.model, request.seed):
+        yield Finding((bound,))
+
+
+def _exact(request: BoundRequest) -> Iterator[Finding]:
+    """Where the solver itself expects to be ready in time."""
+
+    def solved(solver: Solver) -> float:
+        seconds = solver.predict_seconds(marginals=False)
+        if seconds > request.seconds:
+            raise IntractableError(f"{solver.name} would take about {seconds:.2g} s")
+        return solver.solve(marginals=False)[0]
+
+    problem = Problem(simplified(request.model).model)
+    solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
+    _, log_z = first(problem, solvers, Limits(int(request.max_gib * 2**30)), solved, marginals=False)
+    yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
+
+
+def _buckets(request: BoundRequest) -> Iterator[Finding]:
+    yield from mini_buckets.tighten(
+        request.model,
+        _backend(request.name),
+        request.seed,
+        request.seconds,
+        delta=request.delta / LOOKS,
+        max_gib=request.max_gib,
+    )
+
+
+def _lower_buckets(request: BoundRequest) -> Iterator[Finding]:
+    yield from mini_buckets.raise_lower(request.model, _backend(request.name), request.seconds, request.max_gib)
+
+
+def _anneal(request: BoundRequest) -> Iterator[Finding]:
+    delta = request.delta / LOOKS
+    yield from annealing.anneal(request.model, _backend(request.name), request.seed, request.seconds, delta)
+
+
+def _anneal_backwards(request: BoundRequest) -> Iterator[Finding]:
+    yield from annealing.anneal_backwards(request.model, request.seed, request.seconds, request.delta)
+
+
+def _gaussian(request: BoundRequest) -> Iterator[Finding]:
+    """Where models are dense: elsewhere wmb is better."""
+    model = to_pairwise(request.model, one_of_k=False)
+    if DENSE * 2 * model.num_edges < model.num_variables**2:
+        raise UnsupportedError(
+            f"{model.name} is not dense: of {DENSE} variables, less than one is a neighbour in the mean"
+        )
+    yield from _run(request, delta=request.delta / LOOKS)
+
+
+def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
+    found = run(
+        request.model,
+        request.name,
+        _backend(request.name),
+        f"{request.seconds:g} s",
+        seed=request.seed,
+        checkpoints=1,
+        **settings,
+    )
+    estimate = found.log_z_kind == "estimate"
+    value, error = (found.log_z, found.log_z_se) if estimate else (None, None)
+    yield Finding(found.bounds, value, error, estimate and found.status == "ok", request.name)
+
+
+def _backend(method: str) -> str:
+    """The first that runs it here.
+
+    Raises:
+        SpinbenchError: none does.
+    """
+    told = {backend: registry.support(method, backend) for backend in BACKENDS}
+    found = next((backend for backend, support in told.items() if support.runs), None)
+    if found is None:
+        raise SpinbenchError("; ".join(support.reason for support in told.values()))
+    return found
+
+
+_SEARCHES: dict[str, Callable[[BoundRequest], Iterator[Finding]]] = {
+    BEST_STATES: _states,
+    "exact": _exact,
+    "gaussian_bound": _gaussian,
+    annealing.NAME: _anneal,
+    annealing.REVERSE: _anneal_backwards,
+    mini_buckets.LOWER: _lower_buckets,
+    mini_buckets.UPPER: _buckets,
+}
