@@ -188,7 +188,6 @@ def fit_law(own: Noise) -> tuple[float, float] | None:
 
     Moments of log variances (Smyth 2004, section 6.2). None for fewer than 6 units.
     """
-    from scipy.optimize import brentq
     from scipy.special import digamma, polygamma
 
     if len(own.variance) < MIN_UNITS:
@@ -198,8 +197,12 @@ def fit_law(own: Noise) -> tuple[float, float] | None:
     excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if excess <= 0:
         return float(np.exp(logs.mean())), math.inf
-    # 1/x < ψ'(x) < 1/x + 1/x², so that the root of ψ'(x) = excess lies between these
-    strength = float(brentq(lambda x: polygamma(1, x) - excess, 0.5 / excess, 1 + 1 / excess, xtol=1e-14, rtol=1e-13))
+    # ψ'(strength) = excess, by Newton's method on 1 / ψ' (Smyth 2004, appendix); scipy.optimize takes long to import
+    strength, step = 0.5 + 1 / excess, math.inf
+    while abs(step) >= 1e-10 * strength:
+        trigamma = float(polygamma(1, strength))
+        step = trigamma * (1 - trigamma / excess) / float(polygamma(2, strength))
+        strength += step
     return float(np.exp(logs.mean() + digamma(strength)) / strength), 2 * strength
 
 
