@@ -80,3 +80,11 @@ def test_inflation_is_that_of_the_day_not_of_a_change() -> None:
     assert inflation(drawn[:11] * 9, errors[:11]) == 1.0
     errors = 0.05 * rng.uniform(0.3, 3.0, 200)
     assert inflation(errors * rng.standard_normal(200) + 0.4, errors) == pytest.approx(1.0, abs=0.15)
+
+
+def test_p_values_are_corrected_for_the_number_of_units() -> None:
+    """As SciPy does it (Benjamini and Hochberg)."""
+    difference = np.array([0.2, 0.05, 0.2, -0.1, 0.12])
+    found = decide(level(difference, 0.05), 0.0, 0.01)
+    for p, sign in ((found.worse, 1), (found.better, -1)):
+        np.testing.assert_allclose(p, stats.false_discovery_control(stats.t.sf(sign * difference / 0.05, 20)))
