@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from spinbench.api import Estimate, Tables
 from spinbench.api.trace import Trace
 from spinbench.inference.checks import validity
-from spinbench.inference.checks.islands import Islands
+from spinbench.inference.checks.best_states import by_draws
+from spinbench.inference.checks.disconnected_support import disconnected_support
 from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.checks.phases import Phases, is_long
+from spinbench.inference.checks.missed_modes import is_long, missed_modes
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
-from spinbench.inference.probing.weighed import by_draws
 from spinbench.inference.request import Request
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified
@@ -37,8 +38,13 @@ class Estimator:
         """
         self._request, self._simple, self._model, self._tables, self._chains = request, simple, model, tables, chains
         self.joint = Joint(model=model, who=request.who, back=partial(pairs_as_given, simple))
-        self._islands = Islands(model, request.how.seed, request.is_sampler)
-        self._phases = Phases(model, request.is_sampler, is_long(request.how.budget, chains))
+        self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
+        if request.is_sampler:
+            long = is_long(request.how.budget, chains)
+            self._checks = (
+                partial(disconnected_support, model, request.how.seed),
+                partial(missed_modes, model, long=long),
+            )
 
     def __call__(self, trace: Trace) -> Estimate:
         """The method's estimate of a trace.
@@ -51,8 +57,8 @@ class Estimator:
         validity.check(estimate, model, request.who)
         estimate = validity.owned(self.joint.taken(estimate, trace.samples), model)
         estimate = validity.widened_to(request.how.precision, validity.doubted(estimate), model)
-        # probes are sent for what nothing before doubts
-        estimate = self._phases.doubted(self._islands.doubted(estimate))
+        for check in self._checks:  # probes are sent for what nothing before flags
+            estimate = validity.add_flags(estimate, check(estimate))
         if estimate.draws:
             estimate = by_draws(model, estimate)
         estimate = allowing_for(estimate, self._simple.rounding)

@@ -18,8 +18,8 @@ from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
 from spinbench.inference.bracketing import annealing, mini_buckets
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.probing.weighed import BY as BEST_STATES
-from spinbench.inference.probing.weighed import below as weigh
+from spinbench.inference.checks.best_states import BY as BEST_STATES
+from spinbench.inference.checks.best_states import below as weigh
 from spinbench.inference.runner import run
 from spinbench.inference.starts import random_start
 from spinbench.mathematics.coordinate_ascent import ascending

@@ -225,3 +225,19 @@ def _refuse(wrong: npt.NDArray[np.bool_], flat: FloatArray, who: str, needed: st
         place = int(np.argmax(wrong))
         variable = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
         raise InvalidResultError(f"{who}: {flat[place]:g} at variable {variable}, where {needed} is allowed")
+
+
+def add_flags(estimate: Estimate, flags: Sequence[str]) -> Estimate:
+    """The estimate with what checks flag: of marginals in front, of log Z, whose error is not known then, behind.
+
+    Args:
+        estimate: that was checked.
+        flags: of one check; what the estimate says itself is not said twice.
+    """
+    if not flags:
+        return estimate
+    of_log_z = [flag for flag in flags if flag.startswith("log Z") and estimate.log_z is not None]
+    marginals = [flag for flag in flags if not flag.startswith("log Z") and not estimate.doubted("marginals")]
+    log_z = [] if estimate.doubted("log Z") else of_log_z
+    error = np.inf if of_log_z else estimate.log_z_se
+    return replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z), log_z_se=error)

@@ -150,3 +150,12 @@ def test_a_run_ends_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gibbs, "estimate", lambda *_: Estimate(marginals=np.array([0.5, 2.0])))
     with pytest.raises(InvalidResultError, match="gibbs on numpy gave marginals: 2 at variable 1"):
         spinbench.run(PAIR, "gibbs", "numpy", 10)
+
+
+def test_flags_of_checks_are_added_once_and_leave_log_z_without_an_error() -> None:
+    flags = ("marginals not mixed", "log Z unresolved")
+    sure = replace(GOOD, marginals_se=np.array([0.1, 0.2]), log_z_se=0.1)
+    flagged = validity.add_flags(replace(sure, doubts=("marginals too short",)), flags)
+    assert (flagged.doubts, flagged.log_z_se) == (("marginals too short", "log Z unresolved"), np.inf)
+    assert validity.add_flags(replace(sure, log_z=None, log_z_se=None), flags).doubts == flags[:1]
+    assert validity.add_flags(sure, ()) == sure

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.probing.wells import annealed
+from spinbench.inference.checks.probes import annealed
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.models import FactorGraph

@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
+from spinbench.inference.checks.probes import Content
+from spinbench.inference.checks.weight_bounds import Bounds, Least
 from spinbench.inference.marginals import all_states
-from spinbench.inference.probing.least import Bounds, Least
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
 
@@ -44,51 +45,41 @@ SLACK = 2.0
 """Nats by which what a well weighs at most may be too low by chance."""
 
 
-class Phases:
-    """What runs of one model have to know of; probes are sent when an estimate would be believed."""
+def missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tuple[str, ...]:
+    """Flags of an estimate that a mode contradicts which the run has missed.
 
-    def __init__(self, model: Model, sampler: bool, long: bool = False) -> None:
-        """Of a long run marginals are judged, too, for which no log Z is claimed."""
-        grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-        self._small = sampler and model.num_variables <= MOST_VARIABLES and not grouped
-        self._content = _Content(model)
-        self._long = long
+    Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
+    """
+    error = 0.0 if estimate.log_z_se is None else estimate.log_z_se
+    grouped = isinstance(model, PairwiseModel) and bool(model.groups)
+    if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
+        return ()
+    if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(error):
+        return _missed_by_marginals(model, estimate) if long else ()
+    bounds = _bounds(Content(model)) if estimate.log_z_kind == "estimate" else None
+    if bounds is None:
+        return ()
+    claimed = _Claimed.of(estimate, estimate.log_z, error)
+    verdicts = [claimed.contradicted(least) for least in bounds.wide]
+    if not all(any(of_all) for of_all in zip(*verdicts, strict=True)):
+        verdicts += [claimed.contradicted(bounds.well(number)) for number in claimed.unseen(bounds)]
+    marginals, log_z = (any(of_all) for of_all in zip(*verdicts, strict=True))
+    return (("marginals not mixed",) if marginals else ()) + (("log Z unresolved",) if log_z else ())
 
-    def doubted(self, said: Estimate) -> Estimate:
-        """With doubts of what a phase contradicts that it has missed."""
-        error = 0.0 if said.log_z_se is None else said.log_z_se
-        if not self._small or said.log_z_kind == "exact":
-            return said
-        if said.log_z is None or said.doubted("log Z") or not np.isfinite(error):
-            return self._doubted_of_marginals(said) if self._long else said
-        bounds = _bounds(self._content) if said.log_z_kind == "estimate" else None
-        if bounds is None:
-            return said
-        claimed = _Claimed.of(said, said.log_z, error)
-        marginals, log_z = False, False
-        for least in bounds.wide:
-            of_all = claimed.contradicted(least)
-            marginals, log_z = marginals or of_all[0], log_z or of_all[1]
-        for number in () if log_z and marginals else claimed.unseen(bounds):
-            of_well = claimed.contradicted(bounds.well(number))
-            marginals, log_z = marginals or of_well[0], log_z or of_well[1]
-        first = ("marginals not mixed",) if marginals and not said.doubted("marginals") else ()
-        if not log_z:
-            return dataclasses.replace(said, doubts=(*first, *said.doubts))
-        return dataclasses.replace(said, doubts=(*first, *said.doubts, "log Z unresolved"), log_z_se=np.inf)
 
-    def _doubted_of_marginals(self, said: Estimate) -> Estimate:
-        """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
-        bounds = None if said.doubted("marginals") or said.marginals_se is None else _bounds(self._content)
-        if bounds is None or not np.isfinite(bounds.mixture.z):
-            return said
-        least = _Claimed.of(said, bounds.mixture.z, 0.0)
-        hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
-        if not any(least.contradicted(bound)[0] for bound in hopeful):
-            return said
-        most = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.found))))
-        missed = any(most.contradicted(bound)[0] for bound in hopeful)
-        return dataclasses.replace(said, doubts=("marginals not mixed", *said.doubts)) if missed else said
+def _missed_by_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
+    """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
+    if estimate.doubted("marginals") or estimate.marginals_se is None:
+        return ()
+    bounds = _bounds(Content(model))
+    if bounds is None or not np.isfinite(bounds.mixture.z):
+        return ()
+    least = _Claimed.of(estimate, bounds.mixture.z, 0.0)
+    hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
+    if not any(least.contradicted(bound)[0] for bound in hopeful):
+        return ()
+    most = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.found))))
+    return ("marginals not mixed",) if any(most.contradicted(bound)[0] for bound in hopeful) else ()
 
 
 def is_long(budget: Budget, chains: int) -> bool:
@@ -140,21 +131,8 @@ class _Claimed:
         return chosen
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Content:
-    """A model, equal to others of the same content, so that probes are sent once."""
-
-    model: Model
-
-    def __hash__(self) -> int:
-        return hash(self.model.content_hash)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self.model.content_hash == other.model.content_hash
-
-
 @lru_cache(maxsize=16)
-def _bounds(content: _Content) -> Bounds | None:
+def _bounds(content: Content) -> Bounds | None:
     """None where probes would take too long."""
     flat = factor_tables(content.model)
     if len(flat.offsets) > MOST_FACTORS or len(flat.values) > MOST_ENTRIES:

@@ -11,7 +11,7 @@ from bounded_models import KINDS, factors, log_z
 import spinbench
 from spinbench.api import Estimate
 from spinbench.errors import ModelError
-from spinbench.inference.probing import weighed
+from spinbench.inference.checks import best_states as weighed
 from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model, PairwiseModel, condition
 

@@ -1,0 +1,133 @@
+"""Islands: states of positive weight that a run has never been near, because hard zeros part them from its chains.
+
+Chains that all began on one side of hard zeros agree, whatever R-hat is, and populations that are cooled towards a wide
+set may lose a narrow one. So where a model has zeros, further starts of positive weight are drawn, independent of the
+run's, and swept a little, one variable at a time. Most of them lie where there is no weight: the law of a chain that
+has forgotten all but its island has E[log p*] + Σ_v H(p_v) >= log Z of the island, which may be negligible beside the
+run's. Where it is not, and the run takes some state that is seen there for impossible, the run is not believed.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.inference.checks.probes import Content
+from spinbench.inference.marginals import all_states
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.methods.gibbs.host_arrays import HostArrays
+from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, graph_tables
+from spinbench.models import FactorGraph, Model
+
+FloatArray = npt.NDArray[np.float64]
+
+PROBES = 32
+SWEEPS = 8, 24
+"""Before and while probes are looked at."""
+MOST_VARIABLES = 10_000
+"""Of models with more, starts take too long."""
+COOLED = 64
+"""Sweeps of those that are cooled where a run knows no log Z."""
+APART = 0.5
+"""Probability of a state by which a probe has to be beyond the run's, claims included."""
+CLAIMS = 3.0
+"""That the run is allowed, and within which a state is one that it has not seen."""
+TIMES = 4.0
+"""What it allows for, an island has to weigh at most: of small models that is up to three times what is true."""
+SURE = 1 - 1e-9
+"""Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed."""
+_OTHERS = 2**40
+"""Added to the run's seed: other starts than its own."""
+
+
+class Probes(NamedTuple):
+    """Of each probe.
+
+    Attributes:
+        p: (S, P) probabilities of all states; mean: (P,) E[log p*].
+        most: (P,) log Z of its island at most; least: (P,) at least: of all states that it has been in.
+    """
+
+    p: FloatArray
+    mean: FloatArray
+    most: FloatArray
+    least: FloatArray
+
+
+def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[str, ...]:
+    """Flags of an estimate where any probe is in a place that the run rules out, and that may weigh more than the run
+    allows for; probes are sent where it would be believed.
+
+    Args:
+        model: of the run.
+        seed: of the run; probes start elsewhere.
+        estimate: of the run.
+    """
+    parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
+    doubted = estimate.doubted("marginals") and estimate.doubted("log Z")
+    if not parted or doubted or estimate.log_z_kind == "exact":
+        return ()
+    if estimate.marginals is None or estimate.marginals_se is None:
+        return ()
+    probes = _send_probes(Content(model), seed + _OTHERS)
+    whole = estimate.log_z
+    if whole is None or estimate.doubted("log Z"):
+        whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
+    most, least = (_share(log_z - whole) for log_z in (probes.most, probes.least))
+    p, allowed = all_states.of_marginals(estimate.marginals), CLAIMS * all_states.of_errors(estimate.marginals_se)
+    unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
+    beyond = (probes.p - at_most > APART) & (most > TIMES * at_most)
+    missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
+    return ("marginals not mixed", "log Z unresolved") if missed else ()
+
+
+@lru_cache(maxsize=16)
+def _send_probes(content: Content, seed: int) -> Probes:
+    flat, tables, replicas, x = _start(content.model, seed)
+    rng, one = np.random.default_rng(seed), np.ones(PROBES)
+    total, energy = np.zeros(1), np.zeros(PROBES)
+    seen: list[dict[bytes, float]] = [{} for _ in range(PROBES)]
+    for sweep in range(sum(SWEEPS)):
+        x, p = replicas.sweep(rng, tables, x, one)
+        if sweep >= SWEEPS[0]:
+            logs = np.asarray(replicas.log_weights(tables, x)[0])
+            total, energy = total + np.asarray(p), energy + logs
+            for own, state, log in zip(seen, np.asarray(x).T, logs.tolist(), strict=True):
+                own[state.tobytes()] = log
+    p = all_states.of_reported(content.model.cardinalities, total / SWEEPS[1])
+    mean = energy / SWEEPS[1] + flat.log_constant
+    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=0)
+    least = np.array([np.logaddexp.reduce(list(own.values())) for own in seen]) + flat.log_constant
+    return Probes(p, mean, mean + entropy, least)
+
+
+@lru_cache(maxsize=16)
+def _cool(content: Content, seed: int) -> float:
+    """log p* of the best state that cooling leads to: log Z is no less, nor than E[log p*] of any law."""
+    flat, tables, replicas, x = _start(content.model, seed)
+    rng = np.random.default_rng(seed)
+    for beta in np.linspace(0.0, 1.0, COOLED, endpoint=False):
+        x, _ = replicas.sweep(rng, tables, x, np.full(PROBES, beta))
+    values, lost = replicas.log_weights(tables, x)
+    reached = np.where(np.asarray(lost) > 0, -np.inf, np.asarray(values)) + flat.log_constant
+    return float(reached.max())
+
+
+def _start(model: Model, seed: int) -> tuple[FactorTables, GraphTables, GraphReplicas, Any]:
+    """Tables, what sweeps them, and states of positive weight."""
+    assert isinstance(model, FactorGraph)
+    flat, replicas = factor_tables(model), GraphReplicas(HostArrays())
+    tables = graph_tables(flat)
+    start = feasible_starts(model, PROBES, seed).astype(np.float64)
+    return flat, tables, replicas, replicas.begin(tables, start)
+
+
+def _share(log_ratio: FloatArray) -> FloatArray:
+    """w / (1 + w)."""
+    weight = np.exp(np.minimum(log_ratio, 500.0))
+    return np.asarray(weight / (1 + weight))
