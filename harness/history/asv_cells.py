@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from spinbench.errors import HistoryError
 from spinbench.history.axes import Cell, Family, Metric
 from spinbench.history.journal import Replicates, rounded
+from spinbench.measuring.record_parts import Axes, CodeState, Environment
+from spinbench.measuring.record_parts import Metric as Recorded
+from spinbench.measuring.record_types import Record
 
 
 class Outcome(NamedTuple):
@@ -111,20 +114,28 @@ def stored(results: Any, family: Family, metric: Metric) -> dict[Cell, Replicate
     return found
 
 
-def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> dict[str, Any]:
+def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> Record:
     """What asv knows of a cell, in the form of a record: by which settings and where it was measured, is not known."""
     measured = {metric: one for metric, one in values.items() if one.values}
     error = next((one.failed for one in values.values() if not one.values), "")
-    return {
-        "id": f"asv {family.name} {cell}",
-        "family": family.name,
-        "axes": dict(zip((axis.name for axis in family.axes), cell, strict=True)),
-        "config": {},
-        "status": "ok" if measured else "failed",
-        "error": None if measured else error,
-        "metrics": {metric: {"samples": list(one.values)} for metric, one in measured.items()},
-        "started_at": 0,
-    }
+    return Record(
+        id=f"asv {family.name} {cell}",
+        key="",
+        family=family.name,
+        axes=Axes(**dict(zip((axis.name for axis in family.axes), cell, strict=True))),
+        config={},
+        protocol="",
+        status="ok" if measured else "failed",
+        error=None if measured else error,
+        traceback=None,
+        git=CodeState(),
+        metrics={metric: Recorded(samples=list(one.values)) for metric, one in measured.items()},
+        result_or_none=None,
+        reference=None,
+        environment=Environment(),
+        started_at=0,
+        duration=0.0,
+    )
 
 
 _CELLS = ("_results", "_samples", "_stats")

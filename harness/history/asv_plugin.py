@@ -40,6 +40,7 @@ from spinbench.history.journal import locked
 from spinbench.history.series import Book, column, identity
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import elsewhere
+from spinbench.measuring.record_types import parse_record
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 """Environment variable with this machine's name in the history; by default asv's name, the host's."""
@@ -210,8 +211,8 @@ def keep(measured: Path, home: Path) -> None:
     Raises:
         HistoryError: it cannot be written.
     """
-    records = [json.loads(path.read_text()) for path in measured.glob("*.json") if path.name != TOLD]
-    good = [record for record in records if record["status"] == "ok"]
+    contents = [json.loads(path.read_text()) for path in measured.glob("*.json") if path.name != TOLD]
+    good = [parse_record(content) for content in contents if content["status"] == "ok"]
     if good:
         with locked(home):
             book = Book(home / "journal")

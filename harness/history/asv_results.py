@@ -29,8 +29,8 @@ from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, describe_machine, stored_machine
 from spinbench.history.axes import Column, Family
-from spinbench.history.journal import Record
 from spinbench.history.series import Book
+from spinbench.measuring.record_types import Record
 
 if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
     raise ImportError(

@@ -23,9 +23,10 @@ from spinbench.errors import HistoryError
 from spinbench.history import axes, journal, series
 from spinbench.history.asv_cells import outcome_of
 from spinbench.history.axes import Metric
-from spinbench.history.journal import Record, Replicates
+from spinbench.history.journal import Replicates
 from spinbench.history.series import AXIS, PREFIX, TIMEOUT, Book, Series, slug
 from spinbench.inference import kernels
+from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import digest
 
 PEERS = "peers"
@@ -148,7 +149,7 @@ def _ratios(entries: Sequence[Record], book: Book) -> dict[str, dict[str, Replic
     There is none where one side is missing, or the library took no time that a clock shows.
     """
     found: dict[str, dict[str, Replicates]] = defaultdict(dict)
-    if not any(_is_peer(_backend(entry["config"])) for entry in entries):
+    if not any(_is_peer(_backend(entry.config)) for entry in entries):
         return found
     tracked = [metric for metric in axes.metrics() if metric.name in RATIO_METRICS]
     measured = journal.gathered(entries, tracked, _configuration)

@@ -99,7 +99,7 @@ def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> 
     records = [
         (commit, sitting) for commit in history.commits() for sitting in commits.sittings(history, commit) if sitting
     ]
-    records.sort(key=lambda one: float(np.median([record["started_at"] for record in one[1]])))
+    records.sort(key=lambda one: float(np.median([record.started_at for record in one[1]])))
     records = records[-MOST_SITTINGS:]
     if len(records) < 2:
         raise HistoryError(

@@ -10,11 +10,12 @@ from typing import Any
 from spinbench.errors import SpinbenchError
 from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.axes import Cell
-from spinbench.history.journal import Record, Replicates
+from spinbench.history.journal import Replicates
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import judge, measurements
 from spinbench.history.regression_test.measurements import Place, Run, Runs, Sides
 from spinbench.inference import registry
+from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import plain
 
 MOST_PAST = 30
@@ -26,6 +27,7 @@ MOST_RECORDS = 30_000
 FEWEST_PAIRS = 3
 """From which on it can be told whether cost changes more often than not."""
 
+Settings = Mapping[str, Any]
 Key = tuple[str, Place]
 """Family, empty for series beyond conf/axes, and cell."""
 
@@ -72,7 +74,7 @@ def chain(history: History, names: Sequence[str]) -> list[Runs]:
 
     Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
     """
-    newest: dict[Key, Record] = {}
+    newest: dict[Key, Settings] = {}
     measured = [_measured(_records(history, name), newest) for name in reversed(names)][::-1]
     several = len({family for family, _ in newest} - {""}) > 1
 
@@ -83,16 +85,16 @@ def chain(history: History, names: Sequence[str]) -> list[Runs]:
     return [{told(key): own for key, own in runs.items()} for runs in measured]
 
 
-def _measured(records: Sequence[Record], newest: dict[Key, Record]) -> dict[Key, dict[int, Run]]:
+def _measured(records: Sequence[Record], newest: dict[Key, Settings]) -> dict[Key, dict[int, Run]]:
     """A commit's runs, boiled down at once; `newest` are the settings of each cell, to which new cells are added."""
     found: dict[Key, dict[int, Run]] = {}
     metrics = axes.metrics()
     for record in records:
-        if record["status"] == "skipped" or not _tracked(record):
+        if record.status == "skipped" or not _tracked(record):
             continue
         key, own = _key(record), _settings(record)
         if _alike(own, newest.setdefault(key, own)):
-            seed, one = record["config"].get("seed", 0), measurements.run(record, metrics)
+            seed, one = record.config.get("seed", 0), measurements.run(record, metrics)
             if not one.failed or seed not in found.get(key, {}):
                 found.setdefault(key, {})[seed] = one
     return found
@@ -118,12 +120,12 @@ def sittings(history: History, commit: str) -> list[list[Record]]:
     return journal.sittings(tracked) or [[]]
 
 
-def settings(records: Iterable[Record]) -> dict[Key, Record]:
+def settings(records: Iterable[Record]) -> dict[Key, Settings]:
     """Of each cell."""
     return {_key(record): _settings(record) for record in records}
 
 
-def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
+def runs(records: Sequence[Record], wanted: Mapping[Key, Settings]) -> Runs:
     """Of the cells and settings that are wanted."""
     several = len({family for family, _ in wanted}) > 1
     chosen = []
@@ -155,35 +157,34 @@ def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
 
 
 def _tracked(record: Record) -> bool:
-    if "series" in record:
+    if record.series is not None:
         return True
-    family = axes.families().get(record["family"])
-    return family is not None and family.cell(record["axes"]) is not None
+    family = axes.families().get(record.family)
+    return family is not None and family.cell(record.axes.as_dict()) is not None
 
 
 def _key(record: Record) -> Key:
     if (found := series.of(record)) is not None:
         return "", Place(found.model, *found.parts[:2], found.run)
-    cell = record["axes"]
-    return record["family"], Place(cell["model"], cell["method"], cell["backend"])
+    return record.family, Place(*record.axes.as_dict().values())
 
 
 def _later(record: Record) -> bool:
     return (found := series.of(record)) is not None and found.version > 1
 
 
-def _settings(record: Record) -> dict[str, Any]:
+def _settings(record: Record) -> Settings:
     """A series of its own holds equal settings only, and paths that may differ."""
-    return {} if "series" in record else journal.settings(record)
+    return journal.settings(record) if record.series is None else {}
 
 
-def _alike(one: Record, other: Record) -> bool:
+def _alike(one: Settings, other: Settings) -> bool:
     if not one or not other or one == other:  # asv does not know its cells' settings
         return True
     return _completed(one) == _completed(other)
 
 
-def _completed(settings: Record) -> dict[str, Any]:
+def _completed(settings: Settings) -> dict[str, Any]:
     """With today's defaults for the settings that the method did not have when it was recorded.
 
     A commit that gives a method another setting is measured with its default, and has to be compared with those before.

@@ -17,8 +17,9 @@ from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_plugin import MACHINE_VARIABLE
 from spinbench.history.axes import Cell, Column, Family
-from spinbench.history.journal import Record, settings
+from spinbench.history.journal import settings
 from spinbench.history.series import Book, Identity, identity, named
+from spinbench.measuring.record_types import Record
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def sort_out(
         HistoryError: a tracked cell has no configuration any more.
     """
     reasons: Counter[str] = Counter()
-    commits = {record["git"].get("commit") for record in records} - {None}
+    commits = {record.git.commit for record in records if record.git.commit is not None}
     absent = {commit for commit in commits if len(commit) < 40 or not checkout.has(commit)}
     welcome = []
     for record in records:
@@ -71,7 +72,7 @@ def sort_out(
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
-    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record, *_ in accepted))
+    return Intake(tuple(accepted), tuple(refused), sum(bool(record.oversubscribed) for record, *_ in accepted))
 
 
 def _columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
@@ -82,7 +83,7 @@ def _columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[
     for record in records:
         for name, cell in _cells(record, families):
             if _is_canonical(record, expected[name, cell]):
-                found.setdefault(record["id"], families[name].column(cell))
+                found.setdefault(record.id, families[name].column(cell))
     return found
 
 
@@ -93,15 +94,15 @@ def _measured(
     nothing to compare."""
     found: list[tuple[Record, Identity]] = []
     for record in records:
-        if record["status"] == "skipped":
+        if record.status == "skipped":
             continue
         try:
             found.append((record, identity(record)))
         except HistoryError as error:
             reasons[str(error)] += 1
-    good = {one.digest for record, one in found if record["status"] == "ok"}
+    good = {one.digest for record, one in found if record.status == "ok"}
     for record, one in found:
-        column = columns.get(record["id"], ())
+        column = columns.get(record.id, ())
         if column or one.digest in good or book.known(one) is not None:
             yield record, one, column
         else:
@@ -110,12 +111,12 @@ def _measured(
 
 def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
     """Why the place of a measurement keeps its record out; empty if it does not."""
-    commit = record["git"].get("commit")
+    commit = record.git.commit
     if commit is None:
         return "were measured outside a git checkout, or before its first commit"
-    if record["git"].get("dirty") is not False:
+    if record.git.dirty is not False:
         return "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again"
-    if folder := record["git"].get("elsewhere"):
+    if folder := record.git.elsewhere:
         return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."
     if commit in absent:
         return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
@@ -128,7 +129,7 @@ def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, 
 
 
 def _place(record: Record, key: str) -> str:
-    return str(record.get("environment", {}).get(key, ""))
+    return getattr(record.environment, key) or ""
 
 
 def _is(record: Record, key: str, wanted: str) -> bool:
@@ -139,12 +140,12 @@ def _is(record: Record, key: str, wanted: str) -> bool:
 
 def _cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:
     """What it may be a record of, that of its own family first: the configuration says which."""
-    named = sorted(families, key=lambda name: name != record["family"])
-    return [(name, cell) for name in named if (cell := families[name].cell(record["axes"])) is not None]
+    named = sorted(families, key=lambda name: name != record.family)
+    return [(name, cell) for name in named if (cell := families[name].cell(record.axes.as_dict())) is not None]
 
 
-def _canonical(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], Record]:
-    expected: dict[tuple[str, Cell], Record] = {}
+def _canonical(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], dict[str, Any]]:
+    expected: dict[tuple[str, Cell], dict[str, Any]] = {}
     for name in {name for name, _ in cells}:
         family = axes.family(name)
         composed = axes.canonical(family, sorted(cell for other, cell in cells if other == name))
@@ -152,7 +153,7 @@ def _canonical(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], Record]:
     return expected
 
 
-def _is_canonical(record: Record, canonical: Record) -> bool:
+def _is_canonical(record: Record, canonical: Mapping[str, Any]) -> bool:
     """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
     given = settings(record)
     return not axes.differences(given, json.loads(json.dumps(_said(canonical, given))))

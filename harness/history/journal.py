@@ -23,11 +23,12 @@ from spinbench.errors import HistoryError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.foundation.remarks import left_out
 from spinbench.history.axes import Cell, Family, Metric
+from spinbench.measuring import record_parts
+from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError, read_record
 
 LOCK_SECONDS = 600.0
 
-Record = Mapping[str, Any]
 Place = TypeVar("Place", bound=Hashable)
 
 _HEX = re.compile(r"[0-9a-f]{1,64}")
@@ -64,14 +65,14 @@ def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
         if problem := malformed(record):
             problems.append(f"{path} is not a record: {problem}")
         else:
-            records[record["id"]] = record
+            records[record.id] = record
     return list(records.values()), problems
 
 
 def malformed(record: Record) -> str:
     """What of a record cannot be a part of a file's name; empty where all can."""
-    commit = record["git"].get("commit")
-    hashes = {"id": record["id"], "git.commit": "0" if commit is None else commit}
+    commit = record.git.commit
+    hashes = {"id": record.id, "git.commit": "0" if commit is None else commit}
     wrong = [key for key, text in hashes.items() if not _HEX.fullmatch(text)]
     return f"{', '.join(wrong)} malformed" if wrong else ""
 
@@ -84,13 +85,13 @@ class Journal:
 
     def add(self, entry: Record, metrics: Iterable[Metric]) -> bool:
         """Keep a record as it was filed; False where it is there already."""
-        return self.keep({**entry, "versions": {metric.name: metric.version for metric in metrics}})
+        return self.keep(parse_record({**entry.content, "versions": {one.name: one.version for one in metrics}}))
 
     def keep(self, entry: Record) -> bool:
         """The same of what another journal of this machine has; the entry says the machine's name."""
         if self.holds(entry):
             return False
-        write_json(self._path(entry), {**entry, "machine": self.folder.parent.name})
+        write_json(self._path(entry), {**entry.content, "machine": self.folder.parent.name})
         return True
 
     def holds(self, entry: Record) -> bool:
@@ -98,7 +99,7 @@ class Journal:
         return self._path(entry).exists()
 
     def _path(self, entry: Record) -> Path:
-        return self.folder / str(entry["git"]["commit"]) / f"record-{entry['id']}.json"
+        return self.folder / str(entry.git.commit) / f"record-{entry.id}.json"
 
     def clear_fragments(self) -> None:
         """Remove what recorders that were killed left unfinished."""
@@ -125,7 +126,7 @@ class Journal:
                 entries.append(read_record(path))
             except RecordError as error:
                 left_out(str(error))
-        return sorted(entries, key=lambda entry: (entry["started_at"], entry["id"]))
+        return sorted(entries, key=lambda entry: (entry.started_at, entry.id))
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,8 @@ def replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cel
     """
 
     def place(entry: Record) -> Cell | None:
-        own = entry["family"] == family.name and "series" not in entry
-        return family.cell(entry["axes"]) if own else None
+        own = entry.family == family.name and entry.series is None
+        return family.cell(entry.axes.as_dict()) if own else None
 
     return gathered(entries, family.metrics, place)
 
@@ -173,12 +174,12 @@ def gathered(
     by_place: dict[Place, list[Record]] = defaultdict(list)
     for entry in entries:
         found = place(entry)
-        if found is not None and entry["status"] != "skipped":
+        if found is not None and entry.status != "skipped":
             by_place[found].append(entry)
     measured = {}
     for where, records in by_place.items():
         for metric in metrics:
-            current = [record for record in records if record["versions"].get(metric.name) == metric.version]
+            current = [record for record in records if (record.versions or {}).get(metric.name) == metric.version]
             if one := _replicates(current, metric.name):
                 measured[metric.name, where] = one
     return measured
@@ -190,13 +191,13 @@ def sittings(entries: Iterable[Record]) -> list[list[Record]]:
     Good records of a cell and seed count; failed ones where there is no good one.
     """
     by_cell: dict[str, list[Record]] = defaultdict(list)
-    for entry in sorted(entries, key=lambda entry: entry["started_at"]):
-        if entry["status"] != "skipped":
-            cell = entry.get("series") or [entry["family"], entry["axes"]]
-            by_cell[json.dumps([cell, entry["config"].get("seed", 0)])].append(entry)
+    for entry in sorted(entries, key=lambda entry: entry.started_at):
+        if entry.status != "skipped":
+            cell = entry.series or [entry.family, entry.axes.as_dict()]
+            by_cell[json.dumps([cell, entry.config.get("seed", 0)])].append(entry)
     found: list[list[Record]] = []
     for records in by_cell.values():
-        good = [record for record in records if record["status"] == "ok"] or records[-1:]
+        good = [record for record in records if record.status == "ok"] or records[-1:]
         for turn, record in enumerate(reversed(good)):
             if turn == len(found):
                 found.append([])
@@ -205,21 +206,21 @@ def sittings(entries: Iterable[Record]) -> list[list[Record]]:
 
 
 def _replicates(records: list[Record], metric: str) -> Replicates | None:
-    good: dict[int, tuple[Record, Mapping[str, Any]]] = {}
+    good: dict[int, tuple[Record, record_parts.Metric]] = {}
     failed, ran = "", False
     touched = []
     for record in records:
-        measured = record["metrics"].get(metric)
-        if measured is None and record["status"] == "failed":
-            measured = {"failed": record.get("error") or "the cell failed"}
+        measured = record.metrics.get(metric)
+        if measured is None and record.status == "failed":
+            measured = record_parts.Metric(failed=record.error or "the cell failed")
         if measured is None:
             continue
         touched.append(record)
         if numbers(measured):
-            good[record["config"].get("seed", 0)] = (record, measured)
+            good[record.config.get("seed", 0)] = (record, measured)
         else:
-            failed = str(measured.get("failed", "no finite value"))
-            ran = record["status"] == "ok"
+            failed = measured.failed or "no finite value"
+            ran = record.status == "ok"
     if not touched:
         return None
     used = [good[seed] for seed in sorted(good)]
@@ -227,21 +228,21 @@ def _replicates(records: list[Record], metric: str) -> Replicates | None:
         values = numbers(used[0][1])
     else:
         values = tuple(statistics.median(numbers(measured)) for _, measured in used)
-    errors = tuple(measured.get("standard_error", math.nan) for _, measured in used)
+    errors = tuple(measured.standard_error for _, measured in used if measured.standard_error is not None)
     return Replicates(
         values=values,
-        errors=errors if len(errors) == len(values) and all(map(math.isfinite, errors)) else (),
+        errors=errors if len(errors) == len(values) == len(used) else (),
         failed="" if used else failed,
         ran=ran and not used,
-        started_at=max(int(record["started_at"]) for record in touched),
-        duration=sum(record["duration"] / max(len(record["metrics"]), 1) for record in touched),
+        started_at=max(int(record.started_at) for record in touched),
+        duration=sum(record.duration / max(len(record.metrics), 1) for record in touched),
         settings=settings(used[-1][0] if used else touched[-1]),
     )
 
 
 def settings(record: Record) -> dict[str, Any]:
     """A record's configuration without its seed: what must be equal among the values of a series."""
-    return {key: value for key, value in record["config"].items() if key != "seed"}
+    return {key: value for key, value in record.config.items() if key != "seed"}
 
 
 def rounded(value: float) -> float:
@@ -249,11 +250,12 @@ def rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def numbers(metric: Mapping[str, Any]) -> tuple[float, ...]:
+def numbers(metric: record_parts.Metric) -> tuple[float, ...]:
     """The finite values of a metric in a record, of which lower ones are better: of one that is better where it is
     higher the reciprocals. Empty where it failed or holds anything else."""
-    raw = metric.get("samples", [metric["value"]] if "value" in metric else [])
-    values = [float(value) for value in raw if isinstance(value, int | float) and not isinstance(value, bool)]
-    if metric.get("better") == "higher":
+    values = metric.samples
+    if values is None:
+        values = [] if metric.value is None else [metric.value]
+    if metric.better == "higher":
         values = [1 / value if value else math.inf for value in values]
-    return tuple(values) if len(values) == len(raw) and all(map(math.isfinite, values)) else ()
+    return tuple(map(float, values)) if all(map(math.isfinite, values)) else ()

@@ -22,9 +22,10 @@ from spinbench.history import series
 from spinbench.history.asv_plugin import stored_machine
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Column
-from spinbench.history.journal import Journal, Record, locked, malformed
+from spinbench.history.journal import Journal, locked, malformed
 from spinbench.history.recorder import MACHINE_NAME, History
 from spinbench.history.series import Book, column, filed
+from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import RecordError, digest, read_record
 
 _ENVIRONMENT = re.compile(r"spinbench-py\d+\.\d+")
@@ -157,7 +158,7 @@ def _records(
         except (RecordError, HistoryError) as error:
             merged.notes.append(str(error))
             continue
-        commit, new = entry["git"]["commit"], not journal.holds(here)
+        commit, new = str(entry.git.commit), not journal.holds(here)
         columns[commit] |= {column(entry), column(here)}
         if new:
             files.begin([commit])
@@ -167,7 +168,7 @@ def _records(
     return columns
 
 
-def _filed(entry: Record, book: Book) -> dict[str, Any]:
+def _filed(entry: Record, book: Book) -> Record:
     """With the series that this history has for what was measured."""
     found = book.of_digest(digest(series.measured(entry)))
-    return dict(entry) if found is None else filed(entry, found)
+    return entry if found is None else filed(entry, found)

@@ -32,6 +32,7 @@ from spinbench.history.axes import Cell, Column
 from spinbench.history.intake import sort_out
 from spinbench.history.journal import Journal, Replicates
 from spinbench.history.series import Book, Identity, filed
+from spinbench.measuring.record_types import Record
 
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
@@ -134,7 +135,7 @@ class History:
         book = Book(self.journals)
         intake = sort_out(records, self.checkout, self._files.families, book, python=PYTHON, host=host)
         new = 0
-        commits = sorted({entry["git"]["commit"] for entry, *_ in intake.accepted})
+        commits = sorted({str(entry.git.commit) for entry, *_ in intake.accepted})
         files: list[Path] = []
         if commits:
             with journal.locked(self.home):
@@ -157,10 +158,10 @@ class History:
             disturbed=intake.disturbed,
         )
 
-    def _enter(self, entry: journal.Record, measured: Identity, column: Column, book: Book) -> bool:
+    def _enter(self, entry: Record, measured: Identity, column: Column, book: Book) -> bool:
         """Keep a record and, before it, its series, so that no record stands without one."""
         tracked = axes.metrics()
-        given = [metric.name for metric in tracked if journal.numbers(entry["metrics"].get(metric.name, {}))]
+        given = [metric.name for metric in tracked if journal.numbers(entry.metric(metric.name))]
         place = book.enter(measured, given, column)
         kept = filed(entry, place)
         return self.journal.add(kept, axes.family(kept["family"]).metrics if place.column else tracked)
@@ -179,9 +180,7 @@ class History:
         """Full hashes of the commits with a journal or an asv result file of this machine and environment."""
         return self.journal.commits() | self._files.commits()
 
-    def measured(
-        self, commit: str, entries: Sequence[journal.Record] | None = None
-    ) -> dict[tuple[str, str, Cell], Replicates]:
+    def measured(self, commit: str, entries: Sequence[Record] | None = None) -> dict[tuple[str, str, Cell], Replicates]:
         """What is known of a commit, by (family, metric, cell): the journal, and asv's values for other cells.
 
         Args:
@@ -200,7 +199,7 @@ class History:
         return found
 
 
-def _read(folders: Sequence[Path]) -> tuple[list[journal.Record], list[str]]:
+def _read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
     for folder in folders:
         if not folder.is_dir():
             raise HistoryError(f"{folder} is not a folder; give folders that `spinbench sweep` wrote")

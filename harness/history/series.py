@@ -25,7 +25,8 @@ from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.history import axes
 from spinbench.history.axes import Column
-from spinbench.history.journal import Record, settings
+from spinbench.history.journal import settings
+from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
 FOLDER = ".series"
@@ -105,24 +106,23 @@ class Series:
         return cls(str(stored["model"]), (method, backend, run), int(stored["version"]), column)
 
 
-def of(record: Mapping[str, Any]) -> Series | None:
+def of(record: Record) -> Series | None:
     """The series of a journal's entry; None where it belongs to a family of conf/axes."""
-    stored = record.get("series")
-    return None if stored is None else Series.from_json(stored)
+    return None if record.series is None else Series.from_json(record.series)
 
 
-def filed(record: Mapping[str, Any], place: Series) -> dict[str, Any]:
+def filed(record: Record, place: Series) -> Record:
     """A journal's entry of what belongs to a series: in the column of conf/axes, however it was swept, or beyond."""
-    entry = {key: value for key, value in record.items() if key != "series"}
+    entry = {key: value for key, value in record.content.items() if key != "series"}
     if not place.column:
-        return {**entry, "series": place.as_json()}
+        return parse_record({**entry, "series": place.as_json()})
     named = dict(place.column)
-    return {**entry, "family": named.pop("family"), "axes": named}
+    return parse_record({**entry, "family": named.pop("family"), "axes": named})
 
 
-def column(record: Mapping[str, Any]) -> Column:
+def column(record: Record) -> Column:
     """Where conf/axes has a journal's entry; empty for one of a series beyond it."""
-    return () if "series" in record else (("family", record["family"]), *record["axes"].items())
+    return () if record.series is not None else (("family", record.family), *record.axes.as_dict().items())
 
 
 def identity(record: Record) -> Identity:
@@ -142,12 +142,12 @@ def measured(record: Record) -> dict[str, Any]:
         HistoryError: the record does not say what its own files held.
     """
     config = settings(record)
-    return {**config, "model": _without_paths(config["model"], record.get("files"))}
+    return {**config, "model": _without_paths(config["model"], record.files)}
 
 
 def named(record: Record) -> str:
     """The cell for people."""
-    return " ".join(str(value) for value in record["axes"].values())
+    return " ".join(record.axes.as_dict().values())
 
 
 class Book:
@@ -271,7 +271,7 @@ def _without_paths(model: Mapping[str, Any], files: Mapping[str, str | None] | N
 def _model(model: Mapping[str, Any], record: Record) -> str:
     if model["name"] == "file":
         return _label(model_label(model), {"beta": model.get("beta")}, {})
-    return model_label(model) if model.get("corpus") is not None else str(record["axes"]["model"])
+    return model_label(model) if model.get("corpus") is not None else record.axes.model
 
 
 def _parts(config: Mapping[str, Any]) -> tuple[str, str, str]:

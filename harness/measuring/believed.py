@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from spinbench.mathematics.statistics import time_to_error
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 Number = Callable[[Record], float]
 
@@ -31,8 +31,8 @@ def seconds(record: Record) -> float:
     """Of burn-in and sampling until the RMSE stays at or below one per cent; infinite where it never does."""
     if not vouched(record, "marginals"):
         return math.inf
-    known = [(point["seconds"], point.get("marginal_rmse")) for point in record["result"].get("trajectory") or ()]
-    found = time_to_error([(second, error) for second, error in known if error is not None])
+    known = [(point.seconds, point.marginal_rmse) for point in record.checkpoints if point.marginal_rmse is not None]
+    found = time_to_error(known)
     return math.inf if found is None else found
 
 
@@ -41,9 +41,9 @@ def vouched(record: Record, quantity: str) -> bool:
 
     Only a doubt that names the other one alone is none of this; any other, a plugin's own among them, is.
     """
-    if record["result"] is None or record["status"] != "ok":
+    if record.result_or_none is None or record.status != "ok":
         return False
-    doubts = record["result"]["status"].split(", ")
+    doubts = record.result.status.split(", ")
     return all(doubt == "ok" or doubt.startswith(OTHER[quantity]) for doubt in doubts)
 
 
@@ -51,10 +51,10 @@ def truth(records: Sequence[Record]) -> str:
     """How many of the numbers that were vouched for are further off than they claim to be."""
     ratios: dict[str, list[float]] = {"marginals": [], "log Z": []}
     for record in records:
-        result = record["result"] or {}
+        result = record.result_or_none
         for name, error, claim in (
-            ("marginals", rmse(record), result.get("marginals_claim")),
-            ("log Z", log_z_error(record), result.get("log_z_se")),
+            ("marginals", rmse(record), result and result.marginals_claim),
+            ("log Z", log_z_error(record), result and result.log_z_se),
         ):
             if claim and math.isfinite(error):
                 ratios[name].append(error / claim if error > ROUNDING else 0.0)
@@ -67,5 +67,5 @@ def truth(records: Sequence[Record]) -> str:
 
 
 def _metric(record: Record, name: str) -> float:
-    value = record["metrics"].get(name, {}).get("value")
-    return math.inf if value is None else float(value)
+    value = record.metric(name).value
+    return math.inf if value is None else value

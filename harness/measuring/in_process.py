@@ -20,8 +20,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked
 from spinbench.measuring.answer import Answer, failure
-from spinbench.measuring.load import Load
-from spinbench.measuring.memory import Memory
+from spinbench.measuring.load import Load, Memory
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Stages
 from spinbench.metrics import MIXING

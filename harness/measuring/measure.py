@@ -12,7 +12,7 @@ from typing import Any
 from spinbench.measuring import environment, provenance
 from spinbench.measuring.answer import failure
 from spinbench.measuring.isolation import Pool
-from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, contents, protocol
+from spinbench.measuring.records import CELL, SCHEMA, WISHES, Content, axes, cell_key, contents, protocol
 from spinbench.metrics import MIXING
 
 TIME_LIMIT = 300.0
@@ -26,7 +26,7 @@ def measure_cell(
     plugins: Mapping[str, Any] | None = None,
     pool: Pool | None = None,
     before: Mapping[str, float] | None = None,
-) -> Record:
+) -> Content:
     """Measure one cell in a child process; whatever happens there comes back as a record.
 
     Args:
@@ -69,7 +69,7 @@ def measure_cell(
 
 def described(
     cell: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping[str, Any], files: Mapping[str, str | None]
-) -> Record:
+) -> Content:
     """What a new record says of what was measured, and with which code.
 
     Args:

@@ -16,7 +16,7 @@ from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.measuring import environment, provenance, tracked
 from spinbench.measuring.answer import failure
 from spinbench.measuring.measure import described
-from spinbench.measuring.records import Record, RecordError, contents, plain, write_record
+from spinbench.measuring.records import Content, RecordError, contents, plain, write_record
 from spinbench.models import families
 from spinbench.models.families import FILE
 
@@ -72,7 +72,7 @@ class Occasion:
         git = environment.code_state_since(self.git)
         return [write_record(self.folder, self._record(found, entry, git)) for entry in found.race]
 
-    def _record(self, found: Advice, entry: Entry, git: Mapping[str, Any]) -> Record:
+    def _record(self, found: Advice, entry: Entry, git: Mapping[str, Any]) -> Content:
         cell = {
             "model": dict(self.model),
             "method": {"name": entry.method, **_settings(entry)},
@@ -87,7 +87,7 @@ class Occasion:
             "verdict": found.verdict,
             "command": found.command,
         }
-        content: Record = plain(
+        content: Content = plain(
             {
                 **described(cell, git, provenance.foreign(cell), self.files),
                 "family": FAMILY,

@@ -10,7 +10,7 @@ from typing import Any
 from spinbench.foundation.frames import Kind, Table, columns_of, frame
 from spinbench.foundation.trees import flattened
 from spinbench.measuring import records as stored
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 
 def read(*folders: str | Path, kind: Kind = "pandas") -> Any:
@@ -37,7 +37,8 @@ def lines(records: Sequence[Record]) -> Table:
     """A line a record, with all that it holds but the trajectory; nested names are dotted, lists are JSON."""
     found = []
     for record in records:
-        result = {key: value for key, value in (record["result"] or {}).items() if key != "trajectory"}
-        line = flattened({**record, "result": result})
+        content = record.content  # with fields of other versions
+        result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
+        line = flattened({**content, "result": result})
         found.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
     return found

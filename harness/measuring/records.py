@@ -7,22 +7,26 @@ import json
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.remarks import left_out
-from spinbench.measuring import record_shape
 from spinbench.metrics import METRICS as METRICS
 from spinbench.metrics import MOST
+
+if TYPE_CHECKING:
+    from spinbench.measuring.record_types import Record
 
 SCHEMA = 1
 MAX_BYTES = 1 << 26
 """Of a record's file; what a cell says is cut long before (`isolation`)."""
 
 
-Record = dict[str, Any]
+Content = dict[str, Any]
+"""What a new record is to hold, as JSON; what is read is a `record_types.Record`."""
+
 CELL = ("model", "method", "backend", "budget", "chains", "seed")
 """The parts of a configuration that say what is measured; the rest says how the sweep is run."""
 
@@ -37,7 +41,7 @@ class RecordError(SpinbenchError):
     """A record cannot be read or written."""
 
 
-def write_record(folder: Path, record: Record) -> Path:
+def write_record(folder: Path, record: Content) -> Path:
     """Write a record into a sweep's folder, whole or not at all; returns its path.
 
     Raises:
@@ -58,17 +62,17 @@ def read_record(path: Path) -> Record:
     Raises:
         RecordError: not a whole record of this schema; the sentence names the file.
     """
+    from spinbench.measuring import record_types  # `spinbench list` starts without msgspec
+
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES >> 20} MiB")
-        record = record_shape.parse(path.read_text(encoding="utf-8"))
+        content = record_types.parse_json(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("schema") == SCHEMA:
+            return record_types.parse_record(content)
     except (OSError, ValueError) as error:
         raise RecordError(f"{path} is not a record: {error}") from error
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        raise RecordError(f"{path} is not a record of schema {SCHEMA}")
-    if (wrong := record_shape.wrong(record)) is not None:
-        raise RecordError(f"{path} is not a record: {wrong} is missing or malformed")
-    return record
+    raise RecordError(f"{path} is not a record of schema {SCHEMA}")
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -88,7 +92,7 @@ def read_records(folder: Path) -> list[Record]:
         raise (errors or [RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")])[0]
     for one in errors:
         left_out(str(one))
-    return sorted(found, key=lambda record: (record["started_at"], record["key"]))
+    return sorted(found, key=lambda record: (record.started_at, record.key))
 
 
 def path_of(folder: Path, key: str) -> Path:
@@ -101,7 +105,7 @@ def identities(folder: Path) -> frozenset[str]:
     found = set()
     for path in folder.rglob("record-*.json"):
         with suppress(RecordError):
-            found.add(str(read_record(path)["id"]))
+            found.add(read_record(path).id)
     return frozenset(found)
 
 
@@ -115,10 +119,10 @@ def latest(records: Iterable[Record], earlier: Set[str] = frozenset()) -> list[R
         earlier: ids of those that are older than the others, whatever the clock said: clocks are set back.
     """
     chosen: dict[str, Record] = {}
-    for record in sorted(records, key=lambda record: (record["id"] not in earlier, float(record["started_at"]))):
-        cell = digest(record["config"])
+    for record in sorted(records, key=lambda record: (record.id not in earlier, record.started_at)):
+        cell = digest(record.config)
         before = chosen.get(cell)
-        if before is None or record["status"] != "failed" or before["status"] != "ok" or before["git"] != record["git"]:
+        if before is None or record.status != "failed" or before.status != "ok" or before.git != record.git:
             chosen[cell] = record
     return list(chosen.values())
 

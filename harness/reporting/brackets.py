@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 STANDARD_ERRORS = 4.0
 """An estimate with a standard error may lie outside the bracket by so many of them."""
@@ -103,12 +103,12 @@ def bracket(records: Sequence[Record]) -> Bracket:
     exact: float | None = None
     lower, upper = (-math.inf, ""), (math.inf, "")
     for record in records:
-        known = (record["reference"] or {}).get("log_z") if record["status"] == "ok" else None
+        known = record.exact_log_z if record.status == "ok" else None
         exact = known if exact is None else exact
         if (found := _answer(record)) is None:
             continue
         value, _, kind = found
-        named = (value, str(record["axes"]["method"]))
+        named = (value, record.axes.method)
         if kind == "exact" and exact is None:
             exact = value
         elif kind == "lower":
@@ -116,29 +116,28 @@ def bracket(records: Sequence[Record]) -> Bracket:
         elif kind == "upper":
             upper = min(upper, named)
     for bound in _bounds(records, "certified"):
-        if bound["side"] == "lower":
-            lower = max(lower, (bound["value"], bound["by"]))
+        if bound.side == "lower":
+            lower = max(lower, (bound.value, bound.by))
         else:
-            upper = min(upper, (bound["value"], bound["by"]))
+            upper = min(upper, (bound.value, bound.by))
     bounds = _bounds(records, "probable")
-    low = max([(b["value"], b["by"]) for b in bounds if b["side"] == "lower"], default=(-math.inf, ""))
-    high = min([(b["value"], b["by"]) for b in bounds if b["side"] == "upper"], default=(math.inf, ""))
-    delta = min(sum(bound["delta"] for bound in bounds), 1.0)
+    low = max([(b.value, b.by) for b in bounds if b.side == "lower"], default=(-math.inf, ""))
+    high = min([(b.value, b.by) for b in bounds if b.side == "upper"], default=(math.inf, ""))
+    delta = min(sum(bound.delta for bound in bounds), 1.0)
     return Bracket(exact, lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]), delta)
 
 
-def _bounds(records: Sequence[Record], grade: str) -> list[dict[str, Any]]:
+def _bounds(records: Sequence[Record], grade: str) -> list[Any]:
     """Those of a grade that any record names; one without a value is infinite, and bounds nothing."""
-    told = [record["result"].get("bounds", []) for record in records if record["status"] == "ok" and record["result"]]
-    return [bound for bounds in told for bound in bounds if bound["grade"] == grade and bound["value"] is not None]
+    told = [record.result.bounds for record in records if record.status == "ok"]
+    return [bound for bounds in told for bound in bounds if bound.grade == grade and bound.value is not None]
 
 
 def _answer(record: Record) -> tuple[float, float | None, str] | None:
     """log Z, its standard error, and what it is."""
-    result = record["result"]
-    if record["status"] != "ok" or result is None or result.get("log_z") is None:
+    if record.status != "ok" or record.result.log_z is None:
         return None
-    return float(result["log_z"]), result.get("log_z_se"), str(result["log_z_kind"])
+    return record.result.log_z, record.result.log_z_se, str(record.result.log_z_kind)
 
 
 def _slack(value: float) -> float:

@@ -13,7 +13,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import judge
 from spinbench.measuring import environment, records
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import page, paired
 from spinbench.reporting.leaderboard import short
 from spinbench.reporting.paired import Comparison
@@ -57,7 +57,7 @@ def load(name: str) -> list[Record]:
     from spinbench.history import journal
 
     history, commit = _commit(checkout, name)
-    return [dict(entry) for entry in journal.sittings(history.journal.entries(commit))[-1]]
+    return journal.sittings(history.journal.entries(commit))[-1]
 
 
 def _commit(checkout: Path, name: str) -> tuple[History, str]:

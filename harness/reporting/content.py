@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinbench.foundation.overrides import of_cell
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.leaderboard import Row
@@ -65,7 +65,7 @@ def verdict(row: Row) -> str:
 
 def setup(row: Row) -> dict[str, str]:
     """How long, with how many chains and how precisely the row's cells were run."""
-    config = row.members[0]["config"]
+    config = row.members[0].config
     asked, backend = config["budget"], config["backend"]
     burn_in = "" if asked.get("burn_in") is None else f", burn-in {asked['burn_in']}"
     budget = f"{asked['seconds']:g} s" if asked.get("seconds") is not None else f"{asked.get('samples')} samples"
@@ -121,7 +121,7 @@ def _flagged(row: Row, known: Bracket) -> Iterable[str]:
     """A sentence for each flag that the row's records bear."""
     flags = [(known.flag(record), record) for record in row.members]
     for flag in brackets.FLAGS:
-        values = sorted(record["result"]["log_z"] for own, record in flags if own == flag)
+        values = sorted(record.result.log_z or 0.0 for own, record in flags if own == flag)
         if values:
             name = " ".join(filter(None, [f"{row.method} on {row.backend}", row.variant]))
             span = " to ".join(dict.fromkeys(f"{value:.6g}" for value in (values[0], values[-1])))
@@ -133,15 +133,15 @@ def problems(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Reasons for which cells failed, were skipped or have no exact answer, each with its models and cells."""
     found: dict[tuple[str, str, str, str], tuple[dict[str, None], list[int]]] = {}
     for i, record in enumerate(records):
-        if record["status"] != "ok":
-            axes = record["axes"]
-            key = (record["status"], axes["method"], axes["backend"], record["error"] or "no reason given")
-        elif "reason" in (record["reference"] or {}):
-            key = ("no exact answer", "", "", record["reference"]["reason"])
+        if record.status != "ok":
+            axes = record.axes
+            key = (record.status, axes.method, axes.backend, record.error or "no reason given")
+        elif record.no_reference is not None:
+            key = ("no exact answer", "", "", record.no_reference)
         else:
             continue
         models, cells = found.setdefault(key, ({}, []))
-        models[record["axes"]["model"]] = None
+        models[record.axes.model] = None
         cells.append(i)
     names = ("status", "method", "backend", "reason")
     return [
@@ -154,18 +154,18 @@ def places(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Where and with what cells were measured, each combination once, with the number of its cells."""
     found: dict[str, dict[str, Any]] = {}
     for record in records:
-        place, git = record["environment"], record["git"]
-        commit = (git.get("commit") or "outside git") + (" with uncommitted changes" if git.get("dirty") else "")
+        place, git = record.environment, record.git
+        commit = (git.commit or "outside git") + (" with uncommitted changes" if git.dirty else "")
         one = {
             "commit": commit,
-            "host": place.get("hostname"),
-            "processor": place.get("cpu"),
-            "cores": place.get("cores"),
-            "GPUs": ", ".join(map(str, place.get("gpus") or [])) or None,
-            "system": place.get("platform"),
-            "Python": place.get("python"),
-            "versions": ", ".join(f"{name} {version}" for name, version in place.get("versions", {}).items()) or None,
-            "threads": ", ".join(f"{name}={n}" for name, n in place.get("threads", {}).items()) or None,
+            "host": place.hostname,
+            "processor": place.cpu,
+            "cores": place.cores,
+            "GPUs": ", ".join(place.gpus or []) or None,
+            "system": place.platform,
+            "Python": place.python,
+            "versions": ", ".join(f"{name} {version}" for name, version in place.versions.items()) or None,
+            "threads": ", ".join(f"{name}={n}" for name, n in place.threads.items()) or None,
         }
         found.setdefault(str(one), {"cells": 0, "facts": {k: v for k, v in one.items() if v is not None}})["cells"] += 1
     return sorted(found.values(), key=lambda place: -int(place["cells"]))
@@ -197,14 +197,15 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
     cells = []
     place_of = {id(record): i for i, record in enumerate(records)}
     for record in records:
-        text = repr(record["environment"])
+        content = record.content
+        text = repr(content["environment"])
         if text not in shared:
             shared[text] = len(environments)
-            environments.append(record["environment"])
-        measured = {name: for_scripts(record[name], DIGITS) for name in _MEASURED if name in record}
-        cells.append({**for_scripts(record), **measured, "environment": shared[text]})
+            environments.append(content["environment"])
+        measured = {name: for_scripts(content[name], DIGITS) for name in _MEASURED if name in content}
+        cells.append({**for_scripts(content), **measured, "environment": shared[text]})
     commands: dict[str, int] = {}
-    command_of = [commands.setdefault(of_cell(record["config"], ()), len(commands)) for record in records]
+    command_of = [commands.setdefault(of_cell(record.config, ()), len(commands)) for record in records]
     return {
         "commands": list(commands),
         "command_of": command_of,

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 FloatArray = npt.NDArray[np.float64]
 Quantity = Literal["marginal_rmse", "log_z_error"]
@@ -44,13 +44,12 @@ class Curve:
 
 def is_exact(record: Record) -> bool:
     """Whether the record's error is of rounding and not of sampling."""
-    return bool(record["result"]["log_z_kind"] == "exact")
+    return record.result.log_z_kind == "exact"
 
 
 def before(record: Record) -> float:
     """Seconds of planning and compiling, before burn-in."""
-    seconds = record["result"]["seconds"]
-    return float(seconds.get("plan", 0.0) + seconds["compile"])
+    return record.result.timing.plan + record.result.timing.compile
 
 
 def points(record: Record, quantity: Quantity = "marginal_rmse", *, whole: bool = False) -> Points:
@@ -60,21 +59,21 @@ def points(record: Record, quantity: Quantity = "marginal_rmse", *, whole: bool 
 
     An error of log Z that changes its sign was small in between by chance: both of its neighbours count as the larger.
     """
-    if record["status"] != "ok" or is_exact(record):
+    if record.status != "ok" or is_exact(record):
         return []
-    known = [point for point in record["result"]["trajectory"] if point.get(quantity) and point["seconds"] > 0]
-    errors = [float(point[quantity]) for point in known]
+    known = [point for point in record.checkpoints if getattr(point, quantity) and point.seconds > 0]
+    errors = [float(getattr(point, quantity)) for point in known]
     if quantity == "log_z_error":
-        exact = (record["reference"] or {}).get("log_z")
-        known = [point for point in known if None not in (point["log_z"], exact)]
-        errors = [float(point[quantity]) for point in known]
-        signs = [point["log_z"] > exact for point in known]
+        exact = record.exact_log_z
+        known = [point for point in known if None not in (point.log_z, exact)]
+        errors = [float(point.log_z_error or 0.0) for point in known]
+        signs = [(point.log_z or 0.0) > (exact or 0.0) for point in known]
         errors = [
             max(errors[j] for j in range(max(i - 1, 0), min(i + 2, len(errors))) if j == i or signs[j] != signs[i])
             for i in range(len(errors))
         ]
     first = before(record) if whole else 0.0
-    return [(first + point["seconds"], error) for point, error in zip(known, errors, strict=True)]
+    return [(first + point.seconds, error) for point, error in zip(known, errors, strict=True)]
 
 
 def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse", *, whole: bool = False) -> Curve | None:

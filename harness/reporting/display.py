@@ -9,14 +9,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.text import Text
 
 from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
 from spinbench.inference.showing.whole_numbers import WholeNumbers
-from spinbench.measuring.records import Record, RecordError, read_record
+from spinbench.measuring.records import RecordError, read_record
+
+if TYPE_CHECKING:
+    from spinbench.measuring.record_parts import Axes
+    from spinbench.measuring.record_types import Record
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""
@@ -151,14 +155,14 @@ class Watcher:
             if self._known.get(name) != found[name]:
                 with contextlib.suppress(RecordError):  # replaced or removed meanwhile
                     record = read_record(self._folder / name)
-                    self._display.end(cell_name(record["axes"], self._varied_of(record)), record)
+                    self._display.end(cell_name(record.axes, self._varied_of(record)), record)
         self._known = found
 
     def _varied_of(self, record: Record) -> dict[str, Any]:
         """A record knows what its cell is made of; names that an experiment sets others by are left out."""
         found = {}
         for key in self._varied:
-            value: Any = record["config"]
+            value: Any = record.config
             for part in key.split("."):
                 value = value.get(part) if isinstance(value, Mapping) else None
             if value is not None and not isinstance(value, Mapping):
@@ -183,10 +187,10 @@ def shown(path: Path) -> str:
     return str(absolute.relative_to(here)) if absolute.is_relative_to(here) and absolute != here else str(absolute)
 
 
-def cell_name(axes: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
+def cell_name(axes: Axes, varied: Mapping[str, Any]) -> str:
     """A cell for people: its axes, and the other settings that vary in the sweep."""
     return ", ".join(
-        [f"{axes['method']} on {axes['backend']}", axes["model"], *(f"{key}={value}" for key, value in varied.items())]
+        [f"{axes.method} on {axes.backend}", axes.model, *(f"{key}={value}" for key, value in varied.items())]
     )
 
 
@@ -194,13 +198,13 @@ def outcome(record: Record | None) -> tuple[str, str]:
     """A record in one line, and its style."""
     if record is None:
         return "measured before", "dim"
-    if record["status"] != "ok":
-        return f"{record['status']}: {record['error']}", "red" if record["status"] == "failed" else "yellow"
+    if record.status != "ok":
+        return f"{record.status}: {record.error}", "red" if record.status == "failed" else "yellow"
     parts = []
-    with contextlib.suppress(KeyError):  # without an exact answer there is no error
-        parts.append(f"RMSE {record['metrics']['marginal_rmse']['value']:.2g}")
-    result = record["result"]
-    parts.append(f"{result['samples']} samples x {result['chains']} chains in {result['seconds']['run']:.3g} s")
-    if result["compilation"] == "fresh":
-        parts.append(f"compiled in {result['seconds']['compile']:.2g} s")
+    if (rmse := record.metric("marginal_rmse").value) is not None:
+        parts.append(f"RMSE {rmse:.2g}")
+    result = record.result
+    parts.append(f"{result.samples} samples x {result.chains} chains in {result.timing.run:.3g} s")
+    if result.compilation == "fresh":
+        parts.append(f"compiled in {result.timing.compile:.2g} s")
     return ", ".join(parts), "green"

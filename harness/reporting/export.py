@@ -16,7 +16,7 @@ from typing import Any
 
 from spinbench.foundation.frames import Table, columns_of, frame
 from spinbench.measuring import reading
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting.leaderboard import Row
 
 NO_PARQUET = "no Parquet files: pyarrow is not installed; pip install 'spinbench[parquet]'"
@@ -51,10 +51,16 @@ def leaderboard(board: Sequence[Row]) -> Table:
 def trajectories(records: Sequence[Record]) -> Table:
     """A line a checkpoint."""
     return [
-        {"key": record["key"], **record["axes"], "seed": record["config"]["seed"], **point}
+        {"key": record.key, **record["axes"], "seed": record.config["seed"], **point}
         for record in records
-        for point in (record["result"] or {}).get("trajectory", [])
+        for point in _checkpoints(record)
     ]
+
+
+def _checkpoints(record: Record) -> list[dict[str, Any]]:
+    """As in its file: columns are whatever points have."""
+    found: list[dict[str, Any]] = (record["result"] or {}).get("trajectory", [])
+    return found
 
 
 OBJECTIVE = "inference"
@@ -75,28 +81,27 @@ def benchopt(records: Sequence[Record]) -> Table:
 
 def _benchopt(record: Record) -> Table:
     """Of one record."""
-    found = (record["result"] or {}).get("trajectory", [])
     named = _names(record)
-    exact = (record["reference"] or {}).get("log_z")
+    exact = record.exact_log_z
     lines: Table = []
-    for point in found:
+    for point in _checkpoints(record):
         place = {name: point[key] for key, name in _CHECKPOINT.items()}
         errors = {f"objective_{key}": value for key, value in point.items() if key not in _CHECKPOINT}
         objective = {"objective_value": point["marginal_rmse"], **errors, "objective_exact_log_z": exact}
         lines.append({**named, **place, **objective})
     if lines:
-        metrics = {f"objective_{name}": one["value"] for name, one in record["metrics"].items() if "value" in one}
-        lines[-1] |= {**metrics, "status": record["result"]["status"]}
+        metrics = {f"objective_{name}": one.value for name, one in record.metrics.items() if one.value is not None}
+        lines[-1] |= {**metrics, "status": record.result.status}
     return lines
 
 
 def _names(record: Record) -> dict[str, Any]:
     """What benchopt knows of a run: its names, settings, place and day."""
-    config, environment = record["config"], record["environment"]
+    config, environment = record.config, record.environment
     method, model = config["method"], config["model"]
     backend = {"backend": config["backend"]["name"], **_rest(config["backend"])}
     run = {"chains": config["chains"], **config["budget"]}
-    versions = environment.get("versions", {})
+    versions = environment.versions
     return {
         "objective_name": _parametrized(OBJECTIVE, run),
         "dataset_name": _parametrized(model["name"], _rest(model)),
@@ -106,12 +111,12 @@ def _names(record: Record) -> dict[str, Any]:
         **{f"p_obj_{key}": _plain(value) for key, value in run.items()},
         **{f"p_dataset_{key}": _plain(value) for key, value in _rest(model).items()},
         **{f"p_solver_{key}": _plain(value) for key, value in (backend | _rest(method)).items()},
-        "run_date": datetime.datetime.fromtimestamp(record["started_at"], datetime.UTC).isoformat(),
-        "system-processor": environment.get("cpu"),
-        "system-cpus": environment.get("cores"),
+        "run_date": datetime.datetime.fromtimestamp(record.started_at, datetime.UTC).isoformat(),
+        "system-processor": environment.cpu,
+        "system-cpus": environment.cores,
         "version-numpy": versions.get("numpy"),
         **{f"version-{name}": version for name, version in versions.items()},
-        "benchmark-git-tag": record["git"].get("commit"),
+        "benchmark-git-tag": record.git.commit,
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinbench.mathematics.statistics import TARGET_RMSE
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import curves, drawing, leaderboard
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
@@ -234,7 +234,7 @@ def _curve(row: Row, quantity: Quantity, *, whole: bool = False) -> curves.Curve
 
 
 def _exact_seconds(row: Row, *, whole: bool = False) -> float | None:
-    exact = [record for record in row.members if record["status"] == "ok" and curves.is_exact(record)]
+    exact = [record for record in row.members if record.status == "ok" and curves.is_exact(record)]
     if not exact or row.run_seconds is None:
         return None
     return row.run_seconds + (statistics.median(map(curves.before, exact)) if whole else 0.0)

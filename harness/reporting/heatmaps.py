@@ -158,4 +158,4 @@ def names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def _settings(row: Row) -> dict[str, Any]:
-    return flattened({key: value for key, value in row.members[0]["config"].items() if key != "seed"})
+    return flattened({key: value for key, value in row.members[0].config.items() if key != "seed"})

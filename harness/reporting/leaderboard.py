@@ -13,7 +13,8 @@ from typing import Any
 
 from spinbench.foundation.trees import flattened
 from spinbench.measuring import believed
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_parts import Metric
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.ranks import Pooled
@@ -85,10 +86,10 @@ def rows(records: Iterable[Record]) -> list[Row]:
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     headings = _headings(records := list(records))
     for record in records:
-        if record["status"] != "skipped":
-            axes = record["axes"]
-            files = json.dumps(record.get("files") or {}, sort_keys=True)  # one may have changed under its name
-            groups[axes["model"], axes["method"], axes["backend"], record["protocol"], files].append(record)
+        if record.status != "skipped":
+            axes = record.axes
+            files = json.dumps(record.files or {}, sort_keys=True)  # one may have changed under its name
+            groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
     variants = _variants(groups)
     by_model: dict[str, list[Record]] = defaultdict(list)
     for key, group in groups.items():
@@ -124,10 +125,10 @@ def problems(records: Iterable[Record]) -> list[str]:
     """One line for each reason for which cells failed or were skipped."""
     reasons: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for record in records:
-        if record["status"] != "ok":
-            axes = record["axes"]
-            key = (record["status"], axes["method"], axes["backend"], record["error"] or "no reason given")
-            reasons[key].append(axes["model"])
+        if record.status != "ok":
+            axes = record.axes
+            key = (record.status, axes.method, axes.backend, record.error or "no reason given")
+            reasons[key].append(axes.model)
     return [
         f"{status}: {method} on {backend}, {', '.join(dict.fromkeys(models))}: {reason}"
         for (status, method, backend, reason), models in sorted(reasons.items())
@@ -139,10 +140,11 @@ def notes(records: Iterable[Record]) -> list[str]:
     for each metric of which there is something to say beside its number."""
     found: dict[str, None] = {}
     for record in records:
-        result, axes = record["result"] or {}, record["axes"]
-        who = f"{axes['method']} on {axes['backend']}"
-        found |= dict.fromkeys(f"{who} ran {result['tier']}: {note}" for note in result.get("notes", ()))
-        remarks = (entry["remark"] for entry in record["metrics"].values() if entry.get("remark"))
+        result, axes = record.result_or_none, record.axes
+        who = f"{axes.method} on {axes.backend}"
+        if result is not None:
+            found |= dict.fromkeys(f"{who} ran {result.tier}: {note}" for note in result.notes)
+        remarks = (metric.remark for metric in record.metrics.values() if metric.remark)
         found |= dict.fromkeys(f"{who}: {remark}" for remark in remarks)
     return sorted(found)
 
@@ -174,22 +176,22 @@ def with_error(value: float | None, error: float | None) -> str:
 
 
 def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mapping[tuple[str, str], str]) -> Row:
-    good = [record for record in group if record["status"] == "ok"]
-    axes = group[0]["axes"]
+    good = [record for record in group if record.status == "ok"]
+    axes = group[0].axes
 
     def median(pick: Callable[[Record], Any]) -> float | None:
         values = [value for record in good if (value := pick(record)) is not None]
         return statistics.median(values) if values else None
 
     def metric(name: str) -> Callable[[Record], float | None]:
-        return lambda record: record["metrics"].get(name, {}).get("value")
+        return lambda record: record.metric(name).value
 
-    rmse = ranks.pooled([record["metrics"].get("marginal_rmse", {}) for record in good], _path(good[0]) if good else ())
+    rmse = ranks.pooled([record.metric("marginal_rmse") for record in good], _path(good[0]) if good else ())
     per_sample = median(metric("seconds_per_ess"))
     return Row(
-        model=axes["model"],
-        method=axes["method"],
-        backend=axes["backend"],
+        model=axes.model,
+        method=axes.method,
+        backend=axes.backend,
         variant=variant,
         replicates=len(group),
         rmse=rmse.value,
@@ -198,22 +200,20 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
         log_z_error=median(metric("log_z_error")),
         ess_per_second=1 / per_sample if per_sample else None,
         compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
-        run_seconds=median(lambda record: record["result"]["seconds"]["run"]),
+        run_seconds=median(lambda record: record.result.timing.run),
         tier=_tier(good[0]) if good else "",
         status=_status(group, good, known),
         time_to_error=_reached(group),
         members=tuple(group),
-        log_z=median(lambda record: record["result"].get("log_z")),
-        doubted=any(record["result"]["status"] != "ok" for record in good),
+        log_z=median(lambda record: record.result.log_z),
+        doubted=any(record.result.status != "ok" for record in good),
         peak_mib=median(_peak_mib),
         more=_more(good, headings),
     )
 
 
 def _path(record: Record) -> ranks.Path:
-    points = record["result"].get("trajectory") or ()
-    known = [(point.get("samples"), point.get("marginal_rmse")) for point in points]
-    return [(samples, rmse) for samples, rmse in known if samples is not None and rmse is not None]
+    return [(point.samples, point.marginal_rmse) for point in record.checkpoints if point.marginal_rmse is not None]
 
 
 def more_titles(board: Iterable[Row]) -> list[str]:
@@ -222,18 +222,18 @@ def more_titles(board: Iterable[Row]) -> list[str]:
 
 
 def _more(good: Sequence[Record], headings: Mapping[tuple[str, str], str]) -> dict[str, Pooled]:
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    found: dict[str, list[Metric]] = defaultdict(list)
     for record in good:
-        for name, metric in record["metrics"].items():
-            if "title" in metric:
+        for name, metric in record.metrics.items():
+            if metric.title is not None:
                 found[headings[name, _heading(metric)]].append(metric)
     return {heading: ranks.averaged(metrics) for heading, metrics in found.items()}
 
 
 def _headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     """Of a metric's name and heading what tells it from those of other names."""
-    entries = (entry for record in records for entry in record["metrics"].items())
-    pairs = {(name, _heading(metric)) for name, metric in entries if "title" in metric}
+    entries = (entry for record in records for entry in record.metrics.items())
+    pairs = {(name, _heading(metric)) for name, metric in entries if metric.title is not None}
     count = Counter(heading for _, heading in pairs)
     return {
         (name, heading): f"{heading} ({name})" if count[heading] > 1 or heading.lower() in TAKEN else heading
@@ -241,14 +241,14 @@ def _headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     }
 
 
-def _heading(metric: Mapping[str, Any]) -> str:
+def _heading(metric: Metric) -> str:
     """The title, with an arrow where higher is better."""
-    return str(metric["title"]) + " ↑" * (metric.get("better") == "higher")
+    return f"{metric.title} ↑" if metric.better == "higher" else str(metric.title)
 
 
 def _tier(record: Record) -> str:
-    tier, owner = str(record["result"]["tier"]), str(record["result"].get("kernel") or "").partition(" ")[0]
-    known = owner in ("", "spinbench") or "kernel=" in record["axes"]["backend"]
+    tier, owner = record.result.tier, (record.result.kernel or "").partition(" ")[0]
+    known = owner in ("", "spinbench") or "kernel=" in record.axes.backend
     return tier if known else f"{tier} ({owner})"
 
 
@@ -263,36 +263,35 @@ def _reached(group: Sequence[Record]) -> float | None:
 
 def _compiling(record: Record) -> float | None:
     """Compile seconds in which something was compiled."""
-    return _binding(record) if record["result"]["compilation"] == "fresh" else None
+    return _binding(record) if record.result.compilation == "fresh" else None
 
 
 def _binding(record: Record) -> float:
-    seconds: float = record["result"]["seconds"]["compile"]
-    return seconds
+    return record.result.timing.compile
 
 
 def _peak_mib(record: Record) -> float | None:
-    peak: int | None = (record["result"].get("memory") or {}).get("peak_bytes")
-    return None if peak is None else peak / 2**20
+    memory = record.result.memory
+    return None if memory is None or memory.peak_bytes is None else memory.peak_bytes / 2**20
 
 
 def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:
     if not good:
         return "failed"
-    verdicts = {doubt for record in good for doubt in record["result"]["status"].split(", ") if doubt != "ok"}
+    verdicts = {doubt for record in good for doubt in record.result.status.split(", ") if doubt != "ok"}
     remarks = sorted(verdicts) or ["ok"]
     remarks += [] if len(good) == len(group) else [f"{len(group) - len(good)} failed"]
     flags = {known.flag(record) for record in good}
     remarks += [flag for flag in brackets.FLAGS if flag in flags]
-    mixing = max((record["result"]["r_hat_max"] or 1.0 for record in good), default=1.0)
+    mixing = max((record.result.r_hat_max or 1.0 for record in good), default=1.0)
     if mixing > R_HAT_LIMIT:
         remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
-    if any("reason" in (record["reference"] or {}) for record in good):
+    if any(record.no_reference is not None for record in good):
         remarks.append("no exact answer")
-    if any(record.get("oversubscribed") for record in good):
+    if any(record.oversubscribed for record in good):
         remarks.append("oversubscribed")
     # compile seconds of a warm process or from a disk cache are no compilation
-    kinds = {record["result"]["compilation"] for record in good}
+    kinds = {record.result.compilation for record in good}
     remarks += [kind for kind in ("warm", "cached") if kind in kinds]
     return ", ".join(remarks)
 
@@ -300,9 +299,7 @@ def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> 
 def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[str, ...], str]:
     """For each group the settings that tell it from other groups of the same model, method and backend."""
     flat = {
-        key: flattened(
-            {**{k: v for k, v in group[0]["config"].items() if k != "seed"}, "files": group[0].get("files") or {}}
-        )
+        key: flattened({**{k: v for k, v in group[0].config.items() if k != "seed"}, "files": group[0].files or {}})
         for key, group in groups.items()
     }
     rivals: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import content, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
@@ -185,7 +185,7 @@ def _render(
     sources: Sequence[Path],
     site: str | None,
 ) -> str:
-    started = [record["started_at"] for record in records]
+    started = [record.started_at for record in records]
     looks, more = Looks.of(board), leaderboard.more_titles(board)
     panels = list(charts.panels(board, looks))
     shared, setups = content.setups(board)
@@ -195,7 +195,7 @@ def _render(
         .render(
             title=", ".join(dict.fromkeys(path.resolve().name for path in sources)) or "records",
             period=" to ".join(dict.fromkeys(map(_date, (min(started), max(started))))),
-            counts=Counter(record["status"] for record in records),
+            counts=Counter(record.status for record in records),
             rows=[content.line(i, row, more) for i, row in enumerate(board)],
             more=more,
             shared=shared,
@@ -230,8 +230,8 @@ def _render(
 
 
 def _choices(records: Sequence[Record], board: Sequence[Row]) -> dict[str, list[str]]:
-    axes = {axis: sorted({record["axes"][axis] for record in records}) for axis in ("model", "method", "backend")}
-    known = {content.verdict(row) for row in board} | {r["status"] for r in records if r["status"] == "skipped"}
+    axes = {axis: sorted({getattr(record.axes, axis) for record in records}) for axis in ("model", "method", "backend")}
+    known = {content.verdict(row) for row in board} | {r.status for r in records if r.status == "skipped"}
     return {**axes, "status": [one for one in ("ok", "doubted", "contradicted", "failed", "skipped") if one in known]}
 
 

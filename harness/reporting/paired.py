@@ -11,7 +11,7 @@ from spinbench.history import axes
 from spinbench.history.regression_test import judge, measurements
 from spinbench.history.regression_test.judge import Failure, Finding, Judgement
 from spinbench.history.regression_test.measurements import Place, Sides
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 NOTEWORTHY = ("worse", "better")
 
@@ -94,11 +94,11 @@ def _match(
 def _by_cell(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[str, list[Record]]]:
     found: dict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        if record["status"] != "skipped":
-            cell = record["axes"]
-            found[cell["model"], cell["method"], cell["backend"]][record["protocol"]].append(record)
+        if record.status != "skipped":
+            cell = record.axes
+            found[cell.model, cell.method, cell.backend][record.protocol].append(record)
     return found
 
 
 def _settings(record: Record) -> dict[str, object]:
-    return {key: value for key, value in record["config"].items() if key not in ("seed", "model")}
+    return {key: value for key, value in record.config.items() if key not in ("seed", "model")}

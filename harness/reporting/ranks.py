@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from spinbench.measuring.record_parts import Metric
 
 CONFIDENCE = 0.95
 NORMAL = 1.96
@@ -36,7 +38,7 @@ class Pooled(NamedTuple):
     half_width: float
 
 
-def pooled(metrics: Sequence[Mapping[str, Any]], path: Path = ()) -> Pooled:
+def pooled(metrics: Sequence[Metric], path: Path = ()) -> Pooled:
     """The RMSE of replicates; of a single one that has a standard error, its path tells what replicates would.
 
     Each replicate's own standard error takes the errors of variables to be independent, and knows nothing of how many
@@ -46,13 +48,13 @@ def pooled(metrics: Sequence[Mapping[str, Any]], path: Path = ()) -> Pooled:
     Errors of variables that move together scatter far more than independent ones, and a single run shows it along its
     path: R √n of n samples scatters about a constant from checkpoint to checkpoint as it does from run to run.
     """
-    values = [metric["value"] for metric in metrics if metric.get("value") is not None]
+    values = [metric.value for metric in metrics if metric.value is not None]
     if not values:
         return Pooled(None, None, 0.0)
     count, value = len(values), math.sqrt(sum(value**2 for value in values) / len(values))
     if value == 0:
         return Pooled(value, None, 0.0)
-    errors = [metric["standard_error"] for metric in metrics if metric.get("standard_error") is not None]
+    errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
     own = spread = quantile = 0.0
     if len(errors) == count:
         own = math.sqrt(sum((one * error) ** 2 for one, error in zip(values, errors, strict=True))) / (count * value)
@@ -79,10 +81,10 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
-def averaged(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
+def averaged(metrics: Sequence[Metric]) -> Pooled:
     """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
-    values = [float(metric["value"]) for metric in metrics]
-    errors = [metric["standard_error"] for metric in metrics if metric.get("standard_error") is not None]
+    values = [float(metric.value) for metric in metrics if metric.value is not None]
+    errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
     own = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
     spread = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return Pooled(statistics.fmean(values), max(own, spread) or None, NORMAL * max(own, spread))

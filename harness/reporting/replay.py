@@ -15,7 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.foundation.trees import flattened
-from spinbench.measuring.records import CELL, Record, RecordError, read_record
+from spinbench.measuring.record_parts import Checkpoint, Metric
+from spinbench.measuring.record_types import Record, parse_record
+from spinbench.measuring.records import CELL, RecordError, read_record
 from spinbench.metrics import registry
 from spinbench.reporting.display import cell_name
 from spinbench.reporting.leaderboard import short
@@ -59,43 +61,42 @@ def _fitting(name: str, roots: Iterable[Path]) -> dict[str, Path]:
             record = read_record(path)
         except RecordError:  # of another schema, or half of a file: not what is looked for
             continue
-        if any(str(record[key]).startswith(name) for key in ("key", "id")):
-            found.setdefault(record["id"], path)
+        if any(text.startswith(name) for text in (record.key, record.id)):
+            found.setdefault(record.id, path)
     return found
 
 
 def describe(record: Record) -> list[RenderableType]:
     """All that a record holds, for a terminal."""
-    started = datetime.fromtimestamp(record["started_at"], UTC)
-    style = {"ok": "green", "failed": "red"}.get(record["status"], "yellow")
+    started = datetime.fromtimestamp(record.started_at, UTC)
+    style = {"ok": "green", "failed": "red"}.get(record.status, "yellow")
     head = Text.assemble(
-        (cell_name(record["axes"], {"seed": record["config"]["seed"]}), "bold"), ": ", (record["status"], style)
+        (cell_name(record.axes, {"seed": record.config["seed"]}), "bold"), ": ", (record.status, style)
     )
     parts: list[RenderableType] = [head]
-    if record["error"]:
-        parts.append(Text(record["error"], style=style))
-    if record["traceback"]:
-        parts.append(Text(record["traceback"], style="dim"))
+    if record.error:
+        parts.append(Text(record.error, style=style))
+    if record.traceback:
+        parts.append(Text(record.traceback, style="dim"))
     general = {
-        "key": record["key"],
-        "id": record["id"],
+        "key": record.key,
+        "id": record.id,
         "started": f"{started:%Y-%m-%d %H:%M:%S} UTC",
-        "duration": f"{record['duration']:.3g} s",
-        "family": record["family"],
-        "protocol": record["protocol"],
-        **{f"git.{key}": value for key, value in record["git"].items()},
-        **flattened({"plugins": record.get("plugins") or {}}),
+        "duration": f"{record.duration:.3g} s",
+        "family": record.family,
+        "protocol": record.protocol,
+        **flattened({"git": record["git"], "plugins": record.plugins or {}}),
     }
     parts.append(_pairs("record", general))
-    parts.append(_pairs("configuration", flattened(record["config"])))
-    if record.get("race"):
+    parts.append(_pairs("configuration", flattened(record.config)))
+    if record.race:
         parts.append(_pairs("race", flattened(record["race"])))
-    if record["metrics"]:
-        parts.append(_metrics(record["metrics"]))
-    if record["result"]:
+    if record.metrics:
+        parts.append(_metrics(record.metrics))
+    if record.result_or_none is not None:
         result = {key: value for key, value in record["result"].items() if key != "trajectory"}
         parts.append(_pairs("result", flattened(result)))
-        parts.append(_trajectory(record["result"]["trajectory"]))
+        parts.append(_trajectory(record.checkpoints))
     if record["reference"]:
         parts.append(_pairs("exact answer", flattened(record["reference"])))
     parts.append(_pairs("environment", flattened(record["environment"])))
@@ -136,13 +137,13 @@ class Replay:
     @property
     def exit_status(self) -> int:
         """1 where figures that should be equal are not, or the outcome is another."""
-        if self.then["status"] != self.now["status"]:
+        if self.then.status != self.now.status:
             return 1
         return int(self.comparable and not all(figure.same for figure in self.figures))
 
     def verdict(self) -> str:
         """One sentence."""
-        before, after = self.then["status"], self.now["status"]
+        before, after = self.then.status, self.now.status
         if before != after:
             return f"not reproduced: the record says {before}, now the cell {_outcome(self.now)}"
         if after != "ok":
@@ -177,18 +178,18 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
     """
     from spinbench.measuring.measure import measure_cell
 
-    config = {**{name: record["config"][name] for name in CELL}, "family": record["family"], "time_limit": time_limit}
-    if raced := record.get("race"):
-        if raced.get("asked") is None:
+    config = {**{name: record.config[name] for name in CELL}, "family": record.family, "time_limit": time_limit}
+    if record.race is not None:
+        if record.race.asked is None:
             raise RecordError("the record is of a candidate that gave no answer in its race; nothing can be run again")
-        config["budget"] = raced["asked"]  # whose seconds all candidates shared
-    return compare(record, measure_cell(config))
+        config["budget"] = record.race.asked  # whose seconds all candidates shared
+    return compare(record, parse_record(measure_cell(config)))
 
 
 def compare(then: Record, now: Record) -> Replay:
     """Two records of one cell."""
-    seconds = now["config"]["budget"].get("seconds") is not None
-    exact = (then["result"] or {}).get("log_z_kind") == "exact"
+    seconds = now.config["budget"].get("seconds") is not None
+    exact = then.result_or_none is not None and then.result_or_none.log_z_kind == "exact"
     metrics = _compared(then, now)
     old, new = _figures(then, metrics), _figures(now, metrics)
     figures = tuple(Figure(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new]))
@@ -206,30 +207,30 @@ def table(replay: Replay) -> Table:
 
 def _figures(record: Record, names: Iterable[str]) -> dict[str, Any]:
     """What a seed determines: no seconds, and nothing that comes from them; `names` are those of metrics."""
-    if record["status"] != "ok":
+    if record.status != "ok":
         return {}
-    result, metrics = record["result"], record["metrics"]
-    found = flattened({name: result[name] for name in _FIGURES})
+    found = flattened({name: getattr(record.result, name) for name in _FIGURES})
     for name in names:
-        entry = metrics.get(name, {})
-        found |= {f"{name}.{key}": entry[key] for key in ("value", "standard_error") if key in entry}
+        metric = record.metric(name)
+        both = {f"{name}.value": metric.value, f"{name}.standard_error": metric.standard_error}
+        found |= {key: value for key, value in both.items() if value is not None}
     return found
 
 
 def _compared(then: Record, now: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
-    own = [] if then.get("race") else ["marginal_rmse", "log_z_error"]  # a race knows no exact answer
+    own = [] if then.race else ["marginal_rmse", "log_z_error"]  # a race knows no exact answer
     found = [name for name, metric in registry.working().items() if not metric.timed]
-    return own + [name for name in found if name in then["metrics"] and name in now["metrics"]]
+    return own + [name for name in found if name in then.metrics and name in now.metrics]
 
 
 def _changes(then: Record, now: Record) -> Iterable[str]:
     pairs: list[tuple[str, Any, Any]] = [
-        (name, then["git"].get(key), now["git"].get(key))
+        (name, getattr(then.git, key), getattr(now.git, key))
         for name, key in (("commit", "commit"), ("uncommitted changes", "diff"))
     ]
     old, new = (
-        {"plugins": one.get("plugins") or {}, **{name: one["environment"].get(name) for name in _SURROUNDINGS}}
+        {"plugins": one.plugins or {}, **{name: getattr(one.environment, name) for name in _SURROUNDINGS}}
         for one in (then, now)
     )
     flat_old, flat_new = flattened(old), flattened(new)
@@ -240,7 +241,7 @@ def _changes(then: Record, now: Record) -> Iterable[str]:
 
 
 def _outcome(record: Record) -> str:
-    return "runs" if record["status"] == "ok" else f"{record['status']} ({record['error']})"
+    return "runs" if record.status == "ok" else f"{record.status} ({record.error})"
 
 
 def _pairs(title: str, content: Mapping[str, Any]) -> Table:
@@ -250,19 +251,20 @@ def _pairs(title: str, content: Mapping[str, Any]) -> Table:
     return found
 
 
-def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Table:
+def _metrics(metrics: Mapping[str, Metric]) -> Table:
     found = _new_table("metrics", "name", "value", "standard error")
     for name, metric in metrics.items():
-        value = _plain(metric["value"]) if "value" in metric else f"none: {metric.get('failed', 'no reason given')}"
-        found.add_row(Text(name, style="dim"), Text(value), Text(_plain(metric.get("standard_error", ""))))
+        value = f"none: {metric.failed or 'no reason given'}" if metric.value is None else _plain(metric.value)
+        spread = "" if metric.standard_error is None else _plain(metric.standard_error)
+        found.add_row(Text(name, style="dim"), Text(value), Text(spread))
     return found
 
 
-def _trajectory(points: Iterable[Mapping[str, Any]]) -> Table:
+def _trajectory(points: Iterable[Checkpoint]) -> Table:
     found = _new_table("accuracy over time", "seconds", "samples", "marginal RMSE", "log Z", "|log Z error|")
     for point in points:
-        numbers = (point["marginal_rmse"], point["log_z"], point["log_z_error"])
-        found.add_row(f"{point['seconds']:.3g}", str(point["samples"]), *map(short, numbers))
+        numbers = (point.marginal_rmse, point.log_z, point.log_z_error)
+        found.add_row(f"{point.seconds:.3g}", str(point.samples), *map(short, numbers))
     return found
 
 

@@ -13,7 +13,8 @@ from rich.text import Text
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.measuring import environment
-from spinbench.measuring.records import COMMAND_FILE, Record
+from spinbench.measuring.record_types import Record
+from spinbench.measuring.records import COMMAND_FILE
 from spinbench.reporting import board_tables, figures, leaderboard
 from spinbench.reporting.display import console, shown
 from spinbench.reporting.profiles import pictures, tables
@@ -67,7 +68,7 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
             output.print(part, soft_wrap=isinstance(part, str | Text))
         _print_problems(records)
         return
-    if len({record["axes"]["model"] for record in records}) > tables.MANY:
+    if len({record.axes.model for record in records}) > tables.MANY:
         _show_many(records, folder)
         return
     show_tables(records)
@@ -117,7 +118,7 @@ def _draw(draw: Callable[[], Sequence[Path]], what: str) -> None:
 
 
 def _print_shared(records: Sequence[Record]) -> None:
-    shared = [record["oversubscribed"] for record in records if record.get("oversubscribed")]
+    shared = [record.oversubscribed for record in records if record.oversubscribed]
     if shared:
         text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
         console().print(Text(text, style="yellow"), soft_wrap=True)
@@ -130,7 +131,7 @@ def _print_problems(records: Sequence[Record]) -> None:
         output.print(Text(line, style="red" if line.startswith("failed") else "yellow"), soft_wrap=True)
     for line in leaderboard.notes(records):
         output.print(Text(line, style="yellow"), soft_wrap=True)
-    missing = {r["reference"]["reason"] for r in records if "reason" in (r["reference"] or {})}
+    missing = {record.no_reference for record in records if record.no_reference is not None}
     for reason in sorted(missing):
         output.print(Text(f"no exact answer to compare with: {reason}", style="yellow"), soft_wrap=True)
 

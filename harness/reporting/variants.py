@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinbench.foundation.trees import flattened
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 
 Value = Callable[[Record], float | None]
 """A number that a record holds, or None."""
@@ -58,17 +58,17 @@ def variants(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 def metric(name: str) -> Value:
     """A tracked metric, such as "marginal_rmse"."""
-    return lambda record: record["metrics"].get(name, {}).get("value")
+    return lambda record: record.metric(name).value
 
 
 def log_z_error(estimator: str) -> Value:
     """The error of one estimator of log Z among all that ran, estimate less exact value, in nats."""
 
     def value(record: Record) -> float | None:
-        if record["result"] is None or (record["reference"] or {}).get("log_z") is None:
+        if record.result_or_none is None or record.exact_log_z is None:
             return None
-        estimate = record["result"]["log_z_estimates"].get(estimator, (None,))[0]
-        return None if estimate is None else float(estimate) - float(record["reference"]["log_z"])
+        estimate = (record.result.log_z_estimates or {}).get(estimator, [None])[0]
+        return None if estimate is None else estimate - record.exact_log_z
 
     return value
 
@@ -77,9 +77,9 @@ def asked_log_z_error(record: Record) -> float | None:
     """The error of the estimator that the method was asked for, vouched for or not: papers' figures are of the
     papers' estimators. That of log Z where a method has no choice of them.
     """
-    asked = record["config"]["method"].get("log_z")
-    ran = (record["result"] or {}).get("log_z_estimates", {})
-    return log_z_error(asked)(record) if asked in ran else metric("log_z_error")(record)
+    asked = record.config["method"].get("log_z")
+    ran = record.result_or_none is not None and asked in (record.result.log_z_estimates or {})
+    return log_z_error(asked)(record) if ran else metric("log_z_error")(record)
 
 
 def average(records: Iterable[Record], value: Value) -> Average | None:
@@ -92,7 +92,7 @@ def average(records: Iterable[Record], value: Value) -> Average | None:
     for record in records:
         found = value(record)
         if found is not None:
-            by_model[json.dumps(record["config"]["model"], sort_keys=True)].append(found)
+            by_model[json.dumps(record.config["model"], sort_keys=True)].append(found)
     if not by_model:
         return None
     squares = [statistics.fmean(x * x for x in values) for values in by_model.values()]
@@ -111,4 +111,4 @@ def median(records: Iterable[Record], value: Value) -> float | None:
 
 
 def _settings(record: Record) -> dict[str, Any]:
-    return flattened({key: value for key, value in record["config"].items() if key not in ("model", "seed")})
+    return flattened({key: value for key, value in record.config.items() if key not in ("model", "seed")})

@@ -19,6 +19,8 @@ from spinbench.foundation.atomic import alive
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.measure import cell_of, measure_cell
+from spinbench.measuring.record_parts import Axes
+from spinbench.measuring.record_types import parse_record
 from spinbench.measuring.stages import Stages
 from spinbench.reporting import display
 from spinbench.sweeping import cellconfigs, launchers
@@ -105,7 +107,8 @@ def run(config: DictConfig) -> str:
         found = _has_good_record(folder, key)
     name = ""
     if state.display is not None:
-        name = display.cell_name(records.axes(cell), {key: OmegaConf.select(config, key) for key in state.varied})
+        varied = {key: OmegaConf.select(config, key) for key in state.varied}
+        name = display.cell_name(Axes(**records.axes(cell)), varied)
         state.display.begin(name)
     record = None
     state.writing = 0.0
@@ -116,12 +119,12 @@ def run(config: DictConfig) -> str:
             record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
         _write(state, folder, record)
     if state.display is not None:
-        state.display.end(name, record)
+        state.display.end(name, None if record is None else parse_record(record))
     state.idle_since = time.perf_counter()
     return key if record is None else str(record["key"])
 
 
-def _write(state: State, folder: Path, record: records.Record) -> None:
+def _write(state: State, folder: Path, record: records.Content) -> None:
     since = time.perf_counter()
     try:
         records.write_record(folder, record)
@@ -158,5 +161,5 @@ def _end_with(sweep: int) -> None:
 
 def _has_good_record(folder: Path, key: str) -> bool:
     with suppress(records.RecordError):
-        return bool(records.read_record(records.path_of(folder, key))["status"] == "ok")
+        return records.read_record(records.path_of(folder, key)).status == "ok"
     return False

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -25,6 +24,7 @@ from spinbench.history import builds
 from spinbench.history.builds import Build
 from spinbench.history.recorder import History
 from spinbench.measuring import environment, records
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import display
 from spinbench.reporting.past import picture, verdicts
 from spinbench.sweeping import composition
@@ -174,12 +174,12 @@ def _status(child: subprocess.Popen[bytes]) -> int:
     return status
 
 
-def _of_commit(one: _Past, folder: Path) -> list[dict[str, Any]]:
+def _of_commit(one: _Past, folder: Path) -> list[Record]:
     """What a child sweep has measured; nothing where its build has vanished, or knows no history but its own."""
     if not one.build.is_whole or next(folder.rglob("record-*.json"), None) is None:
         return []
     found = records.read_records(folder)
-    one.foreign = {record["git"]["commit"] for record in found} != {one.build.commit}
+    one.foreign = {record.git.commit for record in found} != {one.build.commit}
     return [] if one.foreign else found
 
 
@@ -197,7 +197,7 @@ def _tell(
     status: int | None,
     overrides: Sequence[str],
     folder: Path,
-    found: Sequence[dict[str, Any]],
+    found: Sequence[Record],
     took: str,
     output: Console,
 ) -> None:
@@ -216,7 +216,7 @@ def _tell(
         output.print(f"{one.title}: left out, {why}", soft_wrap=True)
     else:
         one.folders.append(folder)
-        said = Counter(record["status"] for record in found)
+        said = Counter(record.status for record in found)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(said.items()))
         output.print(f"{one.title}, {folder.name}: {counts}, {took}", soft_wrap=True)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spinbench.measuring import records
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
 
 SWEEP = {
@@ -47,7 +47,7 @@ class Clock:
     def show(self, output: Console, folder: Path, wall: float) -> None:
         """Print where the time went; `wall` seconds in all."""
         try:
-            found = [record for record in records.read_records(folder) if record["id"] not in self.earlier]
+            found = [record for record in records.read_records(folder) if record.id not in self.earlier]
         except records.RecordError:
             found = []
         output.print()
@@ -63,7 +63,7 @@ class Clock:
 
 def totals(found: Sequence[Record]) -> dict[str, float]:
     """Seconds of each stage, summed over cells; records of older versions have none."""
-    return {name: sum(record.get("stages", {}).get(name, 0.0) for record in found) for name in STAGES}
+    return {name: sum((record.stages or {}).get(name, 0.0) for record in found) for name in STAGES}
 
 
 def overhead(found: Sequence[Record], once: Mapping[str, float]) -> float:

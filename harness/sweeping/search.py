@@ -27,7 +27,7 @@ from omegaconf import DictConfig
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import believed, records
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.sweeping import omissions
 
 TARGET = "hydra_plugins.spinbench.Search"
@@ -57,7 +57,7 @@ def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], floa
 
     def number(record: Record) -> float:
         found = error(record)
-        return found if math.isinf(found) else found * math.sqrt(record["result"]["seconds"]["run"])
+        return found if math.isinf(found) else found * math.sqrt(record.result.timing.run)
 
     return number
 
@@ -65,7 +65,7 @@ def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], floa
 def _cost_of_a_sample(record: Record) -> float:
     if not believed.vouched(record, "marginals"):
         return math.inf
-    value = record["metrics"].get("seconds_per_ess", {}).get("value")
+    value = record.metric("seconds_per_ess").value
     return math.inf if value is None else float(value)
 
 

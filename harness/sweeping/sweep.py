@@ -190,7 +190,7 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
             print(f"spinbench: {error}", file=sys.stderr)
         return 1  # or it ended before the first record
     found = records.latest(everything, clock.earlier)
-    status = int(any(record["status"] == "failed" and record["id"] not in clock.earlier for record in found))
+    status = int(any(record.status == "failed" and record.id not in clock.earlier for record in found))
     output = display.console()
     with clock.stage("report"):
         try:
@@ -203,10 +203,10 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
             output.print(line, soft_wrap=True)
     for reason in metrics.broken().values():
         output.print(f"a metric was left out: {reason}", soft_wrap=True)
-    wrong = [why for record in found for why in metrics.went_wrong(record["metrics"]).values()]
+    wrong = [why for record in found for why in metrics.went_wrong(record.content["metrics"]).values()]
     for why, count in Counter(wrong).items():
         output.print(f"{why} ({count} of {len(found)} cells)", soft_wrap=True)
-    if all(record["status"] == "skipped" for record in found):
+    if all(record.status == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
     return status
 

@@ -23,6 +23,7 @@ HEAVY = (
     "scipy.special",
     "scipy.linalg",
     "matplotlib",
+    "msgspec",
     "torch",
     "cupy",
     "blackjax",

@@ -16,6 +16,7 @@ from spinbench.history import axes
 from spinbench.history.axes import Cell
 from spinbench.history.regression_test import measurements
 from spinbench.history.regression_test.measurements import Place, Run, Runs
+from spinbench.measuring.record_parts import Environment
 
 FAMILY = axes.family("gate")
 CELLS: tuple[Cell, ...] = tuple(
@@ -24,13 +25,13 @@ CELLS: tuple[Cell, ...] = tuple(
     for method in ("gibbs", "dhmc")
     for backend in ("numpy", "numba")
 )
-MACHINE = {
+MACHINE: dict[str, Any] = {
     "cpu": "abacus",
     "cores": 2,
     "python": platform.python_version(),
     "versions": {"numpy": "2.3", "numba": "0.62"},
 }
-MACHINE_KEY = measurements.machine(MACHINE) or ()
+MACHINE_KEY = measurements.machine(Environment(**MACHINE)) or ()
 NOISE = {"step_seconds": 0.02, "step_cpu_seconds": 0.05, "marginal_rmse": 0.1, "samples_per_ess": 0.02}
 
 Factor = Callable[[str, Cell], float]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+import msgspec
+
+from spinbench.measuring import records
+from spinbench.measuring.record_types import Record
 
 RESULT: dict[str, Any] = {
     "tier": "generic",
@@ -14,6 +20,9 @@ RESULT: dict[str, Any] = {
     "trajectory": [],
 }
 """What every good record has."""
+
+CHECKPOINT = {"samples": 1, "marginal_rmse": None, "log_z": None, "log_z_error": None}
+"""What every checkpoint has, beside its seconds."""
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
 
@@ -104,3 +113,22 @@ BOUNDED = [
     make("mf", kind="lower", log_z=1.5, model="known"),
     make("gibbs", log_z=30.0, model="known"),
 ]
+
+
+def typed(contents: Iterable[Any]) -> list[Record]:
+    """Records as they are read, of contents that may lack what a test is not about."""
+    return [whole(content) for content in contents]
+
+
+def whole(content: Any) -> Record:
+    """The same of one."""
+    if isinstance(content, Record):
+        return content
+    found = {**make(), "metrics": {}, **records.plain(content)}
+    found["config"] = {**make()["config"], **found["config"]}
+    found["result"] = {**RESULT, **(found["result"] or {})} if found["status"] == "ok" else None
+    if found["result"] is not None:
+        found["result"]["trajectory"] = [{**CHECKPOINT, **point} for point in found["result"]["trajectory"]]
+    record = msgspec.convert(found, Record)  # names that lead out are tested as texts, too
+    msgspec.structs.force_setattr(record, "content", found)
+    return record

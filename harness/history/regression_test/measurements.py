@@ -7,13 +7,15 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.history.axes import Metric
-from spinbench.history.journal import Record, numbers
+from spinbench.history.journal import numbers
 from spinbench.history.regression_test.noise import FloatArray
+from spinbench.measuring.record_parts import Environment, Load
+from spinbench.measuring.record_types import Record
 
 MIN_BATCHES = 16
 MIN_RUN_SECONDS = 1e-3
@@ -103,25 +105,26 @@ class Sides:
 
 def run(record: Record, metrics: Iterable[Metric]) -> Run:
     """Boil a record down."""
-    if record["status"] != "ok":
-        return Run(failed=record.get("error") or "it failed")
-    result = record.get("result") or {}
-    budget = (record.get("config") or {}).get("budget") or {}
-    laps, load = result.get("laps"), result.get("load") or {}
-    samples, wall, waited = result.get("samples"), load.get("wall_seconds"), load.get("waited_seconds")
+    if record.status != "ok":
+        return Run(failed=record.error or "it failed")
+    result = record.result_or_none
+    if result is None:  # of a cell that only asv knows
+        return Run(failed="", values=_values(record, metrics))
+    load, samples, batches = result.load or Load(), result.samples, result.batches
+    wall, waited = load.wall_seconds, load.waited_seconds
     return Run(
         failed="",
-        values={metric.name: value for metric in metrics if (value := _value(record, metric)) is not None},
-        scatter={name: float(one["scatter"]) for name, one in record["metrics"].items() if "scatter" in one},
-        answer=result.get("answer") or "",
-        numbers=result.get("numbers") or "",
+        values=_values(record, metrics),
+        scatter={name: one.scatter for name, one in record.metrics.items() if one.scatter is not None},
+        answer=result.answer or "",
+        numbers=result.numbers or "",
         samples=math.log(samples) if samples else math.nan,
-        fixed=budget.get("seconds") is None,
-        timed=(laps["count"], result["seconds"]["run"]) if laps else None,
-        machine=machine(record.get("environment") or {}),
-        yardstick=tuple(load.get("yardstick") or ()),
+        fixed=record.config["budget"].get("seconds") is None,
+        timed=(int(batches.count), result.timing.run) if batches else None,
+        machine=machine(record.environment),
+        yardstick=tuple(load.yardstick or ()),
         waited=waited / wall if wall and waited is not None else None,
-        disturbed=bool(record.get("oversubscribed")),
+        disturbed=bool(record.oversubscribed),
     )
 
 
@@ -129,26 +132,30 @@ def runs(records: Iterable[tuple[Place, Record]], metrics: Sequence[Metric]) -> 
     """By cell and seed; of several records of one seed the last one counts, and refused cells have none."""
     found: dict[Place, dict[int, Run]] = {}
     for place, record in records:
-        if record["status"] != "skipped":
-            found.setdefault(place, {})[(record.get("config") or {}).get("seed", 0)] = run(record, metrics)
+        if record.status != "skipped":
+            found.setdefault(place, {})[record.config.get("seed", 0)] = run(record, metrics)
     return found
+
+
+def _values(record: Record, metrics: Iterable[Metric]) -> dict[str, float]:
+    return {metric.name: value for metric in metrics if (value := _value(record, metric)) is not None}
 
 
 def _value(record: Record, metric: Metric) -> float | None:
     """None where it was not measured, came to nothing, or was entered as another version of the metric."""
-    versions = record.get("versions")
+    versions = record.versions
     if versions is not None and versions.get(metric.name) != metric.version:
         return None
-    found = numbers(record["metrics"].get(metric.name, {}))
+    found = numbers(record.metric(metric.name))
     return math.log(max(statistics.median(found), metric.floor)) if found else None
 
 
-def machine(environment: Mapping[str, Any]) -> tuple[str, ...] | None:
+def machine(environment: Environment) -> tuple[str, ...] | None:
     """The values of `PARTS`; None where nothing is known."""
-    if not environment:
+    if environment == Environment():
         return None
-    known = {**environment, **environment.get("versions", {})}
-    return tuple(str(known.get(part, "")) for part in PARTS)
+    known = {"cpu": environment.cpu, "cores": environment.cores, "python": environment.python, **environment.versions}
+    return tuple(str(known.get(part) or "") for part in PARTS)
 
 
 def usual_machine(runs: Runs) -> tuple[str, ...] | None:

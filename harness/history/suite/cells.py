@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from omegaconf import OmegaConf
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
 from spinbench.history import axes
-from spinbench.history.journal import numbers, rounded
+from spinbench.history.journal import rounded
 from spinbench.inference import registry
 from spinbench.measuring import measure
 
@@ -63,12 +64,20 @@ def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
     if record["status"] == "failed":
         raise CellFailedError(record["error"])
     measured = record["metrics"].get(metric, {"failed": record["error"] or f"this run gave no {metric}"})
-    values = [rounded(value) for value in numbers(measured)]
+    values = [rounded(value) for value in _numbers(measured)]
     if not values:
         reason = measured.get("failed", f"{metric} is not finite")
         print(reason)  # asv drops the exception's
         raise SkipNotImplemented(reason)
     return {"samples": values, "number": 1} if len(values) > 1 else values[0]
+
+
+def _numbers(measured: Mapping[str, Any]) -> list[float]:
+    """As `journal.numbers`, of a plain dictionary: the build of a past commit has no other records."""
+    values: list[float] = measured.get("samples", [measured["value"]] if "value" in measured else [])
+    if measured.get("better") == "higher":
+        values = [1 / value if value else math.inf for value in values]
+    return values if all(map(math.isfinite, values)) else []
 
 
 def _track(found: Family, metric: Mapping[str, Any]) -> Track:

@@ -12,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.papers.gauging.points import EXACT, GRAPHS, NAMES, Point, Quantity, base_name, points, write_csv
 from spinbench.reporting import drawing
 from spinbench.reporting.display import shown

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinbench.errors import SpinbenchError
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
 Quantity = Literal["error", "gain"]
@@ -68,13 +68,13 @@ class Point:
 
 def points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
     """All points of a figure, by panel, method and x, which is β where that varies, else the number of factors."""
-    used = [r for r in records if r["status"] != "skipped" and r["config"]["model"]["name"] in GRAPHS]
-    varied = quantity == "error" or len({r["config"]["model"]["beta"] for r in used}) > 1
+    used = [r for r in records if r.status != "skipped" and r.config["model"]["name"] in GRAPHS]
+    varied = quantity == "error" or len({r.config["model"]["beta"] for r in used}) > 1
     log_z, field = _known(used)
     groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
     for label, group in variants.variants(used).items():
         for record in group:
-            model = record["config"]["model"]
+            model = record.config["model"]
             x = float(model["beta"]) if varied else float(_factors(model))
             groups[_panel(model, beta=varied), _named(label), x].append(record)
     if quantity == "gain":
@@ -105,7 +105,7 @@ def _point(
             gaps.append(gap)
         if value is not None:
             values.append(value)
-            open_ended += place[-1] != EXACT and record["result"]["status"] != "ok"
+            open_ended += place[-1] != EXACT and record.result.status != "ok"
     missing = len(group) - len(values)
     return Point(*place, len(values), missing, open_ended, *_average(values), *_average(gaps), len(gaps))
 
@@ -132,9 +132,9 @@ def _known(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float
     field: dict[str, float] = {}
     for record in records:
         key = _key(record)
-        if (known := (record["reference"] or {}).get("log_z")) is not None:
+        if (known := record.exact_log_z) is not None:
             log_z[key] = float(known)
-        if record["config"]["method"]["name"] == BASELINE and (bound := _log_z(record)) is not None:
+        if record.config["method"]["name"] == BASELINE and (bound := _log_z(record)) is not None:
             field[key] = max(bound, field.get(key, -math.inf))
     return log_z, field
 
@@ -182,12 +182,11 @@ def _named(label: str) -> str:
 
 
 def _key(record: Record) -> str:
-    return json.dumps(record["config"]["model"], sort_keys=True)
+    return json.dumps(record.config["model"], sort_keys=True)
 
 
 def _log_z(record: Record) -> float | None:
-    result = record["result"]
-    return None if result is None or result["log_z"] is None else float(result["log_z"])
+    return None if record.result_or_none is None else record.result_or_none.log_z
 
 
 def _relative(bound: float | None, true: float | None) -> float | None:

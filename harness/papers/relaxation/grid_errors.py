@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.errors import SpinbenchError
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.papers.relaxation import grid_figure
 from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, described, graph_sets
 from spinbench.reporting.display import shown

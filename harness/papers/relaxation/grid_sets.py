@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
 MEASURES = {"marginal": variants.metric("marginal_rmse"), "log_z": variants.asked_log_z_error}
@@ -79,8 +79,8 @@ def graph_sets(records: Iterable[Record]) -> list[GraphSet]:
     groups: dict[str, list[Record]] = defaultdict(list)
     models: dict[str, dict[str, Any]] = {}
     for record in records:
-        model = record["config"]["model"]
-        if record["status"] == "skipped" or "c1" not in model or "c2" not in model:
+        model = record.config["model"]
+        if record.status == "skipped" or "c1" not in model or "c2" not in model:
             continue
         rest = {key: value for key, value in model.items() if key not in ("c1", "c2", "seed")}
         key = described(rest)
@@ -92,26 +92,26 @@ def graph_sets(records: Iterable[Record]) -> list[GraphSet]:
             name=described(differing[key]).replace(" ", "_").replace("=", "-"),
             title=_title(models[key], group),
             columns=tuple(_columns(group)),
-            c1=tuple(sorted({float(record["config"]["model"]["c1"]) for record in group})),
-            c2=tuple(sorted({float(record["config"]["model"]["c2"]) for record in group})),
+            c1=tuple(sorted({float(record.config["model"]["c1"]) for record in group})),
+            c2=tuple(sorted({float(record.config["model"]["c2"]) for record in group})),
         )
         for key, group in groups.items()
-        if any(record["status"] == "ok" for record in group)
+        if any(record.status == "ok" for record in group)
     ]
 
 
 def _columns(records: Sequence[Record]) -> list[Column]:
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
-        axes = record["axes"]
-        groups[axes["method"], axes["backend"], record["protocol"]].append(record)
-    labels = _labels({key: group[0]["config"] for key, group in groups.items()})
+        axes = record.axes
+        groups[axes.method, axes.backend, record.protocol].append(record)
+    labels = _labels({key: group[0].config for key, group in groups.items()})
     return [
         Column(
             label=labels[key],
             method=key[0],
             backend=key[1],
-            settings={k: v for k, v in group[0]["config"]["method"].items() if k != "name"},
+            settings={k: v for k, v in group[0].config["method"].items() if k != "name"},
             cells={measure: _cells(group, value) for measure, value in MEASURES.items()},
         )
         for key, group in groups.items()
@@ -121,7 +121,7 @@ def _columns(records: Sequence[Record]) -> list[Column]:
 def _cells(records: Sequence[Record], value: variants.Value) -> dict[tuple[float, float], Cell]:
     runs: dict[tuple[float, float], list[float | None]] = defaultdict(list)
     for record in records:
-        model = record["config"]["model"]
+        model = record.config["model"]
         error = value(record)
         runs[float(model["c1"]), float(model["c2"])].append(None if error is None else error**2)
     return {place: _cell(values) for place, values in runs.items()}
@@ -161,10 +161,10 @@ def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _title(model: Mapping[str, Any], records: Sequence[Record]) -> str:
-    runs = len({record["config"]["seed"] for record in records})
+    runs = len({record.config["seed"] for record in records})
     size = f"{model['rows']} × {model['cols']} {model['name']}" if "rows" in model else str(model["name"])
     rest = {k: v for k, v in model.items() if k not in ("name", "rows", "cols")}
-    spent = " or ".join(sorted({_spent(record["config"]["budget"]) for record in records}))
+    spent = " or ".join(sorted({_spent(record.config["budget"]) for record in records}))
     return f"{size}, {described(rest)}: {runs} run{'s' * (runs > 1)} of {spent}"
 
 

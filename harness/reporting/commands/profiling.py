@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import records
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import summary
 from spinbench.reporting.display import console, shown
 from spinbench.reporting.profiles import markdown
@@ -43,9 +43,9 @@ def tables(folders: Sequence[Path], patterns: Sequence[str]) -> int:
         SpinbenchError: there is none.
     """
     found = _read(folders)
-    chosen = [record for record in found if any(fnmatchcase(record["axes"]["model"], pattern) for pattern in patterns)]
+    chosen = [record for record in found if any(fnmatchcase(record.axes.model, pattern) for pattern in patterns)]
     if not chosen:
-        labels = ", ".join(sorted({record["axes"]["model"] for record in found}))
+        labels = ", ".join(sorted({record.axes.model for record in found}))
         raise SpinbenchError(f"no model is called {' or '.join(patterns)} here; there are {labels}")
     summary.show_tables(chosen)
     return 0

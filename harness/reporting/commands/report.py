@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, records
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison, export, leaderboard, page, summary
 from spinbench.reporting.display import console, shown
 
@@ -83,4 +83,4 @@ def _latest(folders: Sequence[Path]) -> list[Record]:
 
 
 def _status(found: Sequence[Record]) -> int:
-    return int(any(record["status"] == "failed" for record in found))
+    return int(any(record.status == "failed" for record in found))

@@ -20,7 +20,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.believed import BEYOND, Number, log_z_error, rmse, truth, vouched
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting.leaderboard import short
 from spinbench.reporting.variants import variants
 
@@ -73,7 +73,7 @@ def table(records: Sequence[Record]) -> Table:
     for (model, seconds), group in sorted(_by_model(records).items()):
         aims = AIMS.get((model, seconds), (math.nan, math.nan))
         cells = [_cells(best(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)]
-        if not any((record.get("reference") or {}).get("log_z") is not None for record in group):
+        if all(record.exact_log_z is None for record in group):
             cells[1] = ("no exact answer", "–", borne_out(group))
         found.add_row(model, f"{seconds:g}", *cells[0], *cells[1])
     return found
@@ -83,10 +83,14 @@ def borne_out(group: Sequence[Record]) -> str:
     """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
     claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in group:
-        if vouched(record, "log Z") and record["result"].get("log_z_se") is not None:
-            claims[record["axes"]["method"]].append((record["result"]["log_z"], record["result"]["log_z_se"]))
+        if vouched(record, "log Z") and record.result.log_z is not None and record.result.log_z_se is not None:
+            claims[record.axes.method].append((record.result.log_z, record.result.log_z_se))
     if not claims:
-        return "unresolved, reached" if any(record["result"] for record in group) else "nothing ran, not reached"
+        return (
+            "unresolved, reached"
+            if any(record.result_or_none is not None for record in group)
+            else "nothing ran, not reached"
+        )
     if len(claims) == 1:
         return f"{next(iter(claims))} alone claims one, not reached"
     apart = [
@@ -113,9 +117,9 @@ def best(group: Sequence[Record], error: Number) -> Best | None:
 def _by_model(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
     found: dict[tuple[str, float], list[Record]] = defaultdict(list)
     for record in records:
-        seconds = record["config"]["budget"]["seconds"]
-        if record["status"] != "skipped" and seconds is not None:
-            found[record["axes"]["model"], float(seconds)].append(record)
+        seconds = record.config["budget"]["seconds"]
+        if record.status != "skipped" and seconds is not None:
+            found[record.axes.model, float(seconds)].append(record)
     return found
 
 

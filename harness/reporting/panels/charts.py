@@ -98,10 +98,10 @@ def answers(row: Row) -> str:
     """Each seed's log Z, with its standard error, in words."""
     found = []
     for record in row.members:
-        result = record["result"] or {}
-        if result.get("log_z") is not None:
-            error = f" ± {leaderboard.short(result['log_z_se'])}" if result.get("log_z_se") else ""
-            found.append(f"{result['log_z']:.6g}{error} (seed {record['config']['seed']})")
+        result = record.result_or_none
+        if result is not None and result.log_z is not None:
+            error = f" ± {leaderboard.short(result.log_z_se)}" if result.log_z_se else ""
+            found.append(f"{result.log_z:.6g}{error} (seed {record.config['seed']})")
     return ", ".join(found)
 
 
@@ -109,16 +109,16 @@ def errors(row: Row) -> str:
     """Each seed's RMSE of the marginals, with its standard error, in words."""
     found = []
     for record in row.members:
-        metric = record["metrics"].get("marginal_rmse", {})
-        if metric.get("value") is not None:
-            text = leaderboard.with_error(metric["value"], metric.get("standard_error"))
-            found.append(f"{text} (seed {record['config']['seed']})")
+        metric = record.metric("marginal_rmse")
+        if metric.value is not None:
+            text = leaderboard.with_error(metric.value, metric.standard_error)
+            found.append(f"{text} (seed {record.config['seed']})")
     return ", ".join(found)
 
 
 def _is_noticed(rows: Iterable[Row]) -> bool:
-    records = [record for row in rows for record in row.members if record["status"] == "ok"]
-    return any(curves.before(record) > NOTICED * record["result"]["seconds"]["run"] for record in records)
+    records = [record for row in rows for record in row.members if record.status == "ok"]
+    return any(curves.before(record) > NOTICED * record.result.timing.run for record in records)
 
 
 def _ids(rows: Mapping[int, Row]) -> list[str]:

@@ -77,8 +77,8 @@ def _draw_row(panel: Axes, row: Row, place: int, looks: Looks, name: str) -> Non
 
 def _answers(row: Row) -> list[tuple[float, float, str]]:
     """(log Z, standard error, kind) of each of the row's records that has one."""
-    results = [record["result"] for record in row.members if record["status"] == "ok"]
-    found = [(one.get("log_z"), one.get("log_z_se"), str(one["log_z_kind"])) for one in results]
+    results = [record.result for record in row.members if record.status == "ok"]
+    found = [(one.log_z, one.log_z_se, str(one.log_z_kind)) for one in results]
     return [(value, error or 0.0, kind) for value, error, kind in found if value is not None and math.isfinite(value)]
 
 

@@ -57,7 +57,7 @@ class Over:
 
 def find(board: Sequence[Row]) -> list[Over]:
     """Each numeric setting with three values or more while all else stays the same; those of heat maps are left out."""
-    settings = [flattened({key: v for key, v in row.members[0]["config"].items() if key != "seed"}) for row in board]
+    settings = [flattened({key: v for key, v in row.members[0].config.items() if key != "seed"}) for row in board]
     values: dict[str, set[float]] = defaultdict(set)
     for one in settings:
         for name, value in one.items():

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spinbench.foundation.trees import flattened
 from spinbench.measuring import believed
 from spinbench.measuring.believed import Number
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting.profiles import measures
 
 FloatArray = npt.NDArray[np.float64]
@@ -129,10 +129,8 @@ def board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quanti
 
 def solver_names(records: Sequence[Record]) -> list[str]:
     """Of each record "METHOD.BACKEND", with the settings in which those of the same name differ beside budgets."""
-    settings = [
-        {"chains": record["config"].get("chains"), **flattened(record["config"]["method"])} for record in records
-    ]
-    short = [f"{record['axes']['method']}.{record['axes']['backend']}" for record in records]
+    settings = [{"chains": record.config["chains"], **flattened(record.config["method"])} for record in records]
+    short = [f"{record.axes.method}.{record.axes.backend}" for record in records]
     rivals: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for name, own in zip(short, settings, strict=True):
         for key, value in own.items():
@@ -145,16 +143,16 @@ def solver_names(records: Sequence[Record]) -> list[str]:
 
 def outcome(record: Record, quantity: Quantity) -> str:
     """One word for what came of a cell."""
-    if record["status"] == "skipped":
+    if record.status == "skipped":
         return "refused"
-    if record["status"] != "ok" or record["result"] is None:
+    if record.status != "ok":
         return "failed"
     return "ok" if believed.vouched(record, quantity.doubt) else "doubted"
 
 
 def _measured(record: Record, quantity: Quantity) -> bool:
     """Whether it has the number; without an exact answer there is a reason in its place."""
-    return record["metrics"].get(quantity.metric, {}).get("value") is not None
+    return record.metric(quantity.metric).value is not None
 
 
 def _value(group: Sequence[Record], quantity: Quantity) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting.content import places
 from spinbench.reporting.profiles import pictures, tables
 from spinbench.reporting.profiles.profile import Profile
@@ -65,9 +65,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def _where(records: Sequence[Record]) -> Iterator[str]:
-    days = sorted({time.strftime("%Y-%m-%d", time.gmtime(record["started_at"])) for record in records})
+    days = sorted({time.strftime("%Y-%m-%d", time.gmtime(record.started_at)) for record in records})
     yield f"- measured {' to '.join(dict.fromkeys([days[0], days[-1]]))}, spinbench {__version__}"
-    shared = sum(bool(record.get("oversubscribed")) for record in records)
+    shared = sum(bool(record.oversubscribed) for record in records)
     if shared:
         yield f"- {shared} of {len(records)} cells shared their core with other work for a fifth of their time or more"
     for place in places(records):

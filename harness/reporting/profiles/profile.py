@@ -10,7 +10,8 @@ from typing import Any
 
 from spinbench.measuring import records as stored
 from spinbench.measuring.believed import truth
-from spinbench.measuring.records import Record, RecordError
+from spinbench.measuring.record_types import Record, parse_record
+from spinbench.measuring.records import RecordError
 from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
 
 
@@ -56,14 +57,14 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         RecordError: the folder holds no records, or something else was given.
     """
     found = stored.read_records(Path(records)) if isinstance(records, str | Path) else _listed(records)
-    latest = [record for record in stored.latest(found) if record["axes"]["method"] != REFERENCE]
-    classes = {record["axes"]["model"]: class_of(record) for record in latest}
+    latest = [record for record in stored.latest(found) if record.axes.method != REFERENCE]
+    classes = {record.axes.model: class_of(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
     budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record, solver in zip(latest, solver_names(latest), strict=True):
-        budget = record["config"]["budget"]
+        budget = record.config["budget"]
         known = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in"))
-        budgets[known][solver, record["axes"]["model"]].append(record)
+        budgets[known][solver, record.axes.model].append(record)
     ordered = sorted(budgets, key=lambda budget: [one or 0 for one in budget])
     boards = [board([budgets[key]], classes, what, _name(*key)) for key in ordered for what in (RMSE, LOG_Z)]
     boards.append(board(list(budgets.values()), classes, SECONDS, ""))
@@ -79,20 +80,21 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
 
 def _listed(records: Any) -> list[Record]:
     listed: list[Any] = list(records) if isinstance(records, Iterable) else [records]
-    if not all(isinstance(record, dict) and "id" in record for record in listed):
+    try:
+        return [record if isinstance(record, Record) else parse_record(record) for record in listed]
+    except ValueError as error:
         kind = type(records).__name__
-        raise RecordError(f"{kind} was given; the folder of a sweep is needed, or a list of its records")
-    return listed
+        raise RecordError(f"{kind} was given; the folder of a sweep is needed, or a list of its records") from error
 
 
 def class_of(record: Record) -> str:
     """What the sweep called the model's class; else its family, or the folder that it was shipped in or read from."""
-    if record.get("class"):
-        return str(record["class"])
-    spec = record["config"]["model"]
+    if record.model_class:
+        return record.model_class
+    spec = record.config["model"]
     if spec.get("name") == "file" and spec.get("path"):
         return Path(str(spec["path"])).parent.name or "file"
-    return str(spec.get("name", record["axes"]["model"])).partition("/")[0]
+    return str(spec.get("name", record.axes.model)).partition("/")[0]
 
 
 def _worst(record: Record) -> str:

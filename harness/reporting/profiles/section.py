@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import svg
 from spinbench.reporting.profiles import pictures, tables
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE
@@ -19,7 +19,7 @@ FEWEST = 5
 
 def section(records: Sequence[Record]) -> dict[str, Any] | None:
     """For the template; None where there are few models, or no errors."""
-    if len({record["axes"]["model"] for record in records}) < FEWEST:
+    if len({record.axes.model for record in records}) < FEWEST:
         return None
     found = profile(records)
     if not found.boards:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_records import typed, whole
 
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, journal
 from spinbench.history.journal import Journal
+from spinbench.measuring.record_parts import Metric
 
 FAMILY = axes.family("inference")
 CELL = ("grid", "gibbs", "numpy")
@@ -29,18 +31,18 @@ def seconds(*values: float, **changes: Any) -> dict[str, Any]:
 
 
 def of(entries: list[dict[str, Any]]) -> journal.Replicates | None:
-    return journal.replicates(entries, FAMILY).get(("run_seconds", CELL))
+    return journal.replicates(typed(entries), FAMILY).get(("run_seconds", CELL))
 
 
 def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) -> None:
     kept = Journal(tmp_path / "journal")
     assert kept.commits() == set()
     late, early = project.record(CELL, COMMIT, started_at=20), project.record(CELL, COMMIT, started_at=10)
-    assert kept.add(late, FAMILY.metrics)
-    assert kept.add(early, FAMILY.metrics)
-    assert not kept.add({**late, "duration": 99.0}, FAMILY.metrics)
-    assert [one["id"] for one in kept.entries(COMMIT)] == [early["id"], late["id"]]
-    assert kept.entries(COMMIT)[1]["duration"] == 2.5
+    assert kept.add(whole(late), FAMILY.metrics)
+    assert kept.add(whole(early), FAMILY.metrics)
+    assert not kept.add(whole({**late, "duration": 99.0}), FAMILY.metrics)
+    assert [one.id for one in kept.entries(COMMIT)] == [early["id"], late["id"]]
+    assert kept.entries(COMMIT)[1].duration == 2.5
     assert kept.entries(COMMIT)[0]["versions"]["run_seconds"] == "1"
     assert kept.commits() == {COMMIT}
     assert kept.entries("b" * 40) == []
@@ -51,12 +53,12 @@ def test_a_torn_entry_is_named_and_does_not_block_its_commit(
 ) -> None:
     left_out.cache_clear()
     kept = Journal(tmp_path / "journal")
-    whole, torn = project.record(CELL, COMMIT), project.record(CELL, COMMIT)
-    kept.add(whole, FAMILY.metrics)
-    kept.add(torn, FAMILY.metrics)
+    sound, torn = project.record(CELL, COMMIT), project.record(CELL, COMMIT)
+    kept.add(whole(sound), FAMILY.metrics)
+    kept.add(whole(torn), FAMILY.metrics)
     file = next((tmp_path / "journal").rglob(f"record-{torn['id']}.json"))
     file.write_bytes(file.read_bytes()[:-10])
-    assert [one["id"] for one in kept.entries(COMMIT)] == [whole["id"]]
+    assert [one.id for one in kept.entries(COMMIT)] == [sound["id"]]
     assert file.name in capsys.readouterr().err
 
 
@@ -103,10 +105,10 @@ def test_what_records_of_a_metric_come_to(project: Any) -> None:
 
 @pytest.mark.parametrize(
     "metric",
-    [{"value": math.inf}, {"value": math.nan}, {"value": "1"}, {"value": True}, {"samples": [1.0, None]}, {}],
+    [{"value": math.inf}, {"value": math.nan}, {"value": 0.0, "better": "higher"}, {"samples": [1.0, math.nan]}, {}],
 )
 def test_only_finite_numbers_count(metric: dict[str, Any]) -> None:
-    assert journal.numbers(metric) == ()
+    assert journal.numbers(Metric(**metric)) == ()
 
 
 def test_a_value_that_json_has_not_leaves_no_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import gate_runs
 import numpy as np
 import pytest
 from gate_runs import CELLS, Factor, nothing, slower
+from small_records import whole
 
 from spinbench import cli
 from spinbench.conf import searchpath
@@ -150,7 +151,7 @@ def test_a_column_keeps_what_it_holds_here(project: Any, monkeypatch: pytest.Mon
         monkeypatch.setenv("SPINBENCH_MACHINE", machine)
         for one in records:
             column = axes.family("inference").column(cell) if one is records[0] else ()
-            home.enter(Identity(cell[0], (*cell[1:], ""), identity(one).config), ["run_seconds"], column)
+            home.enter(Identity(cell[0], (*cell[1:], ""), identity(whole(one)).config), ["run_seconds"], column)
         own = [{**one, "id": f"{there is project:x}{one['id']}"} for one in records]
         record(there.root, [there.sweep("first", own)])
     monkeypatch.setenv("SPINBENCH_MACHINE", "abacus")
@@ -172,7 +173,7 @@ def test_asvs_files_hold_nothing_of_another_configuration(project: Any, monkeypa
         one["config"]["method"]["scan"] = scan
         book = Book(there.root / ".asv" / "journal")
         book.enter(
-            Identity(cell[0], (*cell[1:], ""), identity(one).config),
+            Identity(cell[0], (*cell[1:], ""), identity(whole(one)).config),
             ["run_seconds"],
             axes.family("inference").column(cell),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_records import whole
 
 import spinbench
 from spinbench.errors import SpinbenchError
@@ -59,10 +60,10 @@ def test_races_at_two_commits_are_one_series_apart_from_sweeps(raced: Any) -> No
         assert (report.new, report.refused) == (1, ())
         found += History.open(raced.root).journal.entries(commit)
     assert [one["series"]["parts"] for one in found] == [["gibbs", "numpy", "chains=4 seconds=6 race=marginals"]] * 2
-    assert identity(found[0]) == identity(found[1])
+    assert identity(whole(found[0])) == identity(whole(found[1]))
     assert [one["result"]["samples"] for one in found] == [40, 70]
     swept = {**found[0]["config"], "budget": {"seconds": 6.0, "samples": None, "burn_in": None}}
-    assert identity({**found[0], "config": swept}).parts[2] == "chains=4 seconds=6"
+    assert identity(whole({**found[0], "config": swept})).parts[2] == "chains=4 seconds=6"
 
 
 def test_what_came_of_a_candidate_is_its_status(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_records import whole
 
 from spinbench.conf import searchpath
 from spinbench.errors import HistoryError
@@ -87,12 +88,12 @@ def test_own_files_are_named_by_content(project: Any) -> None:
     odd["config"]["model"] = {"name": "file", "path": "/somewhere/mine.uai", "evidence": None, "beta": None}
     odd["files"] = {"path": CONTENT}
     moved = {**odd, "config": {**odd["config"], "model": {**odd["config"]["model"], "path": "mine.uai"}}}
-    assert identity(odd).model == "mine.uai@1a2b3c4d"
-    assert identity(odd) == identity(moved)
+    assert identity(whole(odd)).model == "mine.uai@1a2b3c4d"
+    assert identity(whole(odd)) == identity(whole(moved))
     edited = {**odd, "files": {"path": "f" * 64}}
-    assert identity(edited).model == "mine.uai@ffffffff"
+    assert identity(whole(edited)).model == "mine.uai@ffffffff"
     with pytest.raises(HistoryError, match="do not say what their own files held"):
-        identity({**odd, "files": {}})
+        identity(whole({**odd, "files": {}}))
 
 
 def test_a_changed_default_starts_a_version_and_a_new_setting_does_not(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_asv_compares_and_publishes_what_grew_and_a_run_of_asv_keeps_it(project:
 def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any) -> None:
     commit = project.commit("first")
     entry = project.record(project.cells[0], commit)
-    Book(project.root / ".asv" / "journal").enter(identity(entry), ["run_seconds"])
+    Book(project.root / ".asv" / "journal").enter(identity(whole(entry)), ["run_seconds"])
     record(project.root, [project.sweep("later", [entry])])
     (kept,) = History.open(project.root).journal.entries(commit)
     assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}

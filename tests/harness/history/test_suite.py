@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
+from small_records import whole
 
 from spinbench.history import asv_plugin, axes
 from spinbench.history.gate import gate
@@ -127,7 +128,7 @@ def test_other_defaults_than_those_of_the_series_are_not_measured(
     others[1]["files"] = {"path": "f" * 64}
     book = Book(project.root / ".asv" / "journal")
     for one in others:
-        book.enter(identity(one), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
+        book.enter(identity(whole(one)), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
     told = asv_plugin.tell(tmp_path, project.root / ".asv")
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
     monkeypatch.delenv(cells.SHARED_VARIABLE, raising=False)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbench.measuring import memory
+from spinbench.measuring import load
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 LARGE = 96 * 2**20
 
 
-def held(count: int) -> memory.Memory:
-    with memory.Memory() as found:
+def held(count: int) -> load.Memory:
+    with load.Memory() as found:
         block = np.ones(count // 8)
         del block
     return found
@@ -36,20 +36,20 @@ def test_a_peak_that_begins_anew_is_known_where_it_is_counted_roughly(
     """Pages that one core has given back may still be in the peak, though it has begun anew."""
     status = tmp_path / "status"
     status.write_text("VmHWM:\t1040 kB\nVmRSS:\t1000 kB\n")
-    monkeypatch.setattr(memory, "STATUS", status)
-    monkeypatch.setattr(memory, "RESET", tmp_path / "reset")
-    assert held(80) == memory.Memory(1000 * 1024, 1040 * 1024)
+    monkeypatch.setattr(load, "STATUS", status)
+    monkeypatch.setattr(load, "RESET", tmp_path / "reset")
+    assert held(80) == load.Memory(1000 * 1024, 1040 * 1024)
 
 
 def test_a_peak_that_cannot_begin_anew_is_told_only_where_it_is_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
     held(80)
-    monkeypatch.setattr(memory, "RESET", Path("/proc/self/none/clear_refs"))
+    monkeypatch.setattr(load, "RESET", Path("/proc/self/none/clear_refs"))
     high = held(LARGE)
     assert high.peak_bytes is not None
     assert held(80).peak_bytes is None
 
 
 def test_elsewhere_nothing_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "STATUS", tmp_path / "status")
-    monkeypatch.setattr(memory, "RESET", tmp_path / "none" / "reset")
-    assert held(80) == memory.Memory(None, None)
+    monkeypatch.setattr(load, "STATUS", tmp_path / "status")
+    monkeypatch.setattr(load, "RESET", tmp_path / "none" / "reset")
+    assert held(80) == load.Memory(None, None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_records import RESULT
+from small_records import RESULT, typed
 
 from spinbench.foundation import remarks
 from spinbench.measuring import records
@@ -37,7 +37,7 @@ def record(key: str = "k", **changes: Any) -> dict[str, Any]:
 def test_record_comes_back_and_replaces_its_predecessor(tmp_path: Path) -> None:
     records.write_record(tmp_path, record(status="failed"))
     path = records.write_record(tmp_path, record())
-    assert records.read_records(tmp_path) == [record()]
+    assert [one.content for one in records.read_records(tmp_path)] == [record()]
     assert [file.name for file in path.parent.iterdir()] == ["record-k.json"]
 
 
@@ -52,7 +52,7 @@ def test_failed_write_leaves_the_old_record_and_no_fragment(tmp_path: Path, monk
         records.write_record(tmp_path, record(status="failed"))
     with pytest.raises(ValueError, match="JSON compliant"):
         records.write_record(tmp_path, record(metrics=float("inf")))
-    assert records.read_record(path) == record()
+    assert records.read_record(path).content == record()
     assert len(list(path.parent.iterdir())) == 1
 
 
@@ -98,14 +98,14 @@ def test_a_malformed_record_is_named_and_the_rest_goes_on(
     (tmp_path / "record-bad.json").write_text(damaged(good.read_text(), *path, by=by))
     (tmp_path / "record-deep.json").write_text("[" * 100_000)
     (tmp_path / "record-torn.json").write_bytes(good.read_bytes()[:-20])
-    assert records.read_records(tmp_path) == [record("good")]
+    assert [one.content for one in records.read_records(tmp_path)] == [record("good")]
     told = capsys.readouterr().err
     assert [name for name in ("bad", "deep", "torn") if f"record-{name}.json" in told] == ["bad", "deep", "torn"]
 
 
 def test_what_a_terminal_would_obey_does_not_leave_a_record(tmp_path: Path) -> None:
     path = records.write_record(tmp_path, record(error="\x1b]0;owned\x07 \x9b31m \ud800 \U0001f600\n"))
-    assert records.read_record(path)["error"] == "\ufffd]0;owned\ufffd \ufffd31m \ufffd \U0001f600\n"
+    assert records.read_record(path).error == "\ufffd]0;owned\ufffd \ufffd31m \ufffd \U0001f600\n"
 
 
 def test_folder_without_records(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ def test_labels_of_models(spec: dict[str, Any], label: str) -> None:
 def test_latest_record_of_a_cell_counts() -> None:
     old, new = record("old", started_at=1), record("new", started_at=2)
     other = record("other", config={**CELL, "seed": 1})
-    assert {entry["key"] for entry in records.latest([new, other, old])} == {"new", "other"}
+    assert {entry.key for entry in records.latest(typed([new, other, old]))} == {"new", "other"}
 
 
 def test_records_of_this_run_count_whatever_the_clock_said() -> None:
     before, now = record("before", id="a", started_at=2), record("now", id="b", started_at=1)
-    assert [entry["key"] for entry in records.latest([before, now], earlier={"a"})] == ["now"]
+    assert [entry.key for entry in records.latest(typed([before, now]), earlier={"a"})] == ["now"]
 
 
 def test_identities_pass_over_damaged_files(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
+from small_records import typed, whole
 
 import spinbench
 from spinbench.errors import BrokenPluginError
@@ -208,8 +209,8 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
     assert (found["unsure"]["value"], "standard_error" in found["unsure"]) == (1.0, False)
     assert found["unsure"]["remark"].startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
     assert " gave a standard error of nan, which is left out" in found["unsure"]["remark"]
-    axes = {"method": "mf", "backend": "numpy"}
-    assert leaderboard.notes([{**record, "axes": axes}])[-1] == f"mf on numpy: {found['unsure']['remark']}"
+    axes = {"model": "grid", "method": "mf", "backend": "numpy"}
+    assert leaderboard.notes(typed([{**record, "axes": axes}]))[-1] == f"mf on numpy: {found['unsure']['remark']}"
     assert set(records.METRICS) - {"compile_seconds"} <= set(found)
     assert found["pair_rmse"]["value"] > 0
     assert (found["pair_rmse"]["title"], found["pair_rmse"]["better"]) == ("RMSE of pairs", "lower")
@@ -278,7 +279,9 @@ def test_the_gate_knows_which_direction_is_better(plugin: Install, factor: float
     rng = np.random.default_rng(1)
     place = Place("m", "bp", "numpy")
     base, head = (
-        measurements.runs([(place, record(scale * rng.uniform(0.3, 0.31), seed, name)) for seed in range(8)], [metric])
+        measurements.runs(
+            [(place, whole(record(scale * rng.uniform(0.3, 0.31), seed, name))) for seed in range(8)], [metric]
+        )
         for scale, name in ((1.0, "a"), (factor, "b"))
     )
     findings = judge(Sides(base, head)).findings
@@ -293,7 +296,9 @@ def test_the_gate_knows_an_edited_metric_from_a_worse_answer(plugin: Install, ed
     (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
     place = Place("m", "bp", "numpy")
     base, head = (
-        measurements.runs([(place, record(value + seed / 1e3, seed, "a", numbers)) for seed in range(8)], [metric])
+        measurements.runs(
+            [(place, whole(record(value + seed / 1e3, seed, "a", numbers))) for seed in range(8)], [metric]
+        )
         for value, numbers in ((0.3, "same"), (0.1, "same" if edited else "other"))
     )
     found = judge(Sides(base, head))
@@ -313,7 +318,7 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     plugin({"share": "Share"})
     found = [measure.measure_cell({**CELL, "seed": seed}) for seed in (0, 1)]
     found.append(measure.measure_cell({**CELL, "method": {"name": "gibbs"}}))
-    board = leaderboard.rows(found)
+    board = leaderboard.rows(typed(found))
     assert leaderboard.more_titles(board) == ["RMSE of pairs", "share right ↑"]
     bp = next(row for row in board if row.method == "bp")
     assert bp.more["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
@@ -328,7 +333,7 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
         assert "no room for RMSE of pairs" in str(narrow.caption)
     line = export.leaderboard(board)[board.index(bp)]
     assert line["RMSE of pairs"] == bp.more["RMSE of pairs"].value
-    html = page.write(found, tmp_path / "page", sources=[tmp_path]).page.read_text()
+    html = page.write(typed(found), tmp_path / "page", sources=[tmp_path]).page.read_text()
     assert html.count('<button type="button">RMSE of pairs</button>') == 1
     assert f'data-value="{bp.more["RMSE of pairs"].value}"' in html
     assert found[0]["plugins"]["metrics.share"]["distribution"] == "spinbench_share"
@@ -338,7 +343,7 @@ def test_metrics_of_one_title_have_columns_of_their_own() -> None:
     cell: dict[str, Any] = measure.measure_cell(CELL)
     for name, value, title in (("mine", 1.0, "error"), ("yours", 3.0, "error"), ("odd", 5.0, "marginal RMSE")):
         cell["metrics"][name] = {"value": value, "title": title, "better": "lower"}
-    (row,) = board = leaderboard.rows([cell])
+    (row,) = board = leaderboard.rows(typed([cell]))
     assert {heading: found.value for heading, found in row.more.items() if heading != "RMSE of pairs"} == {
         "error (mine)": 1.0,
         "error (yours)": 3.0,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_records import make
+from small_records import make, typed
 
 from spinbench import cli
 from spinbench.measuring import records as stored
@@ -22,7 +22,7 @@ IDENTITY = ("dataset_name", "objective_name", "solver_name", "idx_rep", "stop_va
 
 def test_a_line_is_a_checkpoint_and_the_last_has_the_metrics_of_the_run() -> None:
     records = [make(seed=seed) for seed in range(2)] + [make(status="failed")]
-    lines = export.benchopt(records)
+    lines = export.benchopt(typed(records))
     assert len(lines) == sum(len(record["result"]["trajectory"]) for record in records[:2])
     assert len({tuple(line[name] for name in IDENTITY) for line in lines}) == len(lines)
     first = records[0]["result"]["trajectory"]
@@ -40,7 +40,7 @@ def test_benchopt_reads_and_draws_it(tmp_path: Path) -> None:
     results = pytest.importorskip("benchopt.results", reason="benchopt is not installed: pip install benchopt")
     from benchopt.plotting.default_plots import ObjectiveCurvePlot
 
-    export.write({"benchopt": export.benchopt([make(seed=seed) for seed in range(2)])}, tmp_path)
+    export.write({"benchopt": export.benchopt(typed([make(seed=seed) for seed in range(2)]))}, tmp_path)
     found = results.read_results(tmp_path / "benchopt.parquet")
     assert not found.duplicated(list(IDENTITY)).any()
     line = found.iloc[0]
@@ -107,7 +107,7 @@ def test_raw_numbers_of_table_1_are_those_that_the_page_tells_of_them() -> None:
 
 
 def test_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(stored, "read_records", lambda folder: [make(seed=0), make(seed=1)])
+    monkeypatch.setattr(stored, "read_records", lambda folder: typed([make(seed=0), make(seed=1)]))
     assert cli.main(["report", "--tables", "sweep", "--output", str(tmp_path / "out")]) == 0
     assert "benchopt.csv" in capsys.readouterr().out
     stems = {path.stem for path in (tmp_path / "out").iterdir()}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from small_records import typed
 
 from spinbench.reporting import board_tables, brackets, leaderboard
 
@@ -45,18 +46,20 @@ BOUNDS = [
 
 
 def statuses(records: list[Any]) -> dict[str, str]:
-    return {row.method: row.status for row in leaderboard.rows(records)}
+    return {row.method: row.status for row in leaderboard.rows(typed(records))}
 
 
 def shown(records: list[Any]) -> str:
     console = Console(width=140, file=io.StringIO())
-    for table in board_tables.tables(leaderboard.rows(records)):
+    for table in board_tables.tables(leaderboard.rows(typed(records))):
         console.print(table)
     return " ".join(console.file.getvalue().split())
 
 
 def test_bracket_is_of_the_best_bounds_and_the_leaderboard_shows_it() -> None:
-    found = brackets.bracket([*BOUNDS, record("gibbs", 11.0, se=0.1), record("failed", 99.0, "lower", status="failed")])
+    found = brackets.bracket(
+        typed([*BOUNDS, record("gibbs", 11.0, se=0.1), record("failed", 99.0, "lower", status="failed")])
+    )
     assert found == brackets.Bracket(None, 10.0, 12.0, "g_mf", "trw")
     text = shown([*BOUNDS, record("gibbs", 11.25)])
     assert "log Z in [10 (g_mf), 12 (trw)], 2 nats wide" in text
@@ -64,9 +67,9 @@ def test_bracket_is_of_the_best_bounds_and_the_leaderboard_shows_it() -> None:
 
 
 def test_one_sided_and_absent_brackets() -> None:
-    assert brackets.bracket(BOUNDS[:1]).sentence() == "log Z in [9 (mf), no upper bound]"
-    assert brackets.bracket(BOUNDS[2:]).sentence() == "log Z in [no lower bound, 12 (trw)]"
-    assert brackets.bracket([record("gibbs", 1.0), record("dhmc", None)]).sentence() is None
+    assert brackets.bracket(typed(BOUNDS[:1])).sentence() == "log Z in [9 (mf), no upper bound]"
+    assert brackets.bracket(typed(BOUNDS[2:])).sentence() == "log Z in [no lower bound, 12 (trw)]"
+    assert brackets.bracket(typed([record("gibbs", 1.0), record("dhmc", None)])).sentence() is None
     assert "log Z in" not in shown([record("mf", 9.0, "lower", exact=9.5), record("trw", 12.0, "upper", exact=9.5)])
 
 
@@ -92,7 +95,7 @@ def test_estimates_outside_are_flagged_beyond_four_standard_errors(
 
 
 def test_any_seed_outside_flags_its_row() -> None:
-    board = leaderboard.rows([*BOUNDS, record("gibbs", 11.0), record("gibbs", 15.0, seed=1)])
+    board = leaderboard.rows(typed([*BOUNDS, record("gibbs", 11.0), record("gibbs", 15.0, seed=1)]))
     (row,) = (row for row in board if row.method == "gibbs")
     assert row.status == "ok, outside the bracket, no exact answer"
     assert row.log_z == 13.0
@@ -146,17 +149,17 @@ BRACKETED = drawn(
 
 
 def test_bounds_beside_an_estimate_count_with_their_grades() -> None:
-    found = brackets.bracket([*BOUNDS, BRACKETED])
+    found = brackets.bracket(typed([*BOUNDS, BRACKETED]))
     assert (found.lower, found.upper, found.upper_method) == (10.0, 11.5, "wmb")
     assert (found.probable, found.probable_methods, found.delta) == ((10.9, 11.1), ("wmb", "wmb"), 1e-3)
     sentence = "log Z in [10 (g_mf), 11.5 (wmb)], 1.5 nats wide; with probability 0.999 in [10.9 (wmb), 11.1 (wmb)]"
     assert str(found.sentence()).startswith(sentence)
-    assert brackets.bracket([BRACKETED, BRACKETED]).delta == pytest.approx(2e-3)
+    assert brackets.bracket(typed([BRACKETED, BRACKETED])).delta == pytest.approx(2e-3)
 
 
 @pytest.mark.parametrize(("value", "flag"), [(11.0, ""), (10.5, brackets.UNLIKELY), (11.8, brackets.OUTSIDE)])
 def test_estimates_outside_are_disqualified_or_flagged(value: float, flag: str) -> None:
-    rows = leaderboard.rows([*BOUNDS, BRACKETED, record("gibbs", value, se=0.01)])
+    rows = leaderboard.rows(typed([*BOUNDS, BRACKETED, record("gibbs", value, se=0.01)]))
     row = next(row for row in rows if row.method == "gibbs")
     assert (flag or "ok") in row.status
     assert leaderboard.is_wrong(row) == (flag == brackets.OUTSIDE)

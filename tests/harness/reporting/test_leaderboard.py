@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
+from small_records import typed
 
 from spinbench.errors import SpinbenchError
 from spinbench.reporting import board_tables, content, drawing, figures, leaderboard, summary
@@ -45,7 +46,9 @@ def record(
             "compilation": "none",
             "log_z_kind": "estimate",
             "seconds": {"run": 2.0, "compile": 0.1},
-            "trajectory": [{"seconds": t, "marginal_rmse": rmse / t} for t in (0.1, 1.0)],
+            "trajectory": [
+                {"seconds": t, "samples": 100 * t, "marginal_rmse": rmse / t**0.5} for t in (0.1, 0.4, 0.6, 0.8, 1.0)
+            ],
             **result,
         },
     }
@@ -53,12 +56,14 @@ def record(
 
 def test_rows_go_from_accurate_to_failed() -> None:
     board = leaderboard.rows(
-        [
-            record("dhmc", rmse=0.2),
-            record("gibbs", "jax", status="failed"),
-            record("gibbs", rmse=0.1),
-            record("exact", "jax", status="skipped"),
-        ]
+        typed(
+            [
+                record("dhmc", rmse=0.2),
+                record("gibbs", "jax", status="failed"),
+                record("gibbs", rmse=0.1),
+                record("exact", "jax", status="skipped"),
+            ]
+        )
     )
     assert [(row.method, row.backend, row.status) for row in board] == [
         ("gibbs", "numpy", "ok"),
@@ -78,7 +83,7 @@ def test_whose_kernel_ran_and_why_others_did_not() -> None:
         record("dhmc", "jax", seed=1, notes=["b"]),
         record("bp", "jax", status="failed"),
     ]
-    board = {(row.method, row.backend): row.tier for row in leaderboard.rows(records)}
+    board = {(row.method, row.backend): row.tier for row in leaderboard.rows(typed(records))}
     assert board == {
         ("gibbs", "numpy"): "native",
         ("mine", "numpy"): "native (mine-fast)",
@@ -86,21 +91,21 @@ def test_whose_kernel_ran_and_why_others_did_not() -> None:
         ("dhmc", "jax"): "generic",
         ("bp", "jax"): "",
     }
-    assert leaderboard.notes(records) == [
+    assert leaderboard.notes(typed(records)) == [
         "dhmc on jax ran generic: b",
         "dhmc on jax ran generic: kernel dhmc.jax of fast 1.0 refused: no",
     ]
 
 
 def test_seeds_are_pooled_by_the_mean_square() -> None:
-    (row,) = leaderboard.rows([record(rmse=0.3, error=0.01), record(rmse=0.4, error=0.02, seed=1)])
+    (row,) = leaderboard.rows(typed([record(rmse=0.3, error=0.01), record(rmse=0.4, error=0.02, seed=1)]))
     pooled = math.sqrt((0.09 + 0.16) / 2)
     assert row.replicates == 2
     assert row.rmse == pytest.approx(pooled)
     assert row.rmse_se == pytest.approx((0.16 - 0.09) / 2 / (2 * pooled))  # they scatter more than each says of itself
-    (row,) = leaderboard.rows([record(rmse=0.3, error=0.1), record(rmse=0.3001, error=0.1, seed=1)])
+    (row,) = leaderboard.rows(typed([record(rmse=0.3, error=0.1), record(rmse=0.3001, error=0.1, seed=1)]))
     assert row.rmse_se == pytest.approx(0.1 / math.sqrt(2), rel=1e-3)
-    (row,) = leaderboard.rows([record(), record(error=None, seed=1)])
+    (row,) = leaderboard.rows(typed([record(), record(error=None, seed=1)]))
     assert row.rmse_se is None
 
 
@@ -110,7 +115,7 @@ def test_error_of_replicates_covers_the_truth() -> None:
     truth, inside = 0.1 * math.sqrt(1 + 0.3**2), 0
     for _ in range(400):
         drawn = 0.1 * (1 + 0.3 * rng.standard_normal(5))
-        (row,) = leaderboard.rows([record(rmse=one, error=0.001, seed=i) for i, one in enumerate(drawn)])
+        (row,) = leaderboard.rows(typed([record(rmse=one, error=0.001, seed=i) for i, one in enumerate(drawn)]))
         assert row.rmse is not None
         inside += abs(row.rmse - truth) <= row.rmse_margin
     assert 0.95 * 400 - inside <= 4 * math.sqrt(400 * 0.95 * 0.05)
@@ -118,7 +123,7 @@ def test_error_of_replicates_covers_the_truth() -> None:
 
 def test_rows_within_noise_share_a_rank() -> None:
     errors = {"a": (0.010, 0.001), "b": (0.011, 0.001), "c": (0.015, 0.001), "d": (0.016, 0.02), "e": (0.030, 0.001)}
-    board = leaderboard.rows([record(name, rmse=rmse, error=error) for name, (rmse, error) in errors.items()])
+    board = leaderboard.rows(typed([record(name, rmse=rmse, error=error) for name, (rmse, error) in errors.items()]))
     assert [leaderboard.place(row) for row in board] == ["1=", "1=", "1=", "3", "4"]
     assert [row.method for row in board] == ["a", "b", "d", "c", "e"]  # little is known of d
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
@@ -143,7 +148,7 @@ def test_equals_of_one_seed_each_share_a_rank(modes: int, most: float) -> None:
         return record(name, rmse=points[-1]["marginal_rmse"], error=errors[-1] / np.sqrt(200), trajectory=points)
 
     for _ in range(runs):
-        apart += [row.rank for row in leaderboard.rows([run("gibbs"), run("dhmc")])] != [1, 1]
+        apart += [row.rank for row in leaderboard.rows(typed([run("gibbs"), run("dhmc")]))] != [1, 1]
     assert apart <= most * runs
 
 
@@ -154,19 +159,19 @@ def test_one_seed_tells_what_is_far_better() -> None:
         for share in (1.0, 4.0)
     ]
     found = [record(name, rmse=p[-1]["marginal_rmse"], trajectory=p) for name, p in zip("ab", paths, strict=True)]
-    assert [row.rank for row in leaderboard.rows(found)] == [1, 2]
+    assert [row.rank for row in leaderboard.rows(typed(found))] == [1, 2]
     for one, path in zip(found, paths, strict=True):
         one["result"]["trajectory"] = path[-2:]  # which tell nothing of their scatter
-    assert [row.rank for row in leaderboard.rows(found)] == [1, 2]
+    assert [row.rank for row in leaderboard.rows(typed(found))] == [1, 2]
     found[1]["metrics"]["marginal_rmse"]["value"] /= 2
-    assert [row.rank for row in leaderboard.rows(found)] == [1, 1]
+    assert [row.rank for row in leaderboard.rows(typed(found))] == [1, 1]
 
 
 def test_two_seeds_know_little_of_their_scatter() -> None:
     def places(seeds: int) -> list[str]:
         better = [record("a", rmse=0.010 + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]
         other = [record("b", rmse=0.013 + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]
-        return [leaderboard.place(row) for row in leaderboard.rows([*better, *other])]
+        return [leaderboard.place(row) for row in leaderboard.rows(typed([*better, *other]))]
 
     assert places(2) == ["1=", "1="]
     assert places(6) == ["1", "2"]
@@ -174,7 +179,7 @@ def test_two_seeds_know_little_of_their_scatter() -> None:
 
 def test_rows_without_noise_differ_by_more_than_rounding() -> None:
     board = leaderboard.rows(
-        [record(name, rmse=rmse, error=None) for name, rmse in (("exact", 1e-16), ("tree", 3e-16), ("mf", 0.1))]
+        typed([record(name, rmse=rmse, error=None) for name, rmse in (("exact", 1e-16), ("tree", 3e-16), ("mf", 0.1))])
     )
     assert [leaderboard.place(row) for row in board] == ["1=", "1=", "3"]
 
@@ -183,12 +188,14 @@ def test_compile_seconds_are_of_those_who_compiled() -> None:
     warm = record(seed=1)
     warm["result"] |= {"compilation": "warm", "seconds": {"run": 2.0, "compile": 0.1}}
     fresh = record(compilation="fresh", seconds={"run": 2.0, "compile": 5.0})
-    assert leaderboard.rows([fresh, warm])[0].compile_seconds == 5.0
-    assert leaderboard.rows([warm])[0].compile_seconds == 0.1
+    assert leaderboard.rows(typed([fresh, warm]))[0].compile_seconds == 5.0
+    assert leaderboard.rows(typed([warm]))[0].compile_seconds == 0.1
 
 
 def test_other_settings_are_other_rows_named_by_the_difference() -> None:
-    board = leaderboard.rows([record(settings={"steps": 5, "same": 1}), record(settings={"steps": 9, "same": 1})])
+    board = leaderboard.rows(
+        typed([record(settings={"steps": 5, "same": 1}), record(settings={"steps": 9, "same": 1})])
+    )
     assert {row.variant for row in board} == {"steps=5", "steps=9"}
 
 
@@ -207,11 +214,13 @@ def test_other_settings_are_other_rows_named_by_the_difference() -> None:
 def test_status_holds_what_qualifies_the_figures(changes: dict[str, Any], status: str) -> None:
     base = record()
     base["result"] |= changes
-    assert leaderboard.rows([base])[0].status == status
+    assert leaderboard.rows(typed([base]))[0].status == status
 
 
 def test_reasons_are_told_once() -> None:
-    lines = leaderboard.problems([record(), record("dhmc", status="failed"), record("dhmc", status="failed", seed=1)])
+    lines = leaderboard.problems(
+        typed([record(), record("dhmc", status="failed"), record("dhmc", status="failed", seed=1)])
+    )
     assert lines == ["failed: dhmc on numpy, m: it broke"]
 
 
@@ -245,7 +254,7 @@ def test_numbers_with_errors() -> None:
 
 def test_table_shows_every_figure() -> None:
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
-    for table in board_tables.tables(leaderboard.rows([record(), record("dhmc", status="failed")])):
+    for table in board_tables.tables(leaderboard.rows(typed([record(), record("dhmc", status="failed")]))):
         output.print(table)
     text = output.export_text()
     for piece in ("model m", "1 % RMSE", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
@@ -254,7 +263,7 @@ def test_table_shows_every_figure() -> None:
 
 def test_table_has_the_seconds_to_the_target_where_one_is_reached() -> None:
     def columns(rmse: float) -> list[str]:
-        (table,) = board_tables.tables(leaderboard.rows([record(rmse=rmse)]))
+        (table,) = board_tables.tables(leaderboard.rows(typed([record(rmse=rmse)])))
         return [str(column.header) for column in table.columns]
 
     assert "seconds to\n1 % RMSE" in columns(0.005)
@@ -266,22 +275,22 @@ def test_no_seed_reaches_the_target_by_luck() -> None:
 
     def seconds(**changes: Any) -> float | None:
         seeds = [record(rmse=0.005), record(status="failed", seed=1), record(rmse=0.005, seed=2, **changes)]
-        (row,) = leaderboard.rows(seeds)
+        (row,) = leaderboard.rows(typed(seeds))
         return row.time_to_error
 
-    (alone,) = leaderboard.rows([record(rmse=0.005)])
+    (alone,) = leaderboard.rows(typed([record(rmse=0.005)]))
     assert seconds() == alone.time_to_error is not None
     assert seconds(log_z=None) == alone.time_to_error
     seeds = [record(rmse=0.005), record(rmse=0.005, seed=1), record(rmse=0.005, seed=2)]
     for doubt, reached in (("log Z unresolved", True), ("marginals not mixed", False), ("contradicted", False)):
         for one in seeds[1:]:
             one["result"]["status"] = doubt
-        (row,) = leaderboard.rows(seeds)
+        (row,) = leaderboard.rows(typed(seeds))
         assert (row.time_to_error is not None) == reached
 
 
 def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:
-    board = leaderboard.rows([record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed")])
+    board = leaderboard.rows(typed([record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed")]))
     (whole,), (narrow,) = board_tables.tables(board, 140), board_tables.tables(board, 74)
     assert [str(column.header) for column in narrow.columns] == [
         str(column.header) for column in whole.columns if column.header not in ("tier", "compile\nseconds", "ESS/s")
@@ -310,7 +319,7 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
     other["axes"] = {**other["axes"], "model": "n"}
     exact = record("exact", rmse=0.0, error=None, log_z_kind="exact")
     path = tmp_path / "a" / "p.png"
-    assert figures.accuracy_over_time([record(), record(backend="jax"), other, exact], path)
+    assert figures.accuracy_over_time(typed([record(), record(backend="jax"), other, exact]), path)
     assert path.read_bytes().startswith(b"\x89PNG")
     panels = [panel for panel in figure[0].axes if panel.get_visible()]
     assert [panel.get_title() for panel in panels] == ["m", "n"]
@@ -331,12 +340,12 @@ def test_no_picture_without_errors_and_a_sentence_where_it_cannot_be_written(
 ) -> None:
     without = record()
     without["result"]["trajectory"] = [{"seconds": 1.0, "marginal_rmse": None}]
-    assert not figures.accuracy_over_time([without], tmp_path / "p.png")
+    assert not figures.accuracy_over_time(typed([without]), tmp_path / "p.png")
     assert not (tmp_path / "p.png").exists()
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match="cannot be written"):
-        figures.accuracy_over_time([record()], tmp_path / "file" / "p.png")
-    summary.show([record(), record("dhmc", status="failed")], tmp_path / "file")
+        figures.accuracy_over_time(typed([record()]), tmp_path / "file" / "p.png")
+    summary.show(typed([record(), record("dhmc", status="failed")]), tmp_path / "file")
     shown = capsys.readouterr().out
     assert "failed: dhmc on numpy, m: it broke" in shown
     assert "cannot be written" in shown
@@ -346,7 +355,7 @@ def test_rows_that_nobody_vouches_for_come_last() -> None:
     lucky, sound = record("dhmc"), record("gibbs")
     lucky["result"]["status"] = "marginals not mixed"
     lucky["metrics"]["marginal_rmse"]["value"] = sound["metrics"]["marginal_rmse"]["value"] / 100
-    board = leaderboard.rows([lucky, sound])
+    board = leaderboard.rows(typed([lucky, sound]))
     assert [(row.method, row.doubted) for row in board] == [("gibbs", False), ("dhmc", True)]
     assert [leaderboard.place(row) for row in board] == ["1", "–"]
     assert content.on_front(board) == {0}

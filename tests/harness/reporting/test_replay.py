@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_records import whole
 
 from spinbench import cli
 from spinbench.measuring import records
@@ -65,10 +66,10 @@ def test_a_rerun_reproduces_the_figures(record: dict[str, Any], kept: Path, caps
 def test_a_figure_that_differs_is_named(record: dict[str, Any]) -> None:
     other = copy.deepcopy(record)
     other["metrics"]["marginal_rmse"]["value"] *= 1 + 1e-12
-    done = replay.compare(record, other)
+    done = replay.compare(whole(record), whole(other))
     assert done.exit_status == 1
     assert "(marginal_rmse.value)" in done.verdict()
-    assert replay.compare(record, copy.deepcopy(record)).exit_status == 0
+    assert replay.compare(whole(record), whole(copy.deepcopy(record))).exit_status == 0
 
 
 METRIC = """
@@ -102,20 +103,20 @@ def test_numbers_of_others_metrics_are_figures(measured: dict[str, Any]) -> None
     assert {"value", "standard_error"} < measured["metrics"]["first"].keys()
     other = copy.deepcopy(measured)
     other["metrics"]["pace"]["value"] *= 2
-    assert replay.compare(measured, other).exit_status == 0
+    assert replay.compare(whole(measured), whole(other)).exit_status == 0
     other["metrics"]["first"]["standard_error"] = 0.25
-    done = replay.compare(measured, other)
+    done = replay.compare(whole(measured), whole(other))
     assert done.exit_status == 1
     assert "(first.standard_error)" in done.verdict()
     other["metrics"]["first"] = {"failed": "it came out as nan"}
-    assert "(first.value, first.standard_error)" in replay.compare(measured, other).verdict()
+    assert "(first.value, first.standard_error)" in replay.compare(whole(measured), whole(other)).verdict()
 
 
 def test_metrics_that_one_record_lacks_are_changes(measured: dict[str, Any], record: dict[str, Any]) -> None:
     """They were installed, or removed, meanwhile."""
     assert record["metrics"].keys() < measured["metrics"].keys()
     for then, now in ((measured, record), (record, measured)):
-        done = replay.compare(then, now)
+        done = replay.compare(whole(then), whole(now))
         assert done.exit_status == 0
         assert not [figure for figure in done.figures if figure.name.startswith("first")]
         (said,) = [text for text in done.changes if text.startswith("plugins.metrics.first.version: ")]
@@ -126,7 +127,7 @@ def test_seconds_do_not_decide(record: dict[str, Any]) -> None:
     other = copy.deepcopy(record)
     other["result"]["seconds"]["run"] *= 2
     other["metrics"]["run_seconds"]["value"] *= 2
-    assert replay.compare(record, other).exit_status == 0
+    assert replay.compare(whole(record), whole(other)).exit_status == 0
 
 
 def test_budgets_in_seconds_are_not_compared(record: dict[str, Any]) -> None:
@@ -135,19 +136,21 @@ def test_budgets_in_seconds_are_not_compared(record: dict[str, Any]) -> None:
     timed["result"] |= {"log_z": 2.0, "log_z_se": 0.3}
     other = copy.deepcopy(timed)
     other["result"] |= {"samples": 1, "log_z": 2.5, "log_z_se": 0.4}
-    done = replay.compare(timed, other)
+    done = replay.compare(whole(timed), whole(other))
     assert done.exit_status == 0
     assert "the budget is in seconds" in done.verdict()
     assert done.verdict().endswith("the estimates of log Z are 1.0 standard errors apart")
     timed["result"]["log_z_kind"] = other["result"]["log_z_kind"] = "exact"
-    assert replay.compare(timed, other).exit_status == 1
+    assert replay.compare(whole(timed), whole(other)).exit_status == 1
 
 
 def test_another_outcome_is_no_reproduction(record: dict[str, Any]) -> None:
     failed = {**record, "status": "failed", "error": "why", "result": None, "metrics": {}}
-    assert replay.compare(record, failed).exit_status == 1
-    assert replay.compare(record, failed).verdict() == ("not reproduced: the record says ok, now the cell failed (why)")
-    assert replay.compare(failed, failed).exit_status == 0
+    assert replay.compare(whole(record), whole(failed)).exit_status == 1
+    assert replay.compare(whole(record), whole(failed)).verdict() == (
+        "not reproduced: the record says ok, now the cell failed (why)"
+    )
+    assert replay.compare(whole(failed), whole(failed)).exit_status == 0
 
 
 def test_names_that_fit_none_or_several(record: dict[str, Any], kept: Path, capsys: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
-from small_records import BOUNDED, HOSTILE, RECORDS, make
+from small_records import BOUNDED, HOSTILE, RECORDS, make, typed, whole
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
@@ -60,7 +60,7 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path) -> N
     site = tmp_path / "site" / "index.html"
     site.parent.mkdir()
     site.touch()
-    written = page.write(RECORDS, tmp_path / "out", sources=[tmp_path / "my sweep"], site=site)
+    written = page.write(typed(RECORDS), tmp_path / "out", sources=[tmp_path / "my sweep"], site=site)
     text = written.page.read_text()
     assert not Reader(text).suspicious
     assert Reader(text).tags.count("script") == 3
@@ -87,10 +87,10 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path) -> N
 
 def test_peak_memory_stands_in_the_table_where_it_is_known(tmp_path: Path) -> None:
     records = [make(seed=seed) for seed in range(2)]
-    assert "MiB" not in page.write(records, tmp_path / "none").page.read_text()
+    assert "MiB" not in page.write(typed(records), tmp_path / "none").page.read_text()
     for record, mib in zip(records, (1000, 1250), strict=True):
         record["result"]["memory"] = {"before_bytes": 2**28, "peak_bytes": mib * 2**20}
-    text = page.write(records, tmp_path / "known").page.read_text()
+    text = page.write(typed(records), tmp_path / "known").page.read_text()
     assert "MiB" in text
     assert 'data-value="1125.0"' in text
     with (tmp_path / "known" / "leaderboard.csv").open() as file:
@@ -102,7 +102,7 @@ def test_nothing_that_a_record_holds_becomes_markup(tmp_path: Path) -> None:
         make(HOSTILE, HOSTILE, model=HOSTILE, settings={HOSTILE: HOSTILE}),
         make("dhmc", HOSTILE, model=HOSTILE, status="failed", error=HOSTILE),
     ]
-    text = page.write(records, tmp_path, sources=[Path(HOSTILE.replace("/", ""))]).page.read_text()
+    text = page.write(typed(records), tmp_path, sources=[Path(HOSTILE.replace("/", ""))]).page.read_text()
     reader = Reader(text)
     assert "img" not in reader.tags
     assert reader.tags.count("script") == 3
@@ -125,12 +125,12 @@ def test_the_command_of_a_cell_makes_the_cell() -> None:
 
 
 def test_what_all_rows_share_is_told_once(tmp_path: Path) -> None:
-    text = page.write(RECORDS, tmp_path / "a").page.read_text()
+    text = page.write(typed(RECORDS), tmp_path / "a").page.read_text()
     assert "<span>budget: 100 samples</span>" in text
     assert "<span>chains: 2</span>" in text
     other = make("dhmc")
     other["config"]["chains"] = 64
-    text = page.write([make(), other], tmp_path / "b").page.read_text()
+    text = page.write(typed([make(), other]), tmp_path / "b").page.read_text()
     assert "<span>chains" not in text
     assert '<td class="name" data-value="64">64</td>' in text
 
@@ -138,12 +138,12 @@ def test_what_all_rows_share_is_told_once(tmp_path: Path) -> None:
 def test_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match=r"the report in .* cannot be written"):
-        page.write(RECORDS, tmp_path / "file" / "x")
+        page.write(typed(RECORDS), tmp_path / "file" / "x")
 
 
 def test_without_pyarrow_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "find_spec", lambda name: None)
-    written = page.write(RECORDS, tmp_path)
+    written = page.write(typed(RECORDS), tmp_path)
     assert written.notes == (export.NO_PARQUET,)
     assert not list(tmp_path.glob("*.parquet"))
 
@@ -161,19 +161,19 @@ def test_parquet_holds_columns_of_mixed_kinds(tmp_path: Path) -> None:
 
 
 def test_curve_of_seeds_is_the_median_in_its_band() -> None:
-    found = curves.curve([make(rmse=rmse, seed=seed) for seed, rmse in enumerate((0.01, 0.02, 0.04))])
+    found = curves.curve(typed([make(rmse=rmse, seed=seed) for seed, rmse in enumerate((0.01, 0.02, 0.04))]))
     assert found is not None
     assert found.seeds == 3
     expected = found.seconds**-0.5
     for values, scale in ((found.low, 0.01), (found.middle, 0.02), (found.high, 0.04)):
         assert values == pytest.approx(scale * expected)
-    assert curves.curve([make(kind="exact"), make(status="failed")]) is None
+    assert curves.curve(typed([make(kind="exact"), make(status="failed")])) is None
 
 
 def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
     records = [make(seed=seed) for seed in range(3)]
     records[0]["result"]["trajectory"][-1]["seconds"] = 1000.0
-    found = curves.curve(records)
+    found = curves.curve(typed(records))
     assert found is not None
     assert found.seconds[-1] == pytest.approx(1.0, rel=0.4)
 
@@ -182,18 +182,18 @@ def test_dips_are_no_corners_of_the_front() -> None:
     lucky = make()
     for point, error in zip(lucky["result"]["trajectory"], (0.6, 0.001, 0.3), strict=True):
         point["marginal_rmse"] = error
-    found = curves.curve([lucky])
+    found = curves.curve(typed([lucky]))
     assert found is not None
     assert [error for _, error in found.corners()] == [0.6, 0.3, 0.3]
     steady = make("dhmc", rmse=0.05)
-    assert content.on_front(leaderboard.rows([lucky, steady])) == {1}
+    assert content.on_front(leaderboard.rows(typed([lucky, steady]))) == {1}
 
 
 def test_log_z_that_crosses_the_truth_is_no_better_for_it() -> None:
     crossing = make()
     for point, error in zip(crossing["result"]["trajectory"], (0.8, 0.3, -0.001), strict=True):
         point |= {"log_z": 1.0 + error, "log_z_error": abs(error)}
-    assert [error for _, error in curves.points(crossing, "log_z_error")] == [0.8, 0.3, 0.3]
+    assert [error for _, error in curves.points(whole(crossing), "log_z_error")] == [0.8, 0.3, 0.3]
 
 
 def test_front_has_the_points_that_nothing_beats() -> None:
@@ -213,34 +213,34 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
         for c1 in (1.0, 2.0)
         for c2 in (0.5, 1.0, 3.0)
     ]
-    (found,) = heatmaps.find(leaderboard.rows([*records, make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})]))
+    (found,) = heatmaps.find(leaderboard.rows(typed([*records, make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})])))
     assert (found.x, found.y, found.xs, found.ys) == ("model.c1", "model.c2", (1.0, 2.0), (0.5, 1.0, 3.0))
     assert found.columns == ("dhmc on numpy", "gibbs on numpy")
     for field in found.errors["RMSE of the marginals"]:
         assert field == pytest.approx(0.01 * (field * 0 + 1) * [[0.5, 1.0], [1.0, 2.0], [3.0, 6.0]])
     printed = {text.get_text() for panel in heatmaps.picture(found).axes for text in panel.texts}
     assert {"0.0100", "0.0600", "0.100"} <= printed
-    assert heatmaps.find(leaderboard.rows(RECORDS)) == []
+    assert heatmaps.find(leaderboard.rows(typed(RECORDS))) == []
     diagonal = [make(model=f"grid({n})", settings={"rows": n, "cols": n}) for n in (10, 20, 40)]
-    assert heatmaps.find(leaderboard.rows(diagonal)) == []
+    assert heatmaps.find(leaderboard.rows(typed(diagonal))) == []
 
 
 def test_page_shows_the_bracket_and_what_it_contradicts(tmp_path: Path) -> None:
-    wide, known = sorted(content.bounds(leaderboard.rows(BOUNDED)), key=lambda line: line.model, reverse=True)
+    wide, known = sorted(content.bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True)
     assert (wide.known.lower, wide.known.lower_method, wide.width) == (8.5, "mf", 0.75)
     assert wide.flagged == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
     assert (known.known.exact, known.width) == (1.0, None)
     assert known.flagged == ("mf on numpy: 1.5 bound violated",)
-    assert content.bounds(leaderboard.rows(RECORDS)) == []
-    text = page.write(BOUNDED, tmp_path / "a").page.read_text()
+    assert content.bounds(leaderboard.rows(typed(RECORDS))) == []
+    text = page.write(typed(BOUNDED), tmp_path / "a").page.read_text()
     for piece in ("Bounds on log Z", "8.5", "9.25", *wide.flagged, *known.flagged):
         assert piece in text
     assert text.count('class="status bad">ok, ') == 2
-    assert "Bounds on log Z" not in page.write(RECORDS, tmp_path / "b").page.read_text()
+    assert "Bounds on log Z" not in page.write(typed(RECORDS), tmp_path / "b").page.read_text()
 
 
 def test_many_models_take_several_pictures(tmp_path: Path) -> None:
-    paths = figures.accuracy_over_time([make(model=f"m{i}") for i in range(13)], tmp_path / "p.png")
+    paths = figures.accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
     assert [path.name for path in paths] == ["p.png", "p-2.png"]
     assert all(path.stat().st_size for path in paths)
 
@@ -257,7 +257,7 @@ def shown(browser: Any) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of a page of `RECORDS`."""
-    return page.write(RECORDS, tmp_path_factory.mktemp("report")).page.as_uri()
+    return page.write(typed(RECORDS), tmp_path_factory.mktemp("report")).page.as_uri()
 
 
 class TestInChromium:
@@ -291,11 +291,11 @@ class TestInChromium:
     def test_rows_are_low_on_a_narrow_screen(self, browser: Any, tmp_path: Path) -> None:
         verdicts = {"status": "marginals not mixed, log Z unresolved"}
         doubted = [{**one, "result": {**one["result"], **verdicts}} for one in RECORDS if one["status"] == "ok"]
-        browser.open(page.write(doubted, tmp_path).page.as_uri(), width=400)
+        browser.open(page.write(typed(doubted), tmp_path).page.as_uri(), width=400)
         lines = "Array.from(document.querySelectorAll('tr[data-number]'), row => row.offsetHeight)"
         assert max(browser.evaluate(lines)) < 60
         tied = [make(model=f"m{i}", backend=name) for i in range(9) for name in ("numpy", "numba")]
-        browser.open(page.write(tied, tmp_path / "many").page.as_uri(), width=400)
+        browser.open(page.write(typed(tied), tmp_path / "many").page.as_uri(), width=400)
         lines = "Array.from(document.querySelectorAll('#across ~ .scroll tbody tr'), row => row.offsetHeight)"
         assert max(browser.evaluate(lines)) < 60
 
@@ -364,7 +364,7 @@ class TestInChromium:
     def test_time_may_include_compiling(self, browser: Any, tmp_path: Path) -> None:
         slow = make("dhmc", rmse=0.05)
         slow["result"]["seconds"] = {"run": 1.0, "compile": 8.0, "plan": 1.0}
-        browser.open(page.write([make(), slow], tmp_path).page.as_uri())
+        browser.open(page.write(typed([make(), slow]), tmp_path).page.as_uri())
         axes = (
             "Array.from(document.querySelectorAll('.charts svg[data-axes]')).filter(svg => svg.checkVisibility())"
             ".map(svg => JSON.parse(svg.dataset.axes)[5] > 5)"
@@ -376,7 +376,7 @@ class TestInChromium:
 
     def test_hostile_texts_are_shown_and_nothing_is_fetched(self, browser: Any, tmp_path: Path) -> None:
         records = [make(HOSTILE, model=HOSTILE), make("dhmc", model=HOSTILE, status="failed", error=HOSTILE)]
-        path = page.write(records, tmp_path).page
+        path = page.write(typed(records), tmp_path).page
         browser.open(path.as_uri(), dark=True)
         assert browser.evaluate("document.body.innerText").count(HOSTILE) >= 3
         assert browser.evaluate("document.querySelectorAll('body img').length") == 0
@@ -409,14 +409,14 @@ class TestInChromium:
 
     def test_seeds_are_told_to_the_last_digit(self, browser: Any, tmp_path: Path) -> None:
         seed = 2**53 + 1
-        browser.open(page.write([make(seed=seed), make("bp", seed=2)], tmp_path).page.as_uri())
+        browser.open(page.write(typed([make(seed=seed), make("bp", seed=2)]), tmp_path).page.as_uri())
         browser.click("tr[data-method=gibbs] button[data-cells]")
         assert f'"seed": "{seed}"' in browser.evaluate("document.querySelector('dialog pre').textContent")
         assert browser.evaluate("command([0])").endswith(f" seed={seed}")
 
     def test_many_rows_are_sorted_and_filtered(self, browser: Any, tmp_path: Path) -> None:
         records = [make("exact", rmse=1e-16 * (1 + i), model=f"m{i:04}", kind="exact") for i in range(400)]
-        browser.open(page.write(records, tmp_path).page.as_uri())
+        browser.open(page.write(typed(records), tmp_path).page.as_uri())
         first = "document.querySelector('tr[data-number]').dataset.model"
         assert browser.evaluate(first) == "m0000"
         for _ in range(2):
@@ -430,7 +430,7 @@ class TestInChromium:
 
     def test_folded_charts_are_drawn_when_they_are_unfolded(self, browser: Any, tmp_path: Path) -> None:
         records = [make(method, model=f"m{i}") for i in range(8) for method in ("gibbs", "dhmc")]
-        browser.open(page.write(records, tmp_path).page.as_uri())
+        browser.open(page.write(typed(records), tmp_path).page.as_uri())
         charts = "document.querySelectorAll('.charts svg').length"
         assert browser.evaluate(charts) == 12
         browser.choose("method", "gibbs")
@@ -443,7 +443,7 @@ class TestInChromium:
         assert browser.log == []
 
     def test_bounds_are_sorted_and_filtered(self, browser: Any, tmp_path: Path) -> None:
-        browser.open(page.write(BOUNDED, tmp_path).page.as_uri())
+        browser.open(page.write(typed(BOUNDED), tmp_path).page.as_uri())
         models = (
             "Array.from(document.querySelectorAll('#bounds ~ .scroll')[0].querySelectorAll('tbody tr'))"
             ".filter(row => row.offsetParent !== null).map(row => row.dataset.model)"
@@ -459,9 +459,9 @@ class TestInChromium:
 
 def test_pictures_are_of_the_first_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [make(model=f"m{i}") for i in range(5)]
-    assert "as files.</p>" not in page.write(records, tmp_path / "all").page.read_text()
+    assert "as files.</p>" not in page.write(typed(records), tmp_path / "all").page.read_text()
     monkeypatch.setattr(figures, "MODELS", 3)
-    written = page.write(records, tmp_path / "some", panels=True)
+    written = page.write(typed(records), tmp_path / "some", panels=True)
     text = written.page.read_text()
     assert text.count('<details class="panel" data-model=') == 3
     assert "the first 3 models" in text
@@ -470,4 +470,4 @@ def test_pictures_are_of_the_first_models(tmp_path: Path, monkeypatch: pytest.Mo
         f"m{i}" for i in range(5)
     }
     monkeypatch.setattr(figures, "MODELS", 5)
-    assert "as files.</p>" not in page.write(records, tmp_path / "exactly").page.read_text()
+    assert "as files.</p>" not in page.write(typed(records), tmp_path / "exactly").page.read_text()

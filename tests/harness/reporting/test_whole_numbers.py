@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from small_records import BOUNDED, RECORDS, make
+from small_records import BOUNDED, RECORDS, make, typed, whole
 
 from spinbench.inference.showing.whole_numbers import WholeNumbers
 from spinbench.reporting import board_tables, leaderboard, replay
@@ -30,13 +30,13 @@ def printed(console: type[Console], parts: list[RenderableType], width: int) -> 
 
 
 def board(width: int) -> list[RenderableType]:
-    return [*board_tables.tables(leaderboard.rows([*RECORDS, *BOUNDED]), width)]
+    return [*board_tables.tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
 
 
 PARTS = {
     "leaderboard": board,
-    "record": lambda width: [*replay.describe(RECORDS[0])],
-    "profile": lambda width: [*tables.page(profile(MANY))],
+    "record": lambda width: [*replay.describe(whole(RECORDS[0]))],
+    "profile": lambda width: [*tables.page(profile(typed(MANY)))],
     "group": lambda width: [Group(Text("above"), *board(width))],
 }
 

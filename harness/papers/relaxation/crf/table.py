@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.measuring.records import Record
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 from spinbench.reporting.leaderboard import short, with_error
 
@@ -39,7 +39,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     Returns:
         The table and a note, for `spinbench.reporting.summary`.
     """
-    good = [record for record in records if record["status"] == "ok" and record["config"]["model"]["name"] == NAME]
+    good = [record for record in records if record.status == "ok" and record.config["model"]["name"] == NAME]
     if not good:
         return [f"no table: there is no good record of model {NAME}"]
     table = Table(title=title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
@@ -64,7 +64,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
 
 def title(records: Sequence[Record]) -> str:
     """It says where the announcements are from."""
-    corpora = {record["config"]["model"].get("corpus") for record in records}
+    corpora = {record.config["model"].get("corpus") for record in records}
     texts = " and ".join(
         "SYNTHETIC announcements (written by spinbench)" if name is None else f"announcements in {name}"
         for name in sorted(corpora, key=str)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from rich.table import Table
+from small_records import typed
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
@@ -49,7 +50,7 @@ def place(found: list[points.Point], method: str, x: float) -> points.Point:
 
 def test_errors_are_relative_to_the_size_of_log_z_and_averaged_over_models() -> None:
     runs = [record("g_mf", 9.0), record("g_mf", -5.0, -4.0, seed=1), record("bp", 10.5), record("g_mf", 1.0, beta=1.0)]
-    found = points.points(runs, "error")
+    found = points.points(typed(runs), "error")
     point = place(found, "G-MF", 0.5)
     values = [0.1, 0.25]
     assert point.value == pytest.approx(statistics.fmean(values))
@@ -69,7 +70,7 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
         record("g_bp", 9.5, seed=1, ended=False, **REGULAR, nodes=20),
         record("g_bp", 30.0, None, **REGULAR, nodes=200),
     ]
-    found = points.points(runs, "gain")
+    found = points.points(typed(runs), "gain")
     point = place(found, "G-BP", 20)
     assert (point.panel, point.axis) == ("3-regular graph, β = 0.5, generic", "factors")
     assert point.value == pytest.approx(statistics.fmean([9.5 - 8.5, 9.5 - 9.0]))
@@ -79,7 +80,7 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
     assert place(found, "exact", 20).value == pytest.approx(statistics.fmean([1.5, 1.0]))
     assert place(found, "exact", 20).models == 2
     one_unknown = [*runs, record("g_bp", 9.5, None, seed=2, **REGULAR, nodes=20)]
-    assert "exact" not in {point.method for point in points.points(one_unknown, "gain")}
+    assert "exact" not in {point.method for point in points.points(typed(one_unknown), "gain")}
 
 
 def test_gains_are_against_beta_where_it_varies() -> None:
@@ -87,7 +88,7 @@ def test_gains_are_against_beta_where_it_varies() -> None:
     (panel,) = {
         point.panel
         for point in points.points(
-            [{**record("forney_mf", 1.0), "config": config(beta, grid)} for beta in (0.5, 1.0)], "gain"
+            typed([{**record("forney_mf", 1.0), "config": config(beta, grid)} for beta in (0.5, 1.0)]), "gain"
         )
     }
     assert panel == "grid, 100 factors, supermodular"
@@ -95,7 +96,7 @@ def test_gains_are_against_beta_where_it_varies() -> None:
 
 def test_points_come_in_the_papers_order_whatever_the_order_of_the_records() -> None:
     kinds = [("g_bp_multiple", 10), ("g_mf", 4), ("forney_mf", 10), ("g_bp", 4), ("bp", 4), ("g_bp_multiple", 4)]
-    found = points.points([record(method, 9.0, nodes=nodes) for method, nodes in kinds], "error")
+    found = points.points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
     assert [(point.panel.split(",")[1], point.method) for point in found] == [
         *((" 4 factors", method) for method in ("BP", "G-MF", "G-BP", "G-BP-multiple")),
         *((" 10 factors", method) for method in ("MF", "G-BP-multiple")),
@@ -115,7 +116,7 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
         for seed in (0, 1)
     ]
     runs.append({**record("g_mf", None, beta=1.0, seed=2), "status": "failed", "result": None, "reference": None})
-    parts = figures.report_errors(runs, tmp_path)
+    parts = figures.report_errors(typed(runs), tmp_path)
     assert sum(isinstance(part, Table) for part in parts) == 4  # error and gap of two kinds of graphs
     assert "G-MF: 1 without a value, of 9" in parts
     console = Console(width=120, file=io.StringIO())
@@ -157,12 +158,12 @@ def test_a_method_looks_the_same_whatever_is_drawn_beside_it() -> None:
 
 
 def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:
-    (line,) = figures.report_gains([record("g_mf", 9.0)], tmp_path)
+    (line,) = figures.report_gains(typed([record("g_mf", 9.0)]), tmp_path)
     assert "no figure" in str(line)
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(SpinbenchError, match="cannot be written"):
-        figures.report_errors([record("g_mf", 9.0)], file / "folder")
+        figures.report_errors(typed([record("g_mf", 9.0)]), file / "folder")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_smoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", "experiment=gauge_fig1", "size=smoke", "method=forney_mf,g_bp", "sweep_dir=out"]) == 0
     assert "figure: out/gauge_error.png" in capsys.readouterr().out
-    found = points.points(records.read_records(tmp_path / "out"), "error")
+    found = points.points(typed(records.read_records(tmp_path / "out")), "error")
     assert [point.method for point in found] == ["MF", "G-BP"]
     field, gauged = (point.gap for point in found)
     assert field is not None

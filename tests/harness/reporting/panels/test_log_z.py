@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.transforms import Bbox
-from small_records import BOUNDED, RECORDS
+from small_records import BOUNDED, RECORDS, typed
 
 from spinbench.reporting import leaderboard
 from spinbench.reporting.looks import Looks
@@ -12,7 +12,7 @@ from spinbench.reporting.panels import log_z
 
 
 def test_the_bracket_and_each_answer_are_drawn() -> None:
-    board = [row for row in leaderboard.rows(BOUNDED) if row.model == "wide"]
+    board = [row for row in leaderboard.rows(typed(BOUNDED)) if row.model == "wide"]
     figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
     assert figure is not None
     (axes,) = figure.axes
@@ -38,7 +38,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number() -> None:
     ]
     far[0] = {**far[0], "result": {**far[0]["result"], "log_z": -1e30, "status": "not converged"}}
     far.append(BOUNDED[1])
-    board = leaderboard.rows(far)
+    board = leaderboard.rows(typed(far))
     figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
     assert figure is not None
     (axes,) = figure.axes
@@ -49,7 +49,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number() -> None:
 def test_no_answer_hides_the_number_of_another() -> None:
     (low,) = [one for one in BOUNDED if one["axes"]["method"] == "mf" and one["axes"]["model"] == "wide"]
     away = {**low, "config": {**low["config"], "seed": 1}, "result": {**low["result"], "log_z": -1e30}}
-    board = [row for row in leaderboard.rows([*BOUNDED, away]) if row.model == "wide"]
+    board = [row for row in leaderboard.rows(typed([*BOUNDED, away])) if row.model == "wide"]
     figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
     assert figure is not None
     (axes,) = figure.axes
@@ -64,5 +64,5 @@ def test_no_answer_hides_the_number_of_another() -> None:
 
 
 def test_without_a_bound_there_is_no_picture() -> None:
-    board = [row for row in leaderboard.rows(RECORDS) if row.model == "grid"]
+    board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
     assert log_z.figure(board, Looks.of(board), [""] * len(board)) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_records import make
+from small_records import make, typed
 
 from spinbench.reporting import leaderboard, page
 from spinbench.reporting.looks import Looks
@@ -26,7 +26,7 @@ def sizes(method: str, *steps: float, **how: Any) -> list[dict[str, Any]]:
 
 def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
     records = [*sizes("dhmc", 0.5, 0.1, 0.2), *sizes("nuts", 0.1, 0.2, 0.4), *sizes("mala", 0.1, 0.2)]
-    board = leaderboard.rows(records)
+    board = leaderboard.rows(typed(records))
     (over,) = over_setting.find(board)
     assert over.setting == "method.step"
     assert [curve.name for curve in over.curves] == ["dhmc on numpy", "nuts on numpy"]
@@ -39,13 +39,13 @@ def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
         "nuts on numpy": pytest.approx([0.1, 0.05, 0.025]),
     }
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "method.step")
-    assert over_setting.find(leaderboard.rows(sizes("dhmc", 0.1, 0.2))) == [], "two values are no curve"
+    assert over_setting.find(leaderboard.rows(typed(sizes("dhmc", 0.1, 0.2)))) == [], "two values are no curve"
 
 
 def test_what_else_differs_makes_curves_of_its_own() -> None:
     """A backend is told, and so is what more than the setting varies; settings that a heat map shows are left to it."""
     steps = (0.1, 0.2, 0.4)
-    board = leaderboard.rows([*sizes("dhmc", *steps), *sizes("dhmc", *steps, backend="numba")])
+    board = leaderboard.rows(typed([*sizes("dhmc", *steps), *sizes("dhmc", *steps, backend="numba")]))
     (over,) = over_setting.find(board)
     assert [curve.name for curve in over.curves] == ["dhmc on numba", "dhmc on numpy"]
     both = []
@@ -54,13 +54,13 @@ def test_what_else_differs_makes_curves_of_its_own() -> None:
             record["config"]["chains"] = chains
             record["protocol"] += str(chains)
             both.append(record)
-    assert over_setting.find(leaderboard.rows(both)) == []
+    assert over_setting.find(leaderboard.rows(typed(both))) == []
 
 
 def test_curves_that_are_not_drawn_are_named(tmp_path: Path) -> None:
     names = [f"m{i:02}" for i in range(over_setting.MOST + 1)]
     records = [record for name in names for record in sizes(name, 0.1, 0.2, 0.4)]
-    text = page.write(records, tmp_path).page.read_text()
+    text = page.write(typed(records), tmp_path).page.read_text()
     assert "Over one setting" in text
     assert f"not drawn: {names[-1]} on numpy" in text
     assert (tmp_path / "over-method-step.pdf").stat().st_size

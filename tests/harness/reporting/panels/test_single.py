@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_records import HOSTILE, make
+from small_records import HOSTILE, make, typed
 
 from spinbench import cli
 from spinbench.reporting import page
@@ -20,7 +20,7 @@ def test_files_name_the_model_and_the_settings(tmp_path: Path) -> None:
     records += [make("dhmc", settings={"rows": 4}, model="grid(rows=3)", seed=seed) for seed in (0, 1)]
     for record, protocol in zip(records, "01233", strict=True):
         record["protocol"] = protocol
-    written = page.write(records, tmp_path, panels=True)
+    written = page.write(typed(records), tmp_path, panels=True)
     names = sorted(path.name for path in (tmp_path / "panels").iterdir())
     assert len(names) == 8, "two models, two errors, two kinds"
     assert "2-grid-rows-3-accuracy.pdf" in names

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from small_records import typed, whole
 
 import spinbench
 from spinbench.errors import SpinbenchError
@@ -92,7 +93,7 @@ def test_what_is_no_record_is_refused(given: Any) -> None:
 
 
 def test_boards_hold_what_is_vouched_for_alone() -> None:
-    found = profile(FIELD)
+    found = profile(typed(FIELD))
     first, second, third = found.boards
     assert [one.quantity for one in found.boards] == [RMSE, LOG_Z, SECONDS]
     assert (first.budget, first.solvers, first.models) == ("1 s", ("wmb.numpy", "gibbs.numpy"), second.models)
@@ -106,19 +107,19 @@ def test_boards_hold_what_is_vouched_for_alone() -> None:
     assert (found.models, found.unanswered) == (4, ())
     assert found.counts == Counter({"ok": 6, "doubted": 1, "refused": 1})
     claimed = [{**one, "result": {**one["result"], "marginals_claim": 0.004}} for one in FIELD[:6]]
-    assert "marginals: 6 runs, 3 of them more than 3 claimed errors off" in profile(claimed).truth
+    assert "marginals: 6 runs, 3 of them more than 3 claimed errors off" in profile(typed(claimed)).truth
 
 
 def test_seeds_count_by_their_median_with_failures_as_infinite() -> None:
     errors = [0.1, 0.3, 0.2]
-    found = profile([record("m", "gibbs", error, seed=i) for i, error in enumerate(errors)])
+    found = profile(typed([record("m", "gibbs", error, seed=i) for i, error in enumerate(errors)]))
     assert found.boards[0].values.tolist() == [[0.2]]
     doubted = [record("m", "gibbs", 0.1, seed=i, verdict="marginals too short") for i in range(2)]
-    assert profile([*doubted, record("m", "gibbs", 0.1, seed=2)]).boards[0].values.tolist() == [[math.inf]]
+    assert profile(typed([*doubted, record("m", "gibbs", 0.1, seed=2)])).boards[0].values.tolist() == [[math.inf]]
 
 
 def test_each_budget_has_its_boards_and_the_seconds_are_the_least_of_all() -> None:
-    found = profile([record("m", "mf", 0.001, seconds=10.0, reached=3.0), record("m", "mf", 0.001, reached=0.5)])
+    found = profile(typed([record("m", "mf", 0.001, seconds=10.0, reached=3.0), record("m", "mf", 0.001, reached=0.5)]))
     assert [(one.quantity.short, one.budget) for one in found.boards] == [
         *(("RMSE", "1 s"), ("log Z", "1 s"), ("RMSE", "10 s"), ("log Z", "10 s"), ("to 1 %", "")),
     ]
@@ -130,7 +131,7 @@ def test_what_was_not_run_and_has_no_answer_is_told() -> None:
     unknown = [record("linkage", name, None, off=None) for name in ("gibbs", "wmb")]
     why = {"marginal_rmse": {"failed": "no exact answer"}, "log_z_error": {"failed": "no exact answer"}}
     unknown[1] = {**unknown[1], "metrics": {**unknown[1]["metrics"], **why}}
-    found = profile([*FIELD[:5], *unknown])
+    found = profile(typed([*FIELD[:5], *unknown]))
     assert found.unanswered == ("linkage",)
     assert "linkage" not in found.boards[0].models
     assert found.boards[0].solvers == ("wmb.numpy", "gibbs.numpy")
@@ -138,19 +139,19 @@ def test_what_was_not_run_and_has_no_answer_is_told() -> None:
     text = " ".join(tables.sentences(found))
     assert "1 were not run" in text
     assert "No exact answer, so nothing to compare, on linkage." in text
-    only = profile(unknown)
+    only = profile(typed(unknown))
     assert (only.boards, only.models) == ((), 1)
 
 
 def test_solvers_without_the_quantity_are_not_on_the_board() -> None:
     bound = record("grid0", "gauged", None, off=2.0)
-    first, second, _ = profile([FIELD[0], bound]).boards
+    first, second, _ = profile(typed([FIELD[0], bound])).boards
     assert first.solvers == ("gibbs.numpy",)
     assert set(second.solvers) == {"gibbs.numpy", "gauged.numpy"}
 
 
 def test_settings_tell_variants_apart() -> None:
-    found = profile([record("m", "pt", 0.1, settings={"rungs": n, "sweeps": 1}) for n in (4, 8)])
+    found = profile(typed([record("m", "pt", 0.1, settings={"rungs": n, "sweeps": 1}) for n in (4, 8)]))
     assert set(found.boards[0].solvers) == {"pt.numpy rungs=4", "pt.numpy rungs=8"}
 
 
@@ -163,8 +164,22 @@ def test_settings_tell_variants_apart() -> None:
     ],
 )
 def test_the_class_of_a_model_without_one(spec: dict[str, Any], name: str) -> None:
-    assert class_of({"config": {"model": spec}, "axes": {"model": "m"}}) == name
-    assert class_of({"class": "mine", "config": {"model": spec}, "axes": {"model": "m"}}) == "mine"
+    assert (
+        class_of(whole({"config": {"model": spec}, "axes": {"model": "m", "method": "gibbs", "backend": "numpy"}}))
+        == name
+    )
+    assert (
+        class_of(
+            whole(
+                {
+                    "class": "mine",
+                    "config": {"model": spec},
+                    "axes": {"model": "m", "method": "gibbs", "backend": "numpy"},
+                }
+            )
+        )
+        == "mine"
+    )
 
 
 def many(models: int = 12) -> list[dict[str, Any]]:
@@ -175,7 +190,7 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
     records = [*many(), *(record(f"m{i}", "bp", None, status="failed") for i in range(12))]
     for i, one in enumerate(records):
         one["error"] = None if one["status"] == "ok" else f"reason {i}"
-    summary.show(records, tmp_path)
+    summary.show(typed(records), tmp_path)
     text = capsys.readouterr().out
     assert len(text.splitlines()) < 60
     assert "12 models, 36 cells: 24 vouched for; 12 failed. All others count as not solved," in text
@@ -183,12 +198,12 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
     assert "4 more reasons" in text
     assert "--model NAME" in text
     assert (tmp_path / summary.PROFILES).read_bytes().startswith(b"\x89PNG")
-    summary.show(records[:4], tmp_path)
+    summary.show(typed(records[:4]), tmp_path)
     assert "model m1" in capsys.readouterr().out
 
 
 def test_tables_of_single_models_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(profiling.records, "read_records", lambda folder: many())
+    monkeypatch.setattr(profiling.records, "read_records", lambda folder: typed(many()))
     assert profiling.tables([Path()], ["m3", "m1*"]) == 0
     text = capsys.readouterr().out
     assert [line.split()[1] for line in text.splitlines() if line.startswith("model ")] == ["m1", "m10", "m11", "m3"]
@@ -206,7 +221,7 @@ def test_all_solvers_are_shown_on_demand() -> None:
 
     def printed(whole: bool) -> str:
         console = Console(width=140, file=io.StringIO())
-        for part in tables.page(spinbench.profile(records), whole=whole):
+        for part in tables.page(spinbench.profile(typed(records)), whole=whole):
             console.print(part)
         return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -219,7 +234,7 @@ def test_all_solvers_are_shown_on_demand() -> None:
 def test_the_markdown_page_keeps_the_prose_around_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(profiling.records, "read_records", lambda folder: FIELD)
+    monkeypatch.setattr(profiling.records, "read_records", lambda folder: typed(FIELD))
     path = tmp_path / "board.md"
     assert profiling.show([Path()], whole=False, page=path) == 0
     assert "board.md" in capsys.readouterr().out
@@ -229,16 +244,16 @@ def test_the_markdown_page_keeps_the_prose_around_it(
     assert "processor: Some processor" in first
     monkeypatch.setattr(markdown.pictures, "save", lambda boards, *paths: list(paths))
     path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
-    markdown.write(profile(FIELD), FIELD, path)
+    markdown.write(profile(typed(FIELD)), typed(FIELD), path)
     assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"
     path.write_text("# Prose alone\n")
     with pytest.raises(SpinbenchError, match="lacks the marks"):
-        markdown.write(profile(FIELD), FIELD, path)
+        markdown.write(profile(typed(FIELD)), typed(FIELD), path)
 
 
 def test_the_report_has_a_section_across_models(tmp_path: Path) -> None:
-    text = page.write(many(5), tmp_path / "many").page.read_text()
+    text = page.write(typed(many(5)), tmp_path / "many").page.read_text()
     assert '<h2 id="across">' in text
     assert text.count('class="board"') == 3
     assert "RMSE of the marginals after 1 s, 5 models" in text
-    assert '<h2 id="across">' not in page.write(FIELD, tmp_path / "few").page.read_text()
+    assert '<h2 id="across">' not in page.write(typed(FIELD), tmp_path / "few").page.read_text()

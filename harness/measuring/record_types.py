@@ -1,0 +1,248 @@
+"""What a record holds, and the check that what is read is one.
+
+Records come from others, too, and from torn disks. Fields that are not named here stay in `Record.content`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from spinbench.foundation.remarks import OBEYED
+from spinbench.measuring.record_parts import (
+    Axes,
+    Checkpoint,
+    CodeState,
+    Environment,
+    Metric,
+    Name,
+    Number,
+    Part,
+    Reference,
+    Result,
+    Time,
+)
+
+
+class Race(Part, frozen=True, kw_only=True):
+    """Of a candidate of `spinbench advise`.
+
+    Attributes:
+        asked: the budget of its last run; None where it gave no answer.
+        runs: how many it had.
+        seconds: of all of them.
+        error, distance: what it claimed, and how far it was from the best answer.
+        fate: why it went on or was dropped.
+        verdict, command: of the race.
+    """
+
+    asked: dict[str, Any] | None = None
+    runs: Any = None
+    seconds: Number | None = None
+    error: Any = None
+    distance: Any = None
+    fate: str
+    verdict: Any = None
+    command: Any = None
+
+
+class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "result_or_none": "result"}):
+    """A measured cell.
+
+    Attributes:
+        id: hexadecimal, of this record.
+        key: of what is measured: configuration, contents of files, state of the code.
+        family: of benchmarks.
+        model_class: what the sweep called the model's class.
+        axes: labels.
+        config: what was measured, as Hydra composed it: settings of any plugin, hence no type.
+        protocol: hash of all settings but axes and seed; results are comparable where it is equal.
+        files: hashes of the model's files.
+        status: "ok", "failed" or "skipped".
+        error, traceback: why there is no result.
+        git: the code that was measured.
+        plugins: where those of other distributions come from.
+        metrics: tracked numbers by name.
+        result_or_none: None where there is none; `result` is that of a record whose status is "ok".
+        reference: the exact answer; None where nothing ran.
+        stages: seconds of each stage of the cell.
+        environment: where it was measured.
+        oversubscribed: a sentence where the process did not have its core to itself.
+        race: of a candidate of `spinbench advise`.
+        started_at: Unix time.
+        duration: seconds of the whole cell.
+        versions: of the metrics, when it entered a journal.
+        machine: whose journal that is.
+        series: what it belongs to there, beyond conf/axes.
+        content: the whole of its JSON; for what has no name here, and for copies.
+    """
+
+    id: str
+    key: str
+    family: str
+    model_class: str | None = None
+    axes: Axes
+    config: dict[str, Any]
+    protocol: str
+    files: dict[str, Any] | None = None
+    status: str
+    error: str | None
+    traceback: str | None
+    git: CodeState
+    plugins: dict[str, Any] | None = None
+    metrics: dict[str, Metric]
+    result_or_none: Result | None
+    reference: Reference | None
+    stages: dict[str, Any] | None = None
+    environment: Environment
+    oversubscribed: str | None = None
+    race: Race | None = None
+    started_at: Time
+    duration: Number
+    versions: dict[str, Any] | None = None
+    machine: str | None = None
+    series: Any = None
+    content: dict[str, Any] = msgspec.field(default_factory=dict, name="")
+
+    @property
+    def result(self) -> Result:
+        """Of a record whose status is "ok".
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.result_or_none is None:
+            raise ValueError(f"the record {self.id} has no result")
+        return self.result_or_none
+
+    @property
+    def exact_log_z(self) -> float | None:
+        """In nats, where it is known."""
+        return None if self.reference is None else self.reference.log_z
+
+    @property
+    def no_reference(self) -> str | None:
+        """Why there is no exact answer to compare with."""
+        return None if self.reference is None else self.reference.reason
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Accuracy over time; none where nothing ran."""
+        return [] if self.result_or_none is None else self.result_or_none.trajectory
+
+    def metric(self, name: str) -> Metric:
+        """A tracked number; one without a value where it was not measured."""
+        return self.metrics.get(name, Metric())
+
+    def __getitem__(self, name: str) -> Any:
+        """A part as in the JSON file; reports of plugins read records so."""
+        return self.content[name]
+
+    def keys(self) -> Any:
+        """Names of the parts in the JSON file."""
+        return self.content.keys()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A part as in the JSON file, or the default."""
+        return self.content.get(name, default)
+
+
+class _Named(Part, frozen=True, kw_only=True):
+    """A model, method or backend; its settings may be any."""
+
+    name: Name
+
+
+class _Budget(Part, frozen=True, kw_only=True):
+    """How long a cell runs."""
+
+    seconds: Number | None = None
+    samples: Number | None = None
+    burn_in: Number | None = None
+
+
+class _Config(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `Record.config` must hold, which stays a plain dictionary."""
+
+    model: _Named
+    method: _Named
+    backend: _Named
+    budget: _Budget
+    chains: Number
+    seed: Number
+
+
+def parse_json(text: str) -> Any:
+    """The content of a JSON file, without characters that do more than to be shown.
+
+    Raises:
+        ValueError: no JSON, or nested more deeply than can be read; NaN and infinities are none.
+    """
+    try:
+        content = json.loads(text, parse_constant=_refuse)
+        return _printable(content) if _SUSPECT.search(text) else content
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def parse_record(content: Mapping[str, Any]) -> Record:
+    """The record that is written so.
+
+    Raises:
+        ValueError: a part is missing or malformed, which is named: "result.log_z".
+    """
+    try:
+        record = msgspec.convert(content, Record)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{_field(str(error))} is missing or malformed") from None
+    if record.status == "ok" and record.result_or_none is None:
+        raise ValueError("result is missing or malformed")
+    try:
+        msgspec.convert(record.config, _Config)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{_field(str(error), 'config')} is missing or malformed") from None
+    if not all(re.fullmatch(r"[\w-]+", name) for name in _setting_names(record.config)) or "${" in json.dumps(
+        record.config
+    ):
+        raise ValueError("config is missing or malformed")
+    msgspec.structs.force_setattr(record, "content", dict(content))
+    return record
+
+
+def _field(message: str, *above: str) -> str:
+    """The part that msgspec's message is about, "result.log_z"; of a table's entries the table."""
+    path = re.search(r"at `(?:key` in `)?\$\.?([^`]*)`", message)
+    missing = re.search(r"missing required field `([^`]*)`", message)
+    place = path.group(1) if path else ""
+    if "[" in place:
+        return ".".join([*above, place.partition("[")[0]])
+    return ".".join([*above, *filter(None, [place, missing.group(1) if missing else ""])])
+
+
+def _setting_names(config: Mapping[str, Any]) -> Iterator[str]:
+    for part in config.values():
+        if isinstance(part, Mapping):
+            yield from part
+
+
+_UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
+"""What a terminal would obey, and halves of characters, which no file can hold."""
+
+_SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
+"""What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(entry) for key, entry in value.items()}
+    return [_printable(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"it holds {name}, which JSON has not")
