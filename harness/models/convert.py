@@ -88,8 +88,7 @@ class _Coding:
 
     def __init__(self, graph: FactorGraph, one_of_k: bool) -> None:
         self.graph = graph
-        self.states = possible_state_sets(graph)
-        sizes = np.array([len(states) for states in self.states])
+        sizes = np.array([len(states) for states in self.states] if graph.has_zeros else graph.cardinalities)
         if not one_of_k and sizes.max() > 2:
             v = int(np.argmax(sizes > 2))
             label = f" ({graph.labels[v]!r})" if graph.labels else ""
@@ -104,6 +103,11 @@ class _Coding:
         self.constant = graph.log_constant - (np.log(2.0) if count == 0 else 0.0)
         self.edges: list[npt.NDArray[np.int64]] = []
         self.couplings: list[FloatArray] = []
+
+    @cached_property
+    def states(self) -> tuple[tuple[int, ...], ...]:
+        """The possible states of each variable."""
+        return possible_state_sets(self.graph)
 
     @cached_property
     def units(self) -> tuple[tuple[int, ...], ...]:

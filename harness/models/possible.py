@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import largest
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 BoolArray = npt.NDArray[np.bool_]
@@ -56,6 +57,12 @@ def possible_state_sets(graph: FactorGraph) -> tuple[tuple[int, ...], ...]:
         return tuple(every[k] for k in graph.cardinalities)
     masks = possible_states(graph)
     return tuple(every[mask.size] if mask.all() else tuple(np.flatnonzero(mask).tolist()) for mask in masks)
+
+
+def possible_origin(graph: FactorGraph) -> Origin:
+    """The map from variables of several possible states to those of the graph; ModelError where one has none."""
+    states = possible_state_sets(graph)
+    return Origin.of_states(graph.cardinalities, states, (len(each) > 1 for each in states))
 
 
 def _narrow(graph: FactorGraph, index: int, table: BoolArray, masks: list[BoolArray], cut: set[int]) -> Iterator[int]:

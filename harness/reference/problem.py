@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import possible_state_sets
+from spinbench.models.possible import possible_origin
 from spinbench.reference.network import (
     FlatFactors,
     FloatArray,
@@ -142,8 +142,7 @@ class Problem:
             return Origin.identity(model.cardinalities)
         if isinstance(model, PairwiseModel):
             return Origin.of_groups(model.num_variables, model.groups)
-        states = possible_state_sets(model)
-        return Origin.of_states(model.cardinalities, states, (len(each) > 1 for each in states))
+        return possible_origin(model)
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""

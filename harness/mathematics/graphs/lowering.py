@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import possible_states
+from spinbench.models.possible import possible_origin, possible_states
 from spinbench.reference.problem import Problem
 
 FLOOR = -2000.0
@@ -78,27 +78,27 @@ def _lower_groups(model: PairwiseModel) -> Graph:
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     graph = _merged(graph) if merge else graph
-    origin = Problem(graph).origin
+    origin = possible_origin(graph)
     free = np.flatnonzero(origin.carriers >= 0)
-    cards = np.array([len(origin.states[v]) for v in free.tolist()], dtype=np.int64)
+    cards = np.array(origin.derived_cardinalities, dtype=np.int64)
     size, states = int(cards.sum()), np.cumsum(cards) - cards
-    readouts = []
-    for full, possible, carrier in zip(graph.cardinalities, origin.states, origin.carriers.tolist(), strict=True):
-        row = np.full(full, size)
-        row[list(possible)] = size + 1 if carrier < 0 else states[carrier] + np.arange(cards[carrier])
-        readouts.append(row)
+    readouts = [np.arange(size)]
+    if not origin.is_identity:
+        readouts = [np.full(full, size) for full in graph.cardinalities]
+        for row, possible, carrier in zip(readouts, origin.states, origin.carriers.tolist(), strict=True):
+            row[list(possible)] = size + 1 if carrier < 0 else states[carrier] + np.arange(cards[carrier])
     readout = np.concatenate(readouts)
     if all(k == 2 for k in graph.cardinalities):
         readout = readout[1::2]
     # rows lean to the start's state
-    aims = [np.zeros(0, dtype=np.int64), *(np.array(origin.states[v][1:]) for v in free.tolist())]
-    layout = _Layout(cards, readout, np.repeat(free, cards - 1), np.concatenate(aims))
+    aim = np.fromiter(itertools.chain.from_iterable(origin.states[v][1:] for v in free.tolist()), dtype=np.int64)
+    layout = _Layout(cards, readout, np.repeat(free, cards - 1), aim)
     return _assemble(layout, _by_shape(*_reduced(graph, origin)), graph.log_constant)
 
 
 def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
     """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
-    return _reduced(graph, Problem(graph).origin)
+    return _reduced(graph, possible_origin(graph))
 
 
 def _reduced(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
