@@ -76,8 +76,7 @@ def sum_out(
 
 
 def _summed(factor: Factor, v: int) -> tuple[Conditional, float, float] | None:
-    """p(x_v | others) of a factor, the logarithm of its sum over x_v, and by how much that may be off; None where it
-    depends on the others."""
+    """p(x_v | others) of a factor, the log of its sum over x_v, and how far off that may be; None if others matter."""
     axis = factor.scope.index(v)
     logs = np.moveaxis(factor.log_table, axis, -1)
     peak = logs.max(axis=-1, keepdims=True)

@@ -193,11 +193,7 @@ class KacWard(Solver):
         return 24 * 16 * directed * max(1, directed.bit_length()) + 64 * self.pairwise.size
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        """A sparse LU factorisation.
-
-        Raises:
-            PrecisionError: float64 does not hold the determinant.
-        """
+        """A sparse LU factorisation; PrecisionError where float64 does not hold the determinant."""
         log_z = self._log_z()
         return log_z, binary_marginals(np.full(self.pairwise.size, 0.5)) if marginals else None
 
@@ -274,13 +270,8 @@ def _log_determinant(matrix: sparse.csc_array) -> tuple[float, float]:
         return -math.inf, math.inf
     solve: Any = factors.solve
     pivots = np.abs(factors.U.diagonal())
-    inverse = LinearOperator(
-        matrix.shape,
-        matvec=solve,
-        rmatvec=lambda b: solve(b, "H"),
-        matmat=solve,
-        dtype=np.complex128,
-    )
+    adjoint: dict[str, Any] = {"rmatvec": lambda b: solve(b, "H"), "dtype": np.complex128}
+    inverse = LinearOperator(matrix.shape, matvec=solve, matmat=solve, **adjoint)
     with np.errstate(over="ignore", invalid="ignore"):  # signs of subnormal entries, which weigh nothing
         norm = float(onenormest(inverse, t=1))
     return math.fsum(np.log(pivots)), norm * float(np.finfo(np.float64).eps)

@@ -1,5 +1,4 @@
-"""The edges of a graph in compressed rows, and orders in which its vertices may be updated together: colourings and the
-levels of a raster scan.
+"""Edges in compressed rows, and orders in which vertices may be updated together: colourings, levels of a raster scan.
 
 Everything is vectorised over vertices, so that a graph of a million vertices takes a fraction of a second.
 """

@@ -238,11 +238,9 @@ class Relaxation:
     def gradient(self, x: npt.ArrayLike, form: Form = "identity") -> FloatArray:
         """∇ log p(x) = -Kx + A⁻ᵀ p(s = 1|x), of the shape of x, (N,) or (N, C).
 
-        For A = I it needs the dense Q⁻¹ (section 3.2 of the paper says linear cost); for A = Q⁻¹ it is Q(p - x), with
-        the sparsity of W.
+        For A = I it needs the dense Q⁻¹ (section 3.2 of the paper says linear cost); for A = Q⁻¹ it is Q(p - x).
         """
-        x = np.asarray(x, dtype=np.float64)
-        M = self.field_map(form)
+        x, M = np.asarray(x, dtype=np.float64), self.field_map(form)
         return np.asarray(-self.quadratic(form) @ x + M.T @ self.conditional((M @ x).T + self.bias)[0].T)
 
     def conditional(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
