@@ -10,7 +10,6 @@ remember (the intraclass correlation of their halves).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,6 @@ from spinbench.mathematics.chains import (
     spread_of_chains,
 )
 from spinbench.mathematics.statistics import FloatArray, blocks, standard_error
-from spinbench.models import PairwiseModel
 
 FEWEST_BATCHES = 4
 FEWEST_SAMPLES = 8
@@ -269,23 +267,3 @@ def expit(values: npt.ArrayLike) -> FloatArray:
     """The logistic function; NumPy's exponential is in vectors, as SciPy's `expit` is not."""
     with np.errstate(over="ignore"):  # 1 / (1 + infinity) is right
         return np.asarray(1 / (1 + np.exp(-np.asarray(values, dtype=np.float64))))
-
-
-@lru_cache(maxsize=4)
-def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
-    """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
-    low, high = (model.biases + pull for pull in model.pulls)
-    least, most = expit(low), expit(high)
-    for group in model.groups:
-        members = list(group)
-        least[members] = expit(low[members] - _of_others(high[members]))
-        most[members] = expit(high[members] - _of_others(low[members]))
-    return least, most
-
-
-def _of_others(values: FloatArray) -> FloatArray:
-    """(K,) log of the sum of the exponentials of all others: of those before and of those after."""
-    end = np.full(1, -np.inf)
-    before = np.concatenate([end, np.logaddexp.accumulate(values)[:-1]])
-    after = np.concatenate([end, np.logaddexp.accumulate(values[::-1])[:-1]])[::-1]
-    return np.asarray(np.logaddexp(before, after))

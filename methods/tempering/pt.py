@@ -29,9 +29,9 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import conditional_range
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
+from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import log_ratio, signed_means, travel
 from spinbench.methods.tempering.pilot import barrier, ladder

@@ -13,7 +13,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.mathematics import claims
 from spinbench.mathematics.chains import Every
-from spinbench.mathematics.claims import conditional_range
+from spinbench.mathematics.ranges import conditional_range
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import family as relaxed
 from spinbench.models import PairwiseModel, generators
