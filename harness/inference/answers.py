@@ -20,11 +20,9 @@ from spinbench.api.bounds import stated
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.kept.best import Best
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result, RunSource, Seconds
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.choice import DEFAULT_SECONDS
@@ -222,8 +220,6 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         bounds=stated(answer.log_z, "exact", (), "exact"),
         ess=None,
         r_hat=None,
-        joint=Joint(estimate.pairs),
-        best=Best(model, exact=max_bytes),
         seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",
@@ -234,4 +230,5 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         diagnostics=answer.diagnostics,
         settings={"solver": answer.method} | ({"order": digest} if digest else {}),
         order=None if answer.cost is None else answer.cost.order,
+        source=RunSource(pairs=(estimate.pairs, None), model=model, max_bytes=max_bytes),
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from spinbench.api import Estimate, Tables
 from spinbench.api.trace import Trace
 from spinbench.inference.checks import validity
 from spinbench.inference.checks.best_states import by_draws
 from spinbench.inference.checks.disconnected_support import disconnected_support
-from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
 from spinbench.inference.checks.missed_modes import is_long, missed_modes
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
@@ -20,11 +22,7 @@ from spinbench.models.simplification import Simplified
 
 
 class Estimator:
-    """Estimates of a run's trace, at checkpoints and at the end.
-
-    Attributes:
-        joint: joint probabilities of the newest estimate.
-    """
+    """Estimates of a run's trace, at checkpoints and at the end."""
 
     def __init__(self, request: Request, simple: Simplified, model: Model, tables: Tables, chains: int) -> None:
         """Of a run.
@@ -37,7 +35,7 @@ class Estimator:
             chains: how many there are.
         """
         self._request, self._simple, self._model, self._tables, self._chains = request, simple, model, tables, chains
-        self.joint = Joint(model=model, who=request.who, back=partial(pairs_as_given, simple))
+        self._newest, self._samples = Estimate(), 0
         self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
         if request.is_sampler:
             long = is_long(request.how.budget, chains)
@@ -55,7 +53,7 @@ class Estimator:
         request, model = self._request, self._model
         estimate = request.method.estimate(model, self._tables, trace)
         validity.check(estimate, model, request.who)
-        estimate = validity.owned(self.joint.taken(estimate, trace.samples), model)
+        estimate = validity.owned(self._without_pairs(estimate, trace.samples), model)
         estimate = validity.widened_to(request.how.precision, validity.doubted(estimate), model)
         for check in self._checks:  # probes are sent for what nothing before flags
             estimate = validity.add_flags(estimate, check(estimate))
@@ -64,6 +62,19 @@ class Estimator:
         estimate = allowing_for(estimate, self._simple.rounding)
         return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
 
-    def joint_of_given(self) -> Joint:
-        """Of the variables that were given; of a conversion the edges are others, and there are none."""
-        return self.joint if self._model is self._simple.model else Joint()
+    def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
+        """Pairs of the newest estimate are kept here; those of earlier ones would take memory for nothing."""
+        if samples >= self._samples:
+            self._newest, self._samples = copy_pairs(estimate), samples
+        return replace(estimate, pairs=None, pairs_se=None)
+
+    def pairs(self) -> tuple[Any, Any] | Callable[[], tuple[Any, Any]]:
+        """Joint probabilities of the newest estimate and their errors, of the variables that were given, or what gives
+        them; of a conversion the edges are others, and there are none."""
+        if self._model is not self._simple.model:
+            return None, None
+        return partial(_pairs, self._simple, self._model, self._newest, self._request.who)
+
+
+def _pairs(simple: Simplified, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:
+    return pairs_as_given(simple, with_pairs(estimate, model, who))

@@ -13,9 +13,9 @@ from spinbench.api import Method, Precision
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, Tolerance, is_whole
-from spinbench.inference.kept.files import file_for
 from spinbench.inference.kernels import Wish
 from spinbench.inference.maximising.maximum import Asked, check_target
+from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
 from spinbench.models.possible import check_range
 
@@ -95,7 +95,7 @@ def check_request(
     _check_number("checkpoints", options.checkpoints, 1)
     if options.keep is not None:
         _check_number("keep", options.keep, 1)
-    file = None if options.keep_in is None else file_for(options.keep_in, options.keep)
+    file = None if options.keep_in is None else check_file(options.keep_in, options.keep)
     if not isinstance(options.simplify, bool):
         raise SpinbenchError(f"simplify={options.simplify!r} was given; true or false is needed")
     if options.precision not in ("float32", "float64"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
 from spinbench.inference.checkpoints import Checkpoint
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.kept.best import Best, Found
-from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
+from spinbench.inference.stored_states import exports
+from spinbench.inference.stored_states.best_state import StateAndWeight, find_best_state
+from spinbench.models import Model
 from spinbench.models.files.uai import format_mar, format_mpe, format_pr
+from spinbench.reference.heaviest import heaviest
 
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""
@@ -52,6 +54,37 @@ class Seconds:
     def total(self) -> float:
         """All of it; `transfer` is within the others."""
         return self.plan + self.compile + self.burn_in + self.run
+
+
+@dataclass(frozen=True, eq=False)
+class RunSource:
+    """What a result finds its pairs and its best state in, which take time, when somebody asks for them.
+
+    Attributes:
+        pairs: joint probabilities and their errors, or what gives both.
+        model: that was given to `run`; None: no best state is known.
+        taken: that the method computed with; None: `model`.
+        last: (N, C) states of `taken` in which the chains ended, or what gives them.
+        stored: (C, S, M) states that were kept.
+        best: the best state and its log weight, where they are known.
+        max_bytes: that elimination may take, where the answer is exact, and the best state is, too.
+    """
+
+    pairs: tuple[Any, Any] | Callable[[], tuple[Any, Any]] = (None, None)
+    model: Model | None = None
+    taken: Model | None = None
+    last: Any = None
+    stored: Any = None
+    best: StateAndWeight | None = None
+    max_bytes: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the states themselves: what makes them need not be known to another process."""
+        return {**vars(self), "last": _called(self.last)}
+
+
+def _called(value: Any) -> Any:
+    return value() if callable(value) else value
 
 
 @dataclass(frozen=True)
@@ -122,21 +155,19 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
-    joint: Joint = field(default_factory=Joint, repr=False, compare=False)
     draws: tuple[Any, Any] | None = None
-    kept: Kept | None = field(default=None, repr=False, compare=False)
-    best: Best | None = field(default=None, repr=False, compare=False)
     bounds: tuple[Bound, ...] = ()
     kernel: str = ""
     reached: bool | None = None
     notes: tuple[str, ...] = ()
     order: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+    source: RunSource = field(default_factory=RunSource, repr=False, compare=False)
 
     @property
     def states(self) -> Any:
         """(C, S, N) unsigned integers, as narrow as they can be: of each chain S states of the variables that the user
         gave, evenly spaced up to the end of the run; None unless `keep` asks for them."""
-        return None if self.kept is None else self.kept.states
+        return self.source.stored
 
     @property
     def best_state(self) -> Any:
@@ -150,12 +181,12 @@ class Result:
         Raises:
             IntractableError: the answer is exact, but finding its state would take more memory than was allowed.
         """
-        return self._best()[0]
+        return self._best[0]
 
     @property
     def best_log_weight(self) -> float | None:
         """log p* of `best_state` in nats, in the model that was given to `run`, evidence and constants included."""
-        return self._best()[1]
+        return self._best[1]
 
     @property
     def heaviest_weight(self) -> float | None:
@@ -165,12 +196,12 @@ class Result:
     @property
     def pairs(self) -> Any:
         """Found when they are first asked for; InvalidResultError where they cannot be."""
-        return self.joint.found()[0]
+        return self._joint[0]
 
     @property
     def pairs_se(self) -> Any:
         """As `pairs`."""
-        return self.joint.found()[1]
+        return self._joint[1]
 
     def to_dataframe(self, kind: Kind = "pandas") -> Any:
         """The marginals as a data frame, a line for each state of each variable, of binary models alike.
@@ -212,7 +243,7 @@ class Result:
         """
         of_the_run = {"ess": self.ess, "r_hat": self.r_hat}
         known = {name: values for name, values in of_the_run.items() if values is not None}
-        return self._known_states().inference_data(self._about(), known)
+        return exports.to_inference_data(*self._known_states(), self._about(), known)
 
     def to_sampleset(self) -> Any:
         """The kept states of all chains as a `dimod.SampleSet`, binary or integer; the energies are -log p*.
@@ -221,7 +252,7 @@ class Result:
             SpinbenchError: no states were kept.
             UnavailableError: dimod is not installed.
         """
-        return self._known_states().sample_set(self._about())
+        return exports.to_sample_set(*self._known_states(), self._about())
 
     def plot(self) -> Any:
         """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
@@ -279,13 +310,27 @@ class Result:
             case suffix:
                 raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
 
-    def _known_states(self) -> Kept:
-        if self.kept is None:
-            raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
-        return self.kept
+    @cached_property
+    def _joint(self) -> tuple[Any, Any]:
+        """Pairs and their errors."""
+        pairs: tuple[Any, Any] = _called(self.source.pairs)
+        return pairs
 
-    def _best(self) -> Found:
-        return (None, None) if self.best is None else self.best.found(self.marginals, self.draws, self.kept)
+    @cached_property
+    def _best(self) -> StateAndWeight:
+        source = self.source
+        if source.best is not None or source.model is None:
+            return source.best or (None, None)
+        if source.max_bytes is not None:
+            state, weight = heaviest(source.model, max_bytes=source.max_bytes)
+            return (state if source.model.origin is None else source.model.origin.lift(state[None])[0]), weight
+        taken = source.model if source.taken is None else source.taken
+        return find_best_state(source.model, taken, _called(source.last), source.stored, self.draws, self.marginals)
+
+    def _known_states(self) -> tuple[Model, Any]:
+        if self.source.stored is None or self.source.model is None:
+            raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
+        return self.source.model, self.source.stored
 
     def _about(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}
@@ -305,3 +350,8 @@ class Result:
             f"Result({self.method} on {self.backend}, model {self.model!r}: {found}, "
             f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
         )
+
+
+def replace_pairs(result: Result, pairs: Any, errors: Any = None) -> Result:
+    """A result with other joint probabilities, or None, and their errors."""
+    return replace(result, source=replace(result.source, pairs=(pairs, errors)))

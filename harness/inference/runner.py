@@ -22,14 +22,12 @@ from spinbench.inference import answers, registry, starts
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
-from spinbench.inference.kept.best import Best, ended_in
-from spinbench.inference.kept.exports import Kept
-from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.origins import as_taken
 from spinbench.inference.request import Options, Request, check_model, check_request
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result, RunSource, Seconds
 from spinbench.inference.showing.progress import followed
+from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.trials import WarmUp, check_step, planning
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified, simplified
@@ -130,12 +128,17 @@ def run(
     states = _starting_states(request, taken)
     plan = _plan_and_bind(request, taken, states.shape[1], since)
     estimator = Estimator(request, simple, taken, plan.tables, states.shape[1])
-    keeping = _keeping(request, taken, plan.bound.engine, states)
-    outcome = _drive(request, plan, states, estimator, keeping)
-    best = _best(request, taken, keeping or plan.bound.engine, outcome.state)
-    kept = None if keeping is None else Kept(model, keeping.taken(seed))
-    joint = estimator.joint_of_given()
-    return _result(request, plan, outcome, simple.note, states.shape[1], joint=joint, kept=kept, best=best)
+    recorder = _recorder(request, taken, plan.bound.engine, states)
+    outcome = _drive(request, plan, states, estimator, recorder)
+    source = RunSource(
+        pairs=estimator.pairs(),
+        model=model,
+        taken=taken,
+        last=_last_states(request.method, plan.bound.engine, outcome.state),
+        stored=None if recorder is None else recorder.recorded(seed),
+        max_bytes=default_max_bytes() if request.method.heaviest == "exact" else None,
+    )
+    return _result(request, plan, outcome, simple.note, states.shape[1], source)
 
 
 def exact(
@@ -210,19 +213,21 @@ def _plan_and_bind(request: Request, model: Model, chains: int, since: float) ->
     return _Plan(tables, found, planned - since, time.perf_counter() - planned)
 
 
-def _keeping(request: Request, model: Model, engine: Engine, states: np.ndarray) -> Keeping | None:
+def _recorder(request: Request, model: Model, engine: Engine, states: np.ndarray) -> RecordingEngine | None:
     keep = request.options.keep
     if keep is None:
         return None
-    return Keeping(
+    return RecordingEngine(
         engine, request.method.reductions, model, states, request.how.budget, keep, request.who, request.file
     )
 
 
-def _drive(request: Request, plan: _Plan, states: np.ndarray, estimator: Estimator, keeping: Keeping | None) -> Run:
+def _drive(
+    request: Request, plan: _Plan, states: np.ndarray, estimator: Estimator, recorder: RecordingEngine | None
+) -> Run:
     """The run itself."""
     method, how, chains = request.method, request.how, states.shape[1]
-    engine = plan.bound.engine if keeping is None else cast(Engine, keeping)
+    engine = plan.bound.engine if recorder is None else cast(Engine, recorder)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
     warm_up: WarmUp = partial(method.warm_up, plan.tables)
@@ -244,7 +249,7 @@ def _drive(request: Request, plan: _Plan, states: np.ndarray, estimator: Estimat
         )
 
 
-def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int, **holders: Any) -> Result:
+def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int, source: RunSource) -> Result:
     estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
     return Result(
         marginals=estimate.marginals,
@@ -282,13 +287,12 @@ def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int,
         kernel=plan.bound.kernel,
         reached=tolerance.reached(estimate) if tolerance else None,
         notes=tuple(filter(None, [note, tolerance.sentence(estimate) if tolerance else "", *plan.bound.notes])),
-        **holders,
+        source=source,
     )
 
 
-def _best(request: Request, model: Model, engine: Engine | Keeping, state: State) -> Best:
-    method = request.method
-    if method.heaviest == "exact":
-        return Best(request.model, exact=default_max_bytes())
-    state = state if method.stochastic and method.started else None
-    return Best(request.model, model, ended_in(cast(Engine, engine), state))
+def _last_states(method: Method, engine: Engine, state: State) -> Any:
+    """(N, C) in which chains ended, or what gives them, where that would be compiled for it; None: there are none."""
+    if state is None or not (method.stochastic and method.started and hasattr(engine, "states")):
+        return None
+    return partial(engine.states, state) if getattr(engine, "compiles", False) else engine.states(state)

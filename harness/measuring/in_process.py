@@ -15,8 +15,7 @@ import numpy as np
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.result import Result
+from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked
 from spinbench.measuring.answer import Answer, failure
@@ -168,5 +167,5 @@ def _reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, A
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     if pairs:
         with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
-            found = dataclasses.replace(found, joint=Joint(joint_tables(model, max_bytes=PAIRS_BYTES)))
+            found = replace_pairs(found, joint_tables(model, max_bytes=PAIRS_BYTES))
     return found, {"log_z": found.log_z, "method": found.settings.get("solver")}

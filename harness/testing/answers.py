@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.result import Result
+from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
 from spinbench.models import FactorGraph, condition
@@ -208,7 +207,7 @@ def graph(
     floor = FLOOR[precision or pair.precision]
     whole = Whole(model, states_of(model).reshape(-1, joint.ndim), joint.ravel(), log_z)
     compare(flat, log_z, expected, floor, coupled=True, chains=CHAINS, of=None if evidence else whole)
-    beside(result if not evidence else replace(result, joint=Joint()), whole, floor, coupled=True)
+    beside(replace_pairs(result, None) if evidence else result, whole, floor, coupled=True)
 
 
 def _still(pair: Pair, sample: Sample) -> str:

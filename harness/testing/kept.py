@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from spinbench.api import Engine
 from spinbench.inference.budget import Budget
-from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.starts import random_start
+from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import LAGS
 from spinbench.testing.check import require, skip
@@ -102,10 +102,11 @@ def _handed_over_by(at: Trial, chains: int) -> None:
 def _law(at: Trial, chains: int, sizes: tuple[int, ...], joint: FloatArray) -> tuple[Kept, Batches]:
     """(C, S, M) states and the statistics of their steps."""
     start = random_start(at.given, chains, SEED)
-    keeping = Keeping(at.engine, at.method.reductions, at.given, start, Budget(samples=LAGS), LAGS, at.method.name)
-    engine = cast(Engine, keeping)
+    budget = Budget(samples=LAGS)
+    recorder = RecordingEngine(at.engine, at.method.reductions, at.given, start, budget, LAGS, at.method.name)
+    engine = cast(Engine, recorder)
     batches = advance(engine, burn_in(engine, engine.init(SEED, start), BURN_IN), [1] * LAGS)[1]
-    kept = keeping.taken(SEED)
+    kept = recorder.recorded(SEED)
     _go_along(kept, batches)
     for variable, size in enumerate(sizes):
         found = (kept[..., variable, None] == np.arange(size)).mean(axis=1)

@@ -18,8 +18,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.child import Child, DiedError
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.result import Result
+from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.models import Model
 
@@ -65,7 +64,7 @@ def answer_requests(given: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
 
 def _outcome(work: Work, request: Any) -> Outcome:
     try:
-        return Outcome(dataclasses.replace(work(request), joint=Joint()))
+        return Outcome(replace_pairs(work(request), None))
     except SpinbenchError as refusal:
         return Outcome(None, " ".join(str(refusal).split()))
     except Exception as error:  # a defect of a plugin, or a model that is too large for it

@@ -1,8 +1,7 @@
-"""Joint probabilities and draws: what they must be, and how a Result holds them."""
+"""Joint probabilities and draws: what they must be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,61 +20,24 @@ ERRORS = 6.0
 """Standard errors that they may contradict them by, beside."""
 
 
-class Joint:
-    """The joint probabilities of a run's newest estimate; those of earlier ones would take memory for nothing.
+def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:
+    """An estimate whose pairs are found, and checked, where the method gave a function.
 
-    Where a method gives a function, they are found, and checked, when they are first asked for.
+    Raises:
+        InvalidResultError: as `check_joint`, or the method's function raised.
     """
-
-    def __init__(
-        self,
-        pairs: Any = None,
-        errors: Any = None,
-        *,
-        model: Model | None = None,
-        who: str = "",
-        back: Callable[[Estimate], tuple[Any, Any]] | None = None,
-    ) -> None:
-        """Of pairs and errors that are known, or of a run on a model by a method and a backend, and the way back to the
-        model that was given."""
-        self._estimate = Estimate(pairs=pairs, pairs_se=errors)
-        self._model = model
-        self._back = back
-        self._who = who
-        self._samples = 0
-
-    def taken(self, estimate: Estimate, samples: int = 0) -> Estimate:
-        """The estimate, of so many samples, without its pairs, which are kept here, for the method may write into them
-        again; unless those of more samples are there already."""
-        if samples < self._samples:
-            return replace(estimate, pairs=None, pairs_se=None)
-        self._samples = samples
-        self._estimate = replace(estimate, pairs=_copied(estimate.pairs), pairs_se=_copied(estimate.pairs_se))
-        return replace(estimate, pairs=None, pairs_se=None)
-
-    def found(self) -> tuple[Any, Any]:
-        """Pairs and their errors.
-
-        Raises:
-            InvalidResultError: as `check_joint`, or the method's function raised.
-        """
-        whole = self._estimate
-        if callable(whole.pairs) and self._model is not None:
-            whole = replace(whole, pairs=_copied(self._asked(whole.pairs)))
-            check_joint(whole, self._model, self._who)
-        if whole is not self._estimate or self._back is not None:
-            pairs, errors = (whole.pairs, whole.pairs_se) if self._back is None else self._back(whole)
-            self._estimate, self._back = Estimate(pairs=pairs, pairs_se=errors), None
-        return self._estimate.pairs, self._estimate.pairs_se
-
-    def _asked(self, pairs: Callable[[], Any]) -> Any:
-        try:
-            return pairs()
-        except SpinbenchError:
-            raise
-        except Exception as error:
-            text = " ".join(str(error).split())
-            raise InvalidResultError(f"{self._who} failed to find pairs: {type(error).__name__}: {text}") from error
+    if not callable(estimate.pairs):
+        return estimate
+    try:
+        pairs = estimate.pairs()
+    except SpinbenchError:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise InvalidResultError(f"{who} failed to find pairs: {type(error).__name__}: {text}") from error
+    whole = copy_pairs(replace(estimate, pairs=pairs))
+    check_joint(whole, model, who)
+    return whole
 
 
 def check_joint(estimate: Estimate, model: Model, who: str) -> None:
@@ -111,6 +73,11 @@ def owned_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
     """Copies: the method may write into them again."""
     states, weights = draws
     return np.array(states), None if weights is None else np.array(weights, dtype=np.float64)
+
+
+def copy_pairs(estimate: Estimate) -> Estimate:
+    """With copies of pairs and their errors: the method may write into them again."""
+    return replace(estimate, pairs=_copied(estimate.pairs), pairs_se=_copied(estimate.pairs_se))
 
 
 def _copied(tables: Any) -> Any:

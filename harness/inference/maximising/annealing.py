@@ -13,8 +13,8 @@ import numpy.typing as npt
 from spinbench.api import Engine
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.budget import Budget
-from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.showing.progress import followed
+from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import Model
 
 RUNGS, FEWEST = 64, 8
@@ -90,7 +90,7 @@ def _run(
         for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
             state, _ = engine.climb(state, betas, each)
             found.sweeps += each * len(betas)
-        found.states.append(checked_states(engine.states(state), model, who))
+        found.states.append(check_states(engine.states(state), model, who))
         found.run_seconds += time.perf_counter() - begun
 
 

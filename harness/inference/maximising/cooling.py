@@ -12,9 +12,9 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
-from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.maximising.annealing import Annealed
 from spinbench.inference.showing.progress import followed
+from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 
@@ -68,5 +68,5 @@ def cool(
     states = engine.states(run.state)
     if states is None:
         raise UnsupportedError(f"target='map' was given; {who} hands over no states")
-    ended = checked_states(states, model, who)
+    ended = check_states(states, model, who)
     return Annealed([ended], run.burn_in + trace.samples, run.compile_seconds, run.burn_in_seconds + run.run_seconds)

@@ -17,14 +17,14 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import registry, starts
 from spinbench.inference.budget import Budget
-from spinbench.inference.kept.best import Best
 from spinbench.inference.kernels import Wish
 from spinbench.inference.maximising.annealing import anneal
 from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.inference.origins import as_taken
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result, RunSource, Seconds
 from spinbench.inference.showing.progress import followed
+from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
@@ -94,13 +94,18 @@ def _finders() -> list[str]:
 
 def _exactly(model: Model, method: Method, asked: Asked) -> Result:
     since = time.perf_counter()
-    best, ended = Best(model, exact=default_max_bytes()), Event()
+    source, ended = RunSource(model=model, max_bytes=default_max_bytes()), Event()
     with followed(f"{method.name} on {asked.backend}", asked.budget, lambda: int(ended.is_set()), 1):
-        best.found(None, None, None)
+        result = _result(model, method, asked, source, Seconds(), tier="native")
+        best = result.best_state, result.best_log_weight
         ended.set()
-    seconds = Seconds(run=time.perf_counter() - since)
-    notes = () if asked.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",)
-    return dataclasses.replace(_result(model, method, asked, best, seconds, tier="native"), chains=1, notes=notes)
+    return dataclasses.replace(
+        result,
+        source=RunSource(model=model, best=best),
+        chains=1,
+        seconds=Seconds(run=time.perf_counter() - since),
+        notes=() if asked.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",),
+    )
 
 
 def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
@@ -124,13 +129,13 @@ def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
             ended = anneal(found.engine, taken, start, hot, cold, asked.budget, seed=asked.seed, who=who)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
-    best, hits = _heaviest(model, taken, states, logs)
+    source, hits = _heaviest(model, taken, states, logs)
     seconds = Seconds(plan=planned - since, compile=bound - planned + ended.compile_seconds, run=ended.run_seconds)
     numbers = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
     numbers |= {"hits": float(hits), "beta_cold": cold}
     status = "ok" if hits > 1 else "heaviest state found once" if hits else "no state of positive weight found"
     return dataclasses.replace(
-        _result(model, method, asked, best, seconds, tier=found.tier),
+        _result(model, method, asked, source, seconds, tier=found.tier),
         samples=ended.sweeps,
         status=status,
         diagnostics=numbers,
@@ -141,18 +146,19 @@ def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
 
 def _heaviest(
     model: Model, taken: Model, states: npt.NDArray[np.int64], logs: npt.NDArray[np.float64]
-) -> tuple[Best, int]:
+) -> tuple[RunSource, int]:
     """Of annealed states (N, S) the heaviest, and how many weigh as much."""
     top = float(logs.max())
     if top == -np.inf:
-        return Best.known(model, None), 0
-    state = states[:, int(logs.argmax())]
-    return Best.known(model, state if taken.origin is None else taken.origin.lift(state[None])[0]), int(
-        (logs >= top - ALIKE * max(abs(top), 1.0)).sum()
-    )
+        return RunSource(model=model, best=(None, None)), 0
+    lowered = states[:, int(logs.argmax())]
+    state = lowered if taken.origin is None else taken.origin.lift(lowered[None])[0]
+    weight = float(log_weights(model, state))
+    hits = int((logs >= top - ALIKE * max(abs(top), 1.0)).sum())
+    return RunSource(model=model, best=(state, weight)), hits
 
 
-def _result(model: Model, method: Method, asked: Asked, best: Best, seconds: Seconds, *, tier: Tier) -> Result:
+def _result(model: Model, method: Method, asked: Asked, source: RunSource, seconds: Seconds, *, tier: Tier) -> Result:
     return Result(
         marginals=None,
         marginals_se=None,
@@ -161,7 +167,7 @@ def _result(model: Model, method: Method, asked: Asked, best: Best, seconds: Sec
         log_z_kind="estimate",
         ess=None,
         r_hat=None,
-        best=best,
+        source=source,
         seconds=seconds,
         samples=1,
         tier=tier,

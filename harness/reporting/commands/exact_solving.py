@@ -19,8 +19,7 @@ from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, die_with_parent, run_in_child, yield_memory_first
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers
-from spinbench.inference.checks.joint_validity import Joint
-from spinbench.inference.result import Result
+from spinbench.inference.result import Result, RunSource
 from spinbench.models import Model, load
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
@@ -220,7 +219,7 @@ def _solve(question: Question) -> Iterator[Progress | Solved]:
             result.save(path)
     if question.in_folder:
         result = replace(result, marginals=None)
-    result = replace(result, joint=Joint(), best=None)  # which hold the model
+    result = replace(result, source=RunSource())  # which holds the model
     yield Solved(result, answer.width, answer.cached, known, _cpu_seconds(resource.RUSAGE_SELF))
 
 

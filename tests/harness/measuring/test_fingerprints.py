@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.result import RunSource, replace_pairs
 from spinbench.measuring import tracked
 from spinbench.models import generators
 
 OTHER: dict[str, dict[str, Any]] = {
     "claims": {"marginals_se": np.zeros(4)},
     "sizes": {"ess": np.zeros(4)},
-    "pairs": {"joint": Joint(np.zeros(4))},
+    "pairs": {"source": RunSource(pairs=(np.zeros(4), None))},
     "draws": {"draws": (np.ones((4, 2), dtype=np.int8), None)},
     "weights": {"draws": (np.zeros((4, 2), dtype=np.int8), np.zeros(2))},
     "diagnostics": {"diagnostics": {"acceptance": 0.5}},
@@ -26,7 +26,7 @@ OTHER: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("what", OTHER)
 def test_numbers_are_all_that_metrics_see_and_the_answer_is_not(what: str) -> None:
     found = spinbench.run(generators.grid(2, 2), "gibbs", "numpy", 40, chains=4)
-    whole = dataclasses.replace(found, joint=Joint(np.ones(4)), draws=(np.zeros((4, 2), dtype=np.int8), None))
+    whole = dataclasses.replace(replace_pairs(found, np.ones(4)), draws=(np.zeros((4, 2), dtype=np.int8), None))
     one, other = (tracked.summary(each, None) for each in (whole, dataclasses.replace(whole, **OTHER[what])))
     assert one["numbers"] != other["numbers"]
     assert one["answer"] == other["answer"]

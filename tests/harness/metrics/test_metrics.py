@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from spinbench.history.regression_test import measurements
 from spinbench.history.regression_test.judge import judge
 from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.history.suite.cells import value_for_asv
-from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.result import replace_pairs
 from spinbench.measuring import measure, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.metrics import registry
@@ -163,7 +162,7 @@ def test_the_error_of_pairs_of_edges() -> None:
     found = PairRMSE().measure(model, result, exact)
     assert found == (pytest.approx(np.sqrt(np.mean(difference**2))), None)
     spread = np.full(12, 1e-5)
-    noisy = dataclasses.replace(result, joint=Joint(result.pairs, spread))
+    noisy = replace_pairs(result, result.pairs, spread)
     draws = result.pairs + spread * np.random.default_rng(1).standard_normal((20_000, 12))
     spreads = np.sqrt(np.mean((draws - exact.pairs) ** 2, axis=1)).std()
     assert PairRMSE().measure(model, noisy, exact)[1] == pytest.approx(spreads, rel=0.03)
@@ -176,14 +175,14 @@ def test_the_error_of_factors_leaves_out_those_of_one_variable() -> None:
     wrong = [table.copy() for table in exact.pairs]
     wrong[0] += 0.5
     wrong[1] += 0.25
-    found = PairRMSE().measure(model, dataclasses.replace(exact, joint=Joint(wrong)), exact)
+    found = PairRMSE().measure(model, replace_pairs(exact, wrong), exact)
     assert found == (pytest.approx(0.25), None)
 
 
 def test_why_there_is_no_error_of_pairs() -> None:
     model = generators.grid(2, 2, seed=1)
     exact = spinbench.exact(model, pairs=True)
-    without = dataclasses.replace(exact, joint=Joint())
+    without = replace_pairs(exact, None)
     assert PairRMSE().measure(model, without, exact) == "exact gives no pairs"
     assert PairRMSE().measure(model, exact, None) == "the exact pairs are out of reach"
     assert PairRMSE().measure(model, exact, without) == "the exact pairs are out of reach"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import spinbench
 from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks import validity
-from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import with_pairs
+from spinbench.inference.result import RunSource, replace_pairs
 from spinbench.models import FactorGraph, PairwiseModel
 
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
@@ -77,16 +80,15 @@ def test_pairs_are_found_once_and_checked_when_they_are_asked_for() -> None:
         calls.append(value)
         return np.array([value, 0.5])
 
-    joint = Joint(model=EDGES, who="mine on numpy")
-    marginals = np.array([0.3, 0.8, 0.6])
-    for value in (0.1, 0.25):
-        estimate = Estimate(marginals=marginals, pairs=lambda value=value: found(value))
-        validity.check(estimate, EDGES, "mine on numpy")
-        assert joint.taken(estimate).pairs is None
+    marginals, who = np.array([0.3, 0.8, 0.6]), "mine on numpy"
+    estimate = Estimate(marginals=marginals, pairs=lambda: found(0.25))
+    validity.check(estimate, EDGES, who)
+    plain = spinbench.run(EDGES, "gibbs", "numpy", 5)
+    pairs = lambda: (with_pairs(estimate, EDGES, who).pairs, None)  # noqa: E731
+    result = replace(plain, source=RunSource(pairs=pairs))
     assert calls == []
-    assert joint.found()[0].tolist() == joint.found()[0].tolist() == [0.25, 0.5]
+    assert result.pairs.tolist() == result.pairs.tolist() == [0.25, 0.5]
     assert calls == [0.25]
-    joint.taken(Estimate(marginals=marginals, pairs=lambda: found(0.9)))
     with pytest.raises(InvalidResultError, match=r"^mine on numpy gave pairs: 0\.9, where what its marginals"):
-        joint.found()
-    assert Joint().found() == (None, None)
+        with_pairs(Estimate(marginals=marginals, pairs=lambda: found(0.9)), EDGES, who)
+    assert replace_pairs(plain, None).pairs is None

@@ -13,7 +13,7 @@ from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks import validity
-from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import copy_pairs
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel
 
@@ -107,8 +107,8 @@ def test_a_result_owns_what_stands_beside_its_marginals() -> None:
     told: dict[str, Any] = {"rate": np.longdouble(0.5), "flips": np.int8(3)}
     states, weights, pairs = np.array([[0, 1], [1, 1]]), np.zeros(2), np.array([0.15])
     given = replace(GOOD, diagnostics=told, draws=(states, weights), pairs=pairs)
-    joint = Joint(model=PAIR)
-    owned = validity.owned(joint.taken(given), PAIR)
+    copied = copy_pairs(given)
+    owned = validity.owned(given, PAIR)
     for array in (states, weights, pairs):
         array[:] = 7
     told["rate"] = np.longdouble(9)
@@ -116,7 +116,7 @@ def test_a_result_owns_what_stands_beside_its_marginals() -> None:
     assert [type(value) for value in owned.diagnostics.values()] == [float, int]
     np.testing.assert_array_equal(owned.draws[0], [[0, 1], [1, 1]])  # type: ignore[index]
     np.testing.assert_array_equal(owned.draws[1], [0, 0])  # type: ignore[index]
-    assert joint.found()[0] == [0.15]
+    assert copied.pairs == [0.15]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.inference.kept import files, shelves, taking
+from spinbench.inference.stored_states import recorder, storage
 from spinbench.models import FactorGraph, condition, generators
 
 GRAPH = FactorGraph.from_tables((3, 2, 4), [((0, 1), np.arange(1.0, 7).reshape(3, 2)), ((1, 2), np.ones((2, 4)))])
@@ -47,8 +48,8 @@ def test_they_are_those_that_are_kept_in_memory(name: str, budget: Any, tmp_path
 @pytest.mark.parametrize("name", MODELS)
 def test_parquet_has_a_line_for_each_state(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(files, "_GROUP_ROWS", 50)  # several groups
-    monkeypatch.setattr(files, "_GROUP_BYTES", 1)
+    monkeypatch.setattr(storage, "MIN_GROUP_ROWS", 50)  # several groups
+    monkeypatch.setattr(storage, "GROUP_BYTES", 1)
     options: dict[str, Any] = {"chains": 3, "seed": 4, "keep": 40}
     one = spinbench.run(MODELS[name], "gibbs", "numba", 100, keep_in=tmp_path / "states.parquet", **options)
     two = spinbench.run(MODELS[name], "gibbs", "numba", 100, **options)
@@ -82,18 +83,20 @@ def test_an_interruption_leaves_no_file(suffix: str, tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.write(tmp_path / f"states{suffix}", interrupted(), 4000, range(4))
+        storage.write_states(
+            tmp_path / f"states{suffix}", storage.States(interrupted(), (4000, 3, 4), np.dtype(np.uint8), range(4))
+        )
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("place", ["_take", "_blocks"])
+@pytest.mark.parametrize("place", ["_record", "_blocks"])
 def test_an_interruption_says_that_there_is_no_file(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*given: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(taking.Keeping, place, interrupted)
+    monkeypatch.setattr(recorder.RecordingEngine, place, interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         spinbench.run(MODELS["pairs"], "gibbs", "numpy", 20, keep=5, keep_in=tmp_path / "states.npz")
     assert caught.value.__notes__ == [f"{tmp_path / 'states.npz'} was not written: it appears when the run has ended"]
@@ -101,27 +104,26 @@ def test_an_interruption_says_that_there_is_no_file(
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
     with pytest.raises(UnavailableError, match=r"pyarrow is not installed; pip install 'spinbench\[parquet\]', or"):
         spinbench.run(MODELS["pairs"], "gibbs", "numpy", 10, keep=2, keep_in=tmp_path / "a.parquet")
 
 
 def test_of_unknown_many_every_other_one_goes() -> None:
     rows = [np.full((2, 3), k, dtype=np.uint8) for k in range(8)]
-    memory, disk = shelves.InMemory(), shelves.OnDisk(Path.cwd(), (2, 3), np.dtype(np.uint8))
-    for shelf in (memory, disk):
-        for row in rows:
-            shelf.append(row)
-        shelf.halve()
-        shelf.append(rows[0])
-        assert [int(shelf[k][0, 0]) for k in range(len(shelf))] == [1, 3, 5, 7, 0]
-        shelf.clear()
-        assert len(shelf) == 0
+    states = storage.StateBuffer(io.BytesIO(), (2, 3), np.dtype(np.uint8))
+    for row in rows:
+        states.append(row)
+    states.halve()
+    states.append(rows[0])
+    assert [int(states[k][0, 0]) for k in range(len(states))] == [1, 3, 5, 7, 0]
+    states.clear()
+    assert len(states) == 0
 
 
 @pytest.mark.parametrize(("suffix", "share"), [(".npz", 10), (".parquet", 5)])
 def test_memory_holds_few_of_them(suffix: str, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_GROUP_BYTES", 2**18)
+    monkeypatch.setattr(storage, "GROUP_BYTES", 2**18)
     model, file, size = generators.grid(40, 40, seed=0), tmp_path / f"states{suffix}", 8 * 2000 * 1600
 
     def peak(**more: Any) -> int:
@@ -153,7 +155,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             spinbench.run(model, "gibbs", "numba", 10, keep=2, keep_in=tmp_path / path)
     with pytest.raises(SpinbenchError, match="was given without keep"):
         spinbench.run(model, "gibbs", "numba", 10, keep_in=tmp_path / "a.npz")
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
     with pytest.raises(SpinbenchError, match="GiB are free"):
         spinbench.run(model, "gibbs", "numba", 10, keep=2, keep_in=tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import pickle
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 
 import spinbench
 from spinbench.errors import IntractableError
-from spinbench.inference.kept.best import Best, ended_in
-from spinbench.inference.kept.exports import Kept
+from spinbench.inference.result import RunSource
+from spinbench.inference.stored_states.exports import log_weights
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
 from spinbench.models.simplification import simplify
 from spinbench.reference.heaviest import heaviest as heaviest_state
@@ -31,6 +32,11 @@ def heaviest(model: Model) -> float:
 def weight_of(model: Model, state: np.ndarray) -> float:
     """Of a state of the variables that the user gave."""
     return float(model.log_weight(state if model.origin is None else model.origin.lower(state)))
+
+
+def answer(source: RunSource, **more: Any) -> Any:
+    """A result without marginals."""
+    return dataclasses.replace(spinbench.run(GRID, "wmb_lower", "numpy", 5), source=source, **more)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -61,8 +67,7 @@ def test_where_nothing_is_left_open_the_state_weighs_what_the_sum_does(model: Mo
     for found in [*ends, spinbench.exact(model)]:
         assert found.best_log_weight == pytest.approx(0.8, abs=1e-12)
     assert heaviest_state(model)[1] == pytest.approx(0.8, abs=1e-12)
-    assert ends[0].kept is not None
-    assert np.allclose(ends[0].kept._log_weights(), 0.8, atol=1e-12)
+    assert np.allclose(log_weights(model, ends[0].states), 0.8, atol=1e-12)
 
 
 def test_what_evidence_and_1_of_k_codes_hide_is_told_of() -> None:
@@ -89,14 +94,12 @@ def test_variables_that_sum_out_have_a_state_too() -> None:
 def test_kept_states_and_draws_count() -> None:
     """Of 1-of-K groups nothing is raised: what is known is what was seen."""
     units = to_pairwise(FactorGraph.from_tables((3, 3), [((0, 1), [[1.0, 1, 9], [1, 1, 1], [1, 1, 1]])]))
-    kept = Kept(units, np.array([[[0, 1], [1, 2]], [[0, 2], [2, 2]]], dtype=np.uint8))
-    state, weight = Best(units).found(None, None, kept)
-    assert state is not None
-    assert state.tolist() == [0, 2]
-    assert weight == pytest.approx(np.log(9))
-    state, weight = Best(units).found(None, (np.array([[0, 2], [0, 1]]), None), None)
-    assert state is not None
-    assert weight == pytest.approx(0)
+    kept = np.array([[[0, 1], [1, 2]], [[0, 2], [2, 2]]], dtype=np.uint8)
+    found = answer(RunSource(model=units, stored=kept))
+    assert found.best_state.tolist() == [0, 2]
+    assert found.best_log_weight == pytest.approx(np.log(9))
+    found = answer(RunSource(model=units), draws=(np.array([[0, 2], [0, 1]]), None))
+    assert found.best_log_weight == pytest.approx(0)
     drawn = spinbench.run(GRID, "wmb", "numpy", 50, chains=4, draws=True)
     assert drawn.best_log_weight == pytest.approx(heaviest(GRID), rel=1e-12)
 
@@ -108,24 +111,22 @@ def test_methods_without_states_or_marginals_know_none() -> None:
     assert found.best_log_weight is None
 
 
-def test_compiling_engines_are_asked_late_and_other_processes_get_the_states() -> None:
+def test_states_of_compiled_chains_are_found_late_and_other_processes_get_them() -> None:
     asked = []
     last = np.array([[1], [1]] * 4 + [[0]])
 
-    class Engine:
-        compiles = True
+    def states() -> np.ndarray:
+        asked.append("end")
+        return last
 
-        def states(self, state: Any) -> np.ndarray:
-            asked.append(state)
-            return last
-
-    best = Best(GRID, GRID, ended_in(Engine(), "end"))
+    found = answer(RunSource(model=GRID, last=states))
     assert asked == []
-    again = pickle.loads(pickle.dumps(best))
+    again = pickle.loads(pickle.dumps(found))
     assert asked == ["end"]
-    assert again.found(None, None, None)[1] == best.found(None, None, None)[1] >= GRID.log_weight(last.T)[0]
+    assert again.best_log_weight == found.best_log_weight >= GRID.log_weight(last.T)[0]
+    assert again.source.last.tolist() == last.tolist()
 
 
 def test_where_maxima_do_not_fit_the_width_is_named() -> None:
     with pytest.raises(IntractableError, match="meets width 4"):
-        Best(generators.grid(4, 4, seed=1), exact=100).found(None, None, None)
+        _ = answer(RunSource(model=generators.grid(4, 4, seed=1), max_bytes=100)).best_state

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.errors import SpinbenchError
+from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.inference.budget import Budget, Tolerance
-from spinbench.inference.kept.taking import Keeping
+from spinbench.inference.stored_states.recorder import RecordingEngine, check_states
 from spinbench.models import FactorGraph, PairwiseModel, condition, generators, to_pairwise
 
 PAIRS = generators.grid(4, 3, seed=1)
@@ -28,6 +28,7 @@ GRAPH = FactorGraph.from_tables(
 GRAPH_OF_PAIRS = FactorGraph.from_tables(
     (3, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2, 1], [2, 1, 3]])]
 )
+TWO_AND_THREE = FactorGraph.from_tables((2, 3), [((0, 1), np.ones((2, 3)))])
 MODELS: dict[str, Any] = {"pairs": PAIRS, "graph": GRAPH, "evidence": condition(GRAPH, {1: 1})}
 
 
@@ -147,7 +148,8 @@ class Numbered:
 )
 def test_states_are_evenly_spaced_up_to_the_end(budget: Budget, batches: list[int], kept: list[int]) -> None:
     model = FactorGraph.from_tables((200,), [((0,), np.ones(200))])
-    keeping = Keeping(Numbered(), {"s": "sum", "x": "last"}, model, np.zeros((1, 1)), budget, 4, "it")  # type: ignore[arg-type]
+    reductions: Any = {"s": "sum", "x": "last"}
+    keeping: Any = RecordingEngine(Numbered(), reductions, model, np.zeros((1, 1)), budget, 4, "it")  # type: ignore[arg-type]
     state, _ = keeping.advance(keeping.init(0, np.zeros((1, 1))), 7)
     state = keeping.adapt(state, False)
     keeping.adapt(state, True)
@@ -157,7 +159,7 @@ def test_states_are_evenly_spaced_up_to_the_end(budget: Budget, batches: list[in
         state, seen = keeping.advance(state, steps)
         assert seen["s"] == sum(range(before + 1, state + 1))
         assert seen["x"] == state
-    assert keeping.taken(0).ravel().tolist() == kept
+    assert keeping.recorded(0).ravel().tolist() == kept
 
 
 @pytest.mark.parametrize(
@@ -173,3 +175,30 @@ def test_states_are_evenly_spaced_up_to_the_end(budget: Budget, batches: list[in
 def test_what_cannot_be_kept_is_refused(method: str, keep: int, sentence: str) -> None:
     with pytest.raises(SpinbenchError, match=sentence):
         spinbench.run(PAIRS, method, "numpy", 10**8, keep=keep)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.float32, np.float64])
+def test_whole_numbers_are_states(kind: type) -> None:
+    given = np.array([[0, 1, 1], [2, 0, 1]], dtype=kind)
+    states = check_states(given, TWO_AND_THREE, "x on y")
+    assert states.dtype == np.int64
+    np.testing.assert_array_equal(states, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([[0.0], [0.5]], r"the state 0.5 of variable 1; 0 to 2 are its states"),
+        ([[2], [2]], "the state 2 of variable 0; 0 to 1 are its states"),
+        ([[0], [-1]], "the state -1 of variable 1"),
+        ([[0.0], [np.nan]], "the state nan of variable 1"),
+        ([[0j], [1j]], r"type complex128; \(2, C\) integers are needed"),
+        ([0, 1], r"shape \(2,\)"),
+        ([["0"], ["1"]], "integers are needed"),
+        ([[0], [1, 2]], "states that are no array"),
+        (None, "integers are needed"),
+    ],
+)
+def test_what_are_no_states_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(InvalidResultError, match=f"x on y handed over .*{message}"):
+        check_states(given, TWO_AND_THREE, "x on y")

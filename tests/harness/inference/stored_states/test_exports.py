@@ -9,8 +9,8 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.inference.kept import exports
 from spinbench.inference.result import Result
+from spinbench.inference.stored_states import exports
 from spinbench.models import FactorGraph, condition, generators
 
 GRAPH = FactorGraph.from_tables(

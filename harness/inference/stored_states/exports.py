@@ -1,0 +1,92 @@
+"""Stored states as ArviZ and dimod take them; both libraries are optional."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import UnavailableError
+from spinbench.inference.stored_states.storage import UnsignedArray
+from spinbench.models import Model
+from spinbench.models.convert import log_weights_as_given
+
+NODE = "node"
+"""The dimension of variables to ArviZ, which has a "variable" of its own in summaries."""
+
+
+def to_inference_data(
+    model: Model, states: UnsignedArray, attributes: Mapping[str, Any], diagnostics: Mapping[str, Any]
+) -> Any:
+    """See `Result.to_arviz`.
+
+    Args:
+        model: that was given to `run`.
+        states: (C, S, M) of its variables.
+        attributes: of the posterior.
+        diagnostics: in the layout of marginals.
+
+    Raises:
+        UnavailableError: arviz is not installed.
+    """
+    arviz = _load("arviz", "arviz")
+    names = [label if isinstance(label, str | int) else str(label) for label in variable_labels(model)]
+    groups = {"posterior": {"x": states}, "sample_stats": {"lp": log_weights(model, states)}}
+    how: dict[str, Any] = {"coords": {NODE: names}, "dims": {"x": [NODE]}}
+    if "posterior" in signature(arviz.from_dict).parameters:  # before version 1
+        data = arviz.from_dict(**groups, **how, posterior_attrs=dict(attributes))
+    else:
+        data = arviz.from_dict(groups, **how, attrs={"posterior": dict(attributes)})
+    stats, array = data["sample_stats"], import_module("xarray").DataArray
+    for name, values in diagnostics.items():  # from_dict takes only what chains and draws have
+        table = _pad(values)
+        stats[name] = array(table, {NODE: names}, [NODE, "state"][: table.ndim])
+    return data
+
+
+def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, Any]) -> Any:
+    """See `Result.to_sampleset`; arguments and errors as of `to_inference_data`."""
+    dimod = _load("dimod", "bqm")
+    kind = "BINARY" if max(_given(model).cardinalities, default=2) <= 2 else "INTEGER"
+    samples, energy = states.reshape(-1, states.shape[-1]), -log_weights(model, states).ravel()
+    return dimod.SampleSet.from_samples((samples, variable_labels(model)), kind, energy=energy, info=dict(info))
+
+
+def variable_labels(model: Model) -> list[Hashable]:
+    """(M,) names of the variables that the user gave; 0, …, M - 1 where they have none."""
+    return list(_given(model).labels) or list(range(len(_given(model).cardinalities)))
+
+
+def log_weights(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """(…,) log p* of states (…, M) of the variables that the user gave, of the model with its evidence."""
+    return log_weights_as_given(model, lower_states(model, states))
+
+
+def lower_states(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """States (…, N) of a model, of states (…, M) of the variables that the user gave."""
+    return np.asarray(states, dtype=np.int64) if model.origin is None else model.origin.lower(states)
+
+
+def _given(model: Model) -> Any:
+    return model if model.origin is None else model.origin
+
+
+def _pad(values: Any) -> npt.NDArray[np.float64]:
+    """(M,) of binary variables, else (M, K), NaN beyond the states of a variable."""
+    if not isinstance(values, list):
+        return np.asarray(values, dtype=np.float64)
+    table = np.full((len(values), max(map(len, values), default=0)), np.nan)
+    for row, numbers in zip(table, values, strict=True):
+        row[: len(numbers)] = numbers
+    return table
+
+
+def _load(package: str, extra: str) -> Any:
+    if find_spec(package) is None:
+        raise UnavailableError(f"{package} is not installed; pip install 'spinbench[{extra}]'")
+    return import_module(package)
