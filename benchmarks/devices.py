@@ -18,7 +18,7 @@ import numpy as np
 
 from spinbench import run
 from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.models import Model, generators
 
 STRETCHES = 3
@@ -93,7 +93,7 @@ def seconds(task: Work, model: Model, backend: str, device: str, stretch: float)
         return min(_solved(model, backend, device) for _ in range(STRETCHES + 1))
     method = registry.make_method(task.method, dict(task.settings))
     planned = method.plan(model)
-    engine = registry.bind(method, backend, model, planned, precision="float32", device=device)
+    engine = binding.bind(method, backend, model, planned, precision="float32", device=device).engine
     start = np.random.default_rng(1).integers(0, 2, size=(model.num_variables, task.chains), dtype=np.int8)
     state = engine.adapt(engine.init(0, start), True)
     state, _ = engine.advance(state, 1)

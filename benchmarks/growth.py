@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.models import PairwiseModel, generators
 
 SHORTEST = 0.02
@@ -48,7 +48,7 @@ def dense_sweep(n: int) -> Point:
 
 def _engine(model: PairwiseModel, threads: int = 1) -> Any:
     method = registry.make_method("gibbs", {"log_z": "none", "marginals": "empirical", "threads": threads})
-    return registry.bind(method, "numba", model, method.plan(model), precision="float32")
+    return binding.bind(method, "numba", model, method.plan(model), precision="float32").engine
 
 
 def _warm(engine: Any, n: int, chains: int, sweeps: int, seed: int) -> Any:

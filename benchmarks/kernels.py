@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Precision
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.models import FactorGraph, Model, generators
 
 CHAINS = 16
@@ -37,7 +37,7 @@ def steps(
     """(CPU seconds of a step of all chains, the plan's tables)."""
     method = registry.make_method(name, settings)
     planned = method.plan(model)
-    engine = registry.bind(method, "numba", model, planned, precision=precision)
+    engine = binding.bind(method, "numba", model, planned, precision=precision).engine
     rng = np.random.default_rng(1)
     start = rng.integers(0, np.array(model.cardinalities)[:, None], size=(model.num_variables, chains)).astype(np.int8)
     state, count = engine.warm(engine.init(0, start), 2), 1

@@ -13,7 +13,7 @@ from gate_checks import EXAMPLES, GATE
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.inference.starts import random_start
 from spinbench.models import FactorGraph, generators
 from spinbench.testing import method_checks
@@ -67,7 +67,7 @@ def test_chains_start_from_states_of_the_variables(backend: str) -> None:
     start = random_start(model, 20_000, seed=1)
     assert [sorted(set(row)) for row in start.tolist()] == [list(range(k)) for k in model.cardinalities]
     method = registry.make_method("state_gibbs", {})
-    engine = registry.bind(method, backend, model, method.plan(model), precision="float32")
+    engine = binding.bind(method, backend, model, method.plan(model), precision="float32").engine
     np.testing.assert_array_equal(np.asarray(engine.init(0, start)[2]), start)
     for wrong in (start - 1, start[::-1], start[:2]):
         with pytest.raises(SpinbenchError, match=r"an array \(3, chains\) of the variables' states is needed"):

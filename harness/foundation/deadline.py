@@ -1,7 +1,7 @@
 """A time by which loops in Python end: what they do for longer than they may is not finished.
 
 It is the CPU's time of this thread, which stands still while the machine is with others, less what it has compiled.
-Clocks of runs take that off, too.
+Stopwatches take that off, too.
 """
 
 from __future__ import annotations
@@ -65,6 +65,48 @@ def compiling() -> Iterator[None]:
         yield
     finally:  # in place of what compilers themselves have told meanwhile
         _COMPILED.set((wall + time.perf_counter() - since, busy + time.thread_time() - busy_since))
+
+
+class Stopwatch:
+    """Adds up the time that is spent inside it.
+
+    with watch:
+        engine.advance(state, steps)
+
+    Attributes:
+        seconds: of the wall's clock.
+        cpu: of the CPUs, on which all threads of the process add up.
+        last, last_cpu: of the last call.
+        compiled: seconds of the wall that compiling took, which are left out of all others.
+    """
+
+    def __init__(self, seconds: float = 0.0, cpu: float = 0.0, *, counts_compilation: bool = False) -> None:
+        """From what has been counted already.
+
+        Args:
+            seconds, cpu: so far.
+            counts_compilation: whether what is compiled or loaded inside (`deadline.compilation`) is time like other.
+        """
+        self.seconds, self.cpu, self.last, self.last_cpu, self.compiled = seconds, cpu, 0.0, 0.0, 0.0
+        self._counts_compilation = counts_compilation
+
+    def __enter__(self) -> None:
+        self._start = self._read()
+
+    def __exit__(self, *_: object) -> None:
+        self.last, self.last_cpu, compiled = (now - then for now, then in zip(self._read(), self._start, strict=True))
+        self.seconds += self.last
+        self.cpu += self.last_cpu
+        self.compiled += compiled
+
+    def _read(self) -> tuple[float, float, float]:
+        wall, cpu = (0.0, 0.0) if self._counts_compilation else compilation()
+        return time.perf_counter() - wall, time.process_time() - cpu, wall
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which nothing was computed: others had the machine, or a device was waited for."""
+        return max(0.0, self.seconds - self.cpu)
 
 
 def _now() -> float:

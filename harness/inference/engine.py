@@ -9,12 +9,13 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
-from spinbench.api import Backend, Program, Reduction, State, Tables
+from spinbench.api import Backend, Key, Program, Reduction, State, Tables
 from spinbench.api.trace import check_reported
+from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
 from spinbench.foundation.trees import map_arrays
-from spinbench.inference.host import Host
 
 LOOK = 2**31 - 1
 """Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
@@ -214,3 +215,13 @@ def _indexed(step: Callable[..., State]) -> Callable[[Any, Tables, State, Any], 
     if "index" in signature(step).parameters:
         return lambda key, tables, state, index: step(key, tables, state, index=index)
     return lambda key, tables, state, index: step(key, tables, state)
+
+
+class Host(NumpyBackend):
+    """Where the steps of a program run that are not compiled: NumPy, with a `SeedSequence` for a key."""
+
+    def key(self, seed: int) -> Key:
+        return SeedSequence(seed)
+
+    def fold_in(self, key: Key, index: Any) -> Key:
+        return SeedSequence(key.entropy, spawn_key=(*key.spawn_key, int(index)))

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from spinbench.api import Estimate, Tables
+from spinbench.api import Estimate
 from spinbench.api.trace import Trace
+from spinbench.inference.binding import BoundMethod
 from spinbench.inference.checks import validity
 from spinbench.inference.checks.best_states import by_draws
 from spinbench.inference.checks.disconnected_support import disconnected_support
@@ -24,24 +25,23 @@ from spinbench.models.simplification import Simplified
 class Estimator:
     """Estimates of a run's trace, at checkpoints and at the end."""
 
-    def __init__(self, request: Request, simple: Simplified, model: Model, tables: Tables, chains: int) -> None:
+    def __init__(self, request: Request, simple: Simplified, bound: BoundMethod, chains: int) -> None:
         """Of a run.
 
         Args:
             request: what is asked for.
             simple: the model that is left of the one that was given.
-            model: that as the method takes it.
-            tables: the method's plan.
+            bound: the method, planned for that as it takes it.
             chains: how many there are.
         """
-        self._request, self._simple, self._model, self._tables, self._chains = request, simple, model, tables, chains
+        self._request, self._simple, self._bound, self._chains = request, simple, bound, chains
         self._newest, self._samples = Estimate(), 0
         self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
         if request.is_sampler:
             long = is_long(request.how.budget, chains)
             self._checks = (
-                partial(disconnected_support, model, request.how.seed),
-                partial(missed_modes, model, long=long),
+                partial(disconnected_support, bound.model, request.how.seed),
+                partial(missed_modes, bound.model, long=long),
             )
 
     def __call__(self, trace: Trace) -> Estimate:
@@ -50,8 +50,8 @@ class Estimator:
         Raises:
             InvalidResultError: it is none, such as a probability above 1.
         """
-        request, model = self._request, self._model
-        estimate = request.method.estimate(model, self._tables, trace)
+        request, bound, model = self._request, self._bound, self._bound.model
+        estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
         estimate = validity.owned(self._without_pairs(estimate, trace.samples), model)
         estimate = validity.widened_to(request.how.precision, validity.doubted(estimate), model)
@@ -71,9 +71,9 @@ class Estimator:
     def pairs(self) -> tuple[Any, Any] | Callable[[], tuple[Any, Any]]:
         """Joint probabilities of the newest estimate and their errors, of the variables that were given, or what gives
         them; of a conversion the edges are others, and there are none."""
-        if self._model is not self._simple.model:
+        if self._bound.model is not self._simple.model:
             return None, None
-        return partial(_pairs, self._simple, self._model, self._newest, self._request.who)
+        return partial(_pairs, self._simple, self._bound.model, self._newest, self._request.who)
 
 
 def _pairs(simple: Simplified, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:

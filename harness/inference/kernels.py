@@ -44,21 +44,6 @@ class Wish:
 ANY = Wish()
 
 
-@dataclass(frozen=True)
-class Native:
-    """What the kernels that were asked have said.
-
-    Attributes:
-        engine: the first that does not refuse; None: all do, or none was asked.
-        owner: distribution and version of it; empty without one.
-        refusals: of those before it, a sentence each.
-    """
-
-    engine: Engine | None
-    owner: str
-    refusals: tuple[str, ...]
-
-
 @plugins.remembered
 def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
     """The kernels of a pair in the order in which they are asked; nothing is imported.
@@ -120,8 +105,14 @@ def load(point: EntryPoint) -> Any:
     return plugins.load_point("kernels", point, malformed.kernel)
 
 
-def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model: Model, tables: Tables) -> Native:
+def first(
+    points: Iterable[EntryPoint], method: Method, backend: Backend, model: Model, tables: Tables
+) -> tuple[Engine | None, str, list[str]]:
     """The first of the kernels that does not refuse, constructed.
+
+    Returns:
+        The kernel, or None where all refuse or there is none; its distribution and version; the refusals of those
+        before it, a sentence each.
 
     Raises:
         BrokenPluginError: one of them cannot be loaded, or says nothing understandable when it is asked.
@@ -132,7 +123,7 @@ def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model:
         why = _refusal(kernel, point, method, backend, model)
         if not why:
             try:
-                return Native(kernel(method, backend, model, tables), plugins.origin(point), tuple(refusals))
+                return kernel(method, backend, model, tables), plugins.origin(point), refusals
             except UnsupportedError as refusal:
                 why = str(refusal)
             except SpinbenchError:
@@ -141,7 +132,7 @@ def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model:
                 error.add_note(f"kernel {point.name!r} (from {plugins.origin(point)}) could not be made")
                 raise
         refusals.append(f"kernel {point.name} of {plugins.origin(point)} refused: {' '.join(why.split())}")
-    return Native(None, "", tuple(refusals))
+    return None, "", refusals
 
 
 def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, model: Model) -> str:

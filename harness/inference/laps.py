@@ -7,15 +7,10 @@ leave the waiting out. Their mean over all batches holds what a quantile hides: 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
 
 QUANTILES = (0.1, 0.25, 0.5)
 
@@ -35,36 +30,14 @@ class Laps:
     cpu: tuple[float, ...]
     mean_cpu: float
 
+    @classmethod
+    def of_batches(cls, batches: Sequence[tuple[int, float, float]]) -> Laps:
+        """The summary of at least one batch: (steps, wall seconds, CPU seconds) of each.
 
-@dataclass
-class LapTimes:
-    """Collects the batches' times.
-
-    times = LapTimes()
-    with times(steps):
-        engine.advance(state, steps)
-    """
-
-    steps: list[int] = field(default_factory=list)
-    wall: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-
-    @contextmanager
-    def __call__(self, steps: int) -> Iterator[None]:
-        """Time a batch of so many steps."""
-        cpu, wall = time.process_time(), time.perf_counter()
-        yield
-        self.wall.append(time.perf_counter() - wall)
-        self.cpu.append(time.process_time() - cpu)
-        self.steps.append(steps)
-
-    def laps(self) -> Laps:
-        """The summary of at least one batch."""
-        steps = np.array(self.steps)
-        wall, cpu = (_quantiles(np.array(one) / steps) for one in (self.wall, self.cpu))
-        return Laps(len(steps), tuple(wall.tolist()), tuple(cpu.tolist()), float(sum(self.cpu) / steps.sum()))
-
-
-def _quantiles(values: FloatArray) -> FloatArray:
-    """`QUANTILES` of values (B,), as of `np.quantile`, which takes as long as a small model's whole answer."""
-    return np.asarray(np.interp(np.array(QUANTILES) * (len(values) - 1), np.arange(len(values)), np.sort(values)))
+        Quantiles are those of `np.quantile`, which takes as long as a small model's whole answer.
+        """
+        steps, wall, cpu = np.array(batches, dtype=np.float64).T
+        ordered = np.sort([wall / steps, cpu / steps], axis=1)
+        places = np.array(QUANTILES) * (len(batches) - 1)
+        low_wall, low_cpu = (tuple(np.interp(places, np.arange(len(row)), row).tolist()) for row in ordered)
+        return cls(len(batches), low_wall, low_cpu, float(cpu.sum() / steps.sum()))

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
-from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier, malformed
+from spinbench.api import Backend, Method, Precision, Tier, malformed
 from spinbench.api.malformed import Kind
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.foundation import deadline, plugins
+from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
-from spinbench.foundation.trees import map_arrays
 from spinbench.inference import kernels
-from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.kernels import ANY, Wish
-from spinbench.models import Model
 
 if __name__ != "spinbench.inference.registry":
     raise ImportError(f"imported as {__name__}; import spinbench.inference.registry, not the checkout's folder")
 
-PROGRAMS = 4
-"""Whose compiled code is kept in memory, for one model's shapes each."""
-_IMPORTED = set[type[Backend]]()
+_ERRORS: dict[str, type[SpinbenchError]] = {
+    "unsupported": UnsupportedError,
+    "unavailable": UnavailableError,
+    "broken": BrokenPluginError,
+}
 
 
 @dataclass(frozen=True)
@@ -49,24 +45,6 @@ class Support:
     def runs(self) -> bool:
         """Whether the pair can be run here."""
         return self.tier in ("native", "generic")
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A method bound to a backend for a model.
-
-    Attributes:
-        engine: a kernel or a program.
-        tier: "native" or "generic".
-        kernel: distribution and version of the kernel; empty for a program.
-        notes: what the kernel says of itself, a sentence for each that refused, and for each of another distribution
-            that was not asked.
-    """
-
-    engine: Engine
-    tier: Tier
-    kernel: str
-    notes: tuple[str, ...]
 
 
 def names(kind: Kind) -> list[str]:
@@ -113,13 +91,13 @@ def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
     return f"{what} needs {', '.join(names)}, not installed here{hint}" if names else ""
 
 
-def make_method(name: str, settings: dict[str, Any]) -> Method:
-    """A registered method with settings, as `made`."""
-    return made(method_class(name), settings)
+def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
+    """A method with settings, of a registered name or a class.
 
-
-def made(cls: type[Method], settings: dict[str, Any]) -> Method:
-    """A method with settings; what is wrong with its class, or with a setting's name or value, is one sentence."""
+    Raises:
+        SpinbenchError: what is wrong with its class, or with a setting's name or value.
+    """
+    cls = method_class(method) if isinstance(method, str) else method
     _check_method(cls)
     name = cls.name
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
@@ -170,94 +148,11 @@ def check(method: str | Method, backend: str, precision: Precision, wish: Wish =
         UnsupportedError, UnavailableError, BrokenPluginError: as `support` says.
     """
     how = support(method, backend, wish)
-    if how.tier == "unsupported":
-        raise UnsupportedError(how.reason)
-    if how.tier == "unavailable":
-        raise UnavailableError(how.reason)
-    if how.tier == "broken":
-        raise BrokenPluginError(how.reason)
+    if not how.runs:
+        raise _ERRORS[how.tier](how.reason)
     if malformed.PROVIDED[precision] not in backend_class(backend).provides:
         raise UnsupportedError(f"backend {backend} does not offer precision={precision}, but the other of the two")
     return how
-
-
-def bind(
-    method: Method, backend: str, model: Model, tables: Tables, *, precision: Precision, device: str = "cpu"
-) -> Engine:
-    """The engine that runs a planned method on a backend; errors as in `bound`."""
-    return bound(method, backend, model, tables, precision=precision, device=device).engine
-
-
-def bound(
-    method: Method,
-    backend: str,
-    model: Model,
-    tables: Tables,
-    *,
-    precision: Precision,
-    device: str = "cpu",
-    wish: Wish = ANY,
-) -> Bound:
-    """A planned method on a backend: the first kernel that does not refuse, else the method's program.
-
-    Raises:
-        UnsupportedError: as `check`; all kernels refuse and there is no program, or none was to run.
-        UnavailableError, BrokenPluginError: as `check`.
-    """
-    how = check(method, backend, precision, wish)
-    cls = backend_class(backend)
-    instance = _constructed(cls, precision, device)
-    found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
-    notes = (*found.refusals, *how.notes)
-    if found.engine is not None:
-        own = getattr(found.engine, "notes", ())  # an `Engine` need not be a `Kernel`
-        if not isinstance(own, tuple | list) or not all(isinstance(note, str) for note in own):
-            raise BrokenPluginError(
-                f"{found.owner}'s kernel {method.name}.{backend} notes {own!r}; (text, …) is needed"
-            )
-        return Bound(found.engine, "native", found.owner, (*own, *notes))
-    if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
-        raise UnsupportedError("; ".join(found.refusals))
-    try:
-        engine = _program_engine(method, instance, tables)
-    except UnsupportedError as why:
-        raise UnsupportedError("; ".join([*found.refusals, str(why)])) from why
-    return Bound(engine, "generic", "", notes)
-
-
-def _constructed(cls: type[Backend], precision: Precision, device: str) -> Backend:
-    """A backend; the first of its kind imports what it stands on, and the clocks that tell so are slow."""
-    with nullcontext() if cls in _IMPORTED else deadline.compiling():
-        made = cls(precision=precision, device=device)
-    _IMPORTED.add(cls)
-    return made
-
-
-def _program_engine(method: Method, backend: Backend, tables: Tables) -> ProgramEngine:
-    """Its program on tables; the latest that were compiled are used again for tables of the same shapes."""
-    if type(backend).compile is Backend.compile or not _is_key(method):
-        return ProgramEngine(method.program(backend), backend, tables, method.reductions)
-    shapes: list[Any] = []
-    map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
-    cls, precision, device = type(backend), backend.precision, backend.device
-    again = _without_tables(method, repr(method), cls, precision, device, repr(shapes))  # type: ignore[arg-type]
-    return again.on(tables)
-
-
-def _is_key(method: Method) -> bool:
-    try:
-        hash(method)
-    except TypeError:  # of a plugin with a list for a setting, say
-        return False
-    return True
-
-
-@lru_cache(maxsize=PROGRAMS)
-def _without_tables(
-    method: Method, settings: str, backend: type[Backend], precision: Precision, device: str, shapes: str
-) -> ProgramEngine:
-    instance = backend(precision=precision, device=device)
-    return ProgramEngine(method.program(instance), instance, (), method.reductions)
 
 
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
@@ -266,7 +161,7 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     if owner or wish.tier == "native" or (wish == ANY and not _has_program(method)):
         why = f": {method.kernels_alone}" if method.kernels_alone else ""
         return f"{method.name} has no kernel for {backend.name}{owner}{why}"
-    why = _no_program(method, backend)
+    why = why_no_program(method, backend)
     return f"{why} and there is no kernel {method.name}.{backend.name}" if why and wish == ANY else why
 
 
@@ -274,7 +169,7 @@ def _has_program(method: type[Method]) -> bool:
     return method.program is not Method.program
 
 
-def _no_program(method: type[Method], backend: type[Backend]) -> str:
+def why_no_program(method: type[Method], backend: type[Backend]) -> str:
     """Why the method's program does not run on the backend; empty if it does."""
     if not _has_program(method):
         return f"{method.name} has no generic program"
@@ -308,7 +203,7 @@ def _elsewhere(method: type[Method]) -> str:
     runs = []
     for name in names("backends"):
         try:
-            program = not _no_program(method, backend_class(name))
+            program = not why_no_program(method, backend_class(name))
         except BrokenPluginError:
             continue
         if program or kernels.asked(method.name, name):

@@ -6,29 +6,29 @@ import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from spinbench.api import Engine, Method, Precision, State, Tables
+from spinbench.api import Engine, Method, Precision, State
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts
+from spinbench.inference.binding import BoundMethod, plan_and_bind
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import Run, answer_at_once, drive
+from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.origins import as_taken
+from spinbench.inference.preflight import WarmUp, check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
 from spinbench.inference.result import Result, RunSource, Seconds
 from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.recorder import RecordingEngine
-from spinbench.inference.trials import WarmUp, check_step, planning
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.memory import default_max_bytes
@@ -126,19 +126,24 @@ def run(
     simple = simplified(model) if request.simplifies else Simplified(model, model)
     taken = as_taken(simple.model, request.method)
     states = _starting_states(request, taken)
-    plan = _plan_and_bind(request, taken, states.shape[1], since)
-    estimator = Estimator(request, simple, taken, plan.tables, states.shape[1])
-    recorder = _recorder(request, taken, plan.bound.engine, states)
-    outcome = _drive(request, plan, states, estimator, recorder)
+    prepared = time.perf_counter() - since
+    how = request.how
+    bound = plan_and_bind(
+        request.method, backend, taken, precision=precision, device=device, wish=how.wish, budget=how.budget
+    )
+    check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
+    estimator = Estimator(request, simple, bound, states.shape[1])
+    recorder = _recorder(request, bound, states)
+    outcome = _drive(request, bound, states, estimator, recorder)
     source = RunSource(
         pairs=estimator.pairs(),
         model=model,
         taken=taken,
-        last=_last_states(request.method, plan.bound.engine, outcome.state),
+        last=_last_states(request.method, bound.engine, outcome.state),
         stored=None if recorder is None else recorder.recorded(seed),
         max_bytes=default_max_bytes() if request.method.heaviest == "exact" else None,
     )
-    return _result(request, plan, outcome, simple.note, states.shape[1], source)
+    return _result(request, bound, outcome, simple.note, states.shape[1], prepared, source)
 
 
 def exact(
@@ -176,16 +181,6 @@ def exact(
     return answers.result_of_exact(model, answer, max_bytes, pairs=pairs)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """A method's plan for a model, its engine, and the seconds that both took."""
-
-    tables: Tables
-    bound: registry.Bound
-    plan_seconds: float
-    compile_seconds: float
-
-
 def _starting_states(request: Request, model: Model) -> np.ndarray:
     """(N, C) states that the chains start from, of the model as the method takes it."""
     start, how = request.options.start, request.how
@@ -200,37 +195,24 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     return starts.checked(starts.chosen(draws, model, how.chains, how.seed, start), model)
 
 
-def _plan_and_bind(request: Request, model: Model, chains: int, since: float) -> _Plan:
-    """The method's tables, and its kernel or program; refused where a step is seen to outlast the budget."""
-    method, how = request.method, request.how
-    with one_blas_thread(), planning(method, model, how.budget):
-        tables = method.plan(model)
-        planned = time.perf_counter()
-        found = registry.bound(
-            method, how.backend, model, tables, precision=how.precision, device=how.device, wish=how.wish
-        )
-    check_step(method, tables, found.tier, how.budget, chains)
-    return _Plan(tables, found, planned - since, time.perf_counter() - planned)
-
-
-def _recorder(request: Request, model: Model, engine: Engine, states: np.ndarray) -> RecordingEngine | None:
-    keep = request.options.keep
+def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> RecordingEngine | None:
+    keep, budget = request.options.keep, request.how.budget
     if keep is None:
         return None
     return RecordingEngine(
-        engine, request.method.reductions, model, states, request.how.budget, keep, request.who, request.file
+        bound.engine, bound.method.reductions, bound.model, states, budget, keep, request.who, request.file
     )
 
 
 def _drive(
-    request: Request, plan: _Plan, states: np.ndarray, estimator: Estimator, recorder: RecordingEngine | None
+    request: Request, bound: BoundMethod, states: np.ndarray, estimator: Estimator, recorder: RecordingEngine | None
 ) -> Run:
     """The run itself."""
     method, how, chains = request.method, request.how, states.shape[1]
-    engine = plan.bound.engine if recorder is None else cast(Engine, recorder)
+    engine = bound.engine if recorder is None else cast(Engine, recorder)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
-    warm_up: WarmUp = partial(method.warm_up, plan.tables)
+    warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
         warm_up = starts.kept(warm_up, states, how.seed)
     with one_blas_thread(), followed(request.who, how.budget, lambda: trace.samples, chains):
@@ -249,7 +231,15 @@ def _drive(
         )
 
 
-def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int, source: RunSource) -> Result:
+def _result(
+    request: Request,
+    bound: BoundMethod,
+    outcome: Run,
+    note: str,
+    chains: int,
+    prepared: float,
+    source: RunSource,
+) -> Result:
     estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
     return Result(
         marginals=estimate.marginals,
@@ -262,14 +252,14 @@ def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int,
         r_hat=estimate.r_hat,
         draws=estimate.draws,
         seconds=Seconds(
-            plan=plan.plan_seconds,
-            compile=plan.compile_seconds + outcome.compile_seconds,
+            plan=prepared + bound.plan_seconds,
+            compile=bound.bind_seconds + outcome.compile_seconds,
             burn_in=outcome.burn_in_seconds,
             run=outcome.run_seconds,
-            transfer=getattr(plan.bound.engine, "transfer_seconds", 0.0),
+            transfer=getattr(bound.engine, "transfer_seconds", 0.0),
         ),
         samples=outcome.trace.samples,
-        tier=plan.bound.tier,
+        tier=bound.tier,
         status=estimate.status,
         method=method.name,
         backend=how.backend,
@@ -284,9 +274,9 @@ def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int,
         device=how.device,
         burn_in=outcome.burn_in,
         laps=outcome.laps,
-        kernel=plan.bound.kernel,
+        kernel=bound.kernel,
         reached=tolerance.reached(estimate) if tolerance else None,
-        notes=tuple(filter(None, [note, tolerance.sentence(estimate) if tolerance else "", *plan.bound.notes])),
+        notes=tuple(filter(None, [note, tolerance.sentence(estimate) if tolerance else "", *bound.notes])),
         source=source,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Engine, Method, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference.trials import WarmUp
+from spinbench.inference.preflight import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.starts import grow
 from spinbench.models import FactorGraph, Model, PairwiseModel

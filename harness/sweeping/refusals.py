@@ -60,7 +60,7 @@ def _method(settings: dict[str, Any]) -> None:
         made = registry.method_class(settings["name"])
     except SpinbenchError:  # not installed: its cells say so
         return
-    registry.made(made, {key: value for key, value in settings.items() if key != "name"})
+    registry.make_method(made, {key: value for key, value in settings.items() if key != "name"})
 
 
 def _model(spec: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
-from spinbench.inference import registry
-from spinbench.inference.drive import WINDOWS
+from spinbench.inference import binding, registry
+from spinbench.inference.driver import WINDOWS
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.models import Model
 from spinbench.testing.check import require
@@ -119,10 +119,10 @@ class Pair:
             self._bound[key] = Bound(known, tables, self.bind(known.model, tables, key[1]).engine)
         return self._bound[key]
 
-    def bind(self, model: Model, tables: Tables, precision: Precision) -> registry.Bound:
-        """As `registry.bound`."""
+    def bind(self, model: Model, tables: Tables, precision: Precision) -> binding.BoundMethod:
+        """As `binding.bind`."""
         how: dict[str, Any] = {"precision": precision, "device": self.device, "wish": self.wish}
-        return registry.bound(self.method, self.backend, model, tables, **how)
+        return binding.bind(self.method, self.backend, model, tables, **how)
 
     def sample(self, case: str, precision: Precision | None = None, *, least: int = 1, seed: int = SEED) -> Sample:
         """`BATCHES` batches of the pair's chains, or of the `least` if those are fewer, started as the case says."""
@@ -167,7 +167,7 @@ def reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
 
 
 def burn_in(engine: Engine, state: State, steps: int) -> State:
-    """Burn-in as `spinbench.inference.drive` does it."""
+    """Burn-in as `spinbench.inference.driver` does it."""
     done = 0
     for end in WINDOWS:
         upto = int(steps * end)

@@ -16,7 +16,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.inference.starts import dispersed, random_start

@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api import Estimate, Method, Precision
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.messages.trw_kernels import ArrayTRWKernel
 from spinbench.models import Model
@@ -25,7 +25,7 @@ def estimates(
     for k, model in enumerate(models):
         tables = method.plan(model)
         if first is None:
-            engine = first = registry.bind(method, backend, model, tables, precision=precision)
+            engine = first = binding.bind(method, backend, model, tables, precision=precision).engine
         else:
             engine = _like(first, method, backend, precision, model, tables)
         start = np.random.default_rng(k).integers(0, 2, size=(model.num_variables, CHAINS), dtype=np.int8)
@@ -44,7 +44,7 @@ def _like(first: Any, method: Method, backend: str, precision: Precision, model:
     if isinstance(first, ProgramEngine):
         first._tables = first._put(tables)
         return first
-    engine = registry.bind(method, backend, model, tables, precision=precision)
+    engine = binding.bind(method, backend, model, tables, precision=precision).engine
     if isinstance(engine, ArrayTRWKernel):
         engine._compiled = first._compiled
     return engine

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import spinbench
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.models import FactorGraph
 
 SCOPES = [[], [4], [1, 0], [0, 1], [3, 2], [5, 0, 3], [3, 5, 1], [4, 5], [4, 1]]
@@ -64,7 +64,7 @@ def flat(values: Any) -> np.ndarray:
 def bound(name: str, backend: str, method: Any) -> tuple[Any, Any]:
     """(tables, engine)."""
     tables = method.plan(MODELS[name])
-    return tables, registry.bind(method, backend, MODELS[name], tables, precision="float64")
+    return tables, binding.bind(method, backend, MODELS[name], tables, precision="float64").engine
 
 
 def exact_start(name: str, chains: int) -> np.ndarray:

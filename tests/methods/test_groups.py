@@ -14,7 +14,7 @@ from scipy import stats
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel, condition, convert, to_pairwise
@@ -165,7 +165,7 @@ def test_exact_draws_stay_exact(name: str, backend: str, setting: str) -> None:
     assert given.origin is not None
     draws = states[np.random.default_rng(8).choice(len(p), size=chains, p=p)]
     tables = method.plan(given)
-    bound = registry.bind(method, backend, given, tables, precision="float64")
+    bound = binding.bind(method, backend, given, tables, precision="float64").engine
     state = bound.init(3, given.origin.lower(draws).T.astype(np.int8))
     for _ in range(3):
         state, _ = bound.advance(state, 1)
@@ -191,7 +191,7 @@ def test_the_same_chains_give_the_same_answer_in_both_codings() -> None:
     for model in (graph, to_pairwise(graph)):
         given = as_taken(model, method)
         tables = method.plan(given)
-        bound = registry.bind(method, "numba", given, tables, precision="float64")
+        bound = binding.bind(method, "numba", given, tables, precision="float64").engine
         _, seen = bound.advance(bound.init(1, np.zeros((4, 16), dtype=np.int8)), 50)
         trace = Trace(method.reductions)
         trace.add(seen, 50)

@@ -56,10 +56,10 @@ def _sampler(
     """Burnt-in chains that advance by so many samples."""
     import numpy as np
 
-    from spinbench.inference import registry
+    from spinbench.inference import binding, registry
 
     chosen = registry.make_method(method, {"log_z": "none", **settings})
-    bound = registry.bind(chosen, backend, model, chosen.plan(model), precision=precision)  # type: ignore[arg-type]
+    bound = binding.bind(chosen, backend, model, chosen.plan(model), precision=precision).engine  # type: ignore[arg-type]
     start = np.random.default_rng(0).integers(0, 2, (model.num_variables, chains), dtype=np.int8)
     state = bound.adapt(bound.warm(bound.init(0, start), 50), True)
 
@@ -112,11 +112,11 @@ def track_bp_message(model: str) -> Any:
     """From uniform messages to convergence, over iterations times messages."""
     import numpy as np
 
-    from spinbench.inference import registry
+    from spinbench.inference import binding, registry
 
     given = _model(model)
     chosen = registry.make_method("bp", {})
-    bound = registry.bind(chosen, "numba", given, chosen.plan(given), precision="float64")
+    bound = binding.bind(chosen, "numba", given, chosen.plan(given), precision="float64").engine
     start = np.zeros((given.num_variables, 1), dtype=np.int8)
 
     def work(steps: int) -> float:

@@ -29,7 +29,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.bracketing.planned import Planned, plan_and_bind
-from spinbench.inference.drive import WINDOWS
+from spinbench.inference.driver import WINDOWS
 from spinbench.inference.starts import dispersed
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays

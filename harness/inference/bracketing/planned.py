@@ -8,7 +8,7 @@ import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Tables
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for
 from spinbench.mathematics.rounding import work_of
@@ -49,11 +49,11 @@ def plan_and_bind(
     """A registered method by its settings, and by `tier` as `spinbench.run` takes it.
 
     Raises:
-        UnsupportedError: as of `Method.plan` and `registry.bound`.
+        UnsupportedError: as of `Method.plan` and `binding.bind`.
     """
     simple = simplified(model)
     method = registry.make_method(name, settings)
     tables = method.plan(simple.model)
     wish = Wish(tier, None)
-    engine = registry.bound(method, backend, simple.model, tables, precision="float64", wish=wish).engine
+    engine = binding.bind(method, backend, simple.model, tables, precision="float64", wish=wish).engine
     return Planned(simple, method, tables, engine)

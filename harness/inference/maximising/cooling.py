@@ -11,7 +11,7 @@ from spinbench.api import Engine, Estimate, Method, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.inference.maximising.annealing import Annealed
 from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.recorder import check_states

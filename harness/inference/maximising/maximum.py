@@ -15,17 +15,17 @@ import numpy.typing as npt
 from spinbench.api import Method, Precision, Tier
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.threads import one_blas_thread
-from spinbench.inference import registry, starts
+from spinbench.inference import binding, registry, starts
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.inference.maximising.annealing import anneal
 from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.inference.origins import as_taken
+from spinbench.inference.preflight import check_step, planning
 from spinbench.inference.result import Result, RunSource, Seconds
 from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.exports import log_weights
-from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
 from spinbench.reference.memory import default_max_bytes
@@ -118,7 +118,7 @@ def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
         with planning(method, given, asked.budget):
             tables = method.plan(given)
         planned = time.perf_counter()
-        found = registry.bound(
+        found = binding.bind(
             method, asked.backend, given, tables, precision=asked.precision, device=asked.device, wish=asked.wish
         )
         bound, who = time.perf_counter(), f"{method.name} on {asked.backend}"

@@ -42,4 +42,4 @@ def made(path: Path, settings: dict[str, Any]) -> Method:
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found) or "none"
         raise SpinbenchError(f"{path} defines {names}; one method is needed, a class derived from spinbench.api.Method")
-    return registry.made(found[0], settings)
+    return registry.make_method(found[0], settings)

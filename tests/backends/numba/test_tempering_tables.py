@@ -8,7 +8,7 @@ import pytest
 import spinbench
 from spinbench.backends.numba.tempering.looked_up import LookedUp
 from spinbench.backends.numba.tempering.rung_tables import laid_out
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import PairwiseModel
 
@@ -28,7 +28,7 @@ def test_every_rung_keeps_its_law(apart: int, ladders: int, precision: str) -> N
     model, steps = ring(9, apart), 1500
     method = ParallelTempering(rungs=RUNGS)
     tables = method.plan(model)
-    engine = registry.bind(method, "numba", model, tables, precision=precision)
+    engine = binding.bind(method, "numba", model, tables, precision=precision).engine
     states = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
     weights = model.log_weight(states) - model.log_constant
     state = engine.warm(engine.init(3, states[np.arange(ladders) * 11 % 512].T.astype(np.int8)), 100)

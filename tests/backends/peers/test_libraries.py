@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_factor_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries, at import
@@ -92,7 +92,7 @@ def test_batches_of_thrml_change_nothing() -> None:
     needed("thrml")
     model = generators.grid(3, 3, seed=1)
     method = registry.make_method("gibbs", {"marginals": "empirical", "log_z": "none"})
-    engine = registry.bind(method, "thrml", model, method.plan(model), precision="float32")
+    engine = binding.bind(method, "thrml", model, method.plan(model), precision="float32").engine
     start = np.zeros((9, 4), dtype=np.int8)
     _, whole = engine.advance(engine.warm(engine.init(5, start), 3), 7)
     state, first = engine.advance(engine.warm(engine.warm(engine.init(5, start), 1), 2), 3)

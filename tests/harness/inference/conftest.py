@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spinbench.foundation import deadline
-from spinbench.inference import laps, looks
+from spinbench.inference import schedule
 from tests.helpers.clock import Clock
 
 
@@ -13,6 +13,6 @@ from tests.helpers.clock import Clock
 def clock(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Clock:
     """A machine on which nothing else runs: in place of `time` where runs are driven, and in the test's module."""
     found = Clock()
-    for module in (looks, laps, deadline, request.module):
+    for module in (schedule, deadline, request.module):
         monkeypatch.setattr(module, "time", found, raising=False)
     return found

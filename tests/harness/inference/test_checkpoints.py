@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 
 import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference import checkpoints
 from spinbench.inference.checkpoints import Checkpoint
 from spinbench.inference.result import Result
 from spinbench.models import Model, generators
@@ -27,10 +25,10 @@ def test_later_estimates_are_those_of_then(backend: str, chains: int, monkeypatc
     for model in MODELS:
         later = _run(model, chains, backend)
         with monkeypatch.context() as patched:
-            patched.setattr(checkpoints, "MAX_BYTES", 0)
+            patched.setattr("spinbench.inference.driver.MAX_BYTES", 0)
             then = _run(model, chains, backend)
-        assert all(callable(point.told) for point in later.trajectory[:-1])
-        assert not any(callable(point.told) for point in then.trajectory)
+        assert all(callable(point.source) for point in later.trajectory[:-1])
+        assert not any(callable(point.source) for point in then.trajectory)
         assert len(later.trajectory) == len(then.trajectory) > 4
         for one, other in zip(later.trajectory, then.trajectory, strict=True):
             assert (one.samples, one.estimate.status) == (other.samples, other.estimate.status)
@@ -59,22 +57,4 @@ def test_a_pickled_checkpoint_has_its_estimate() -> None:
 
 
 def test_a_budget_of_seconds_counts_its_estimates() -> None:
-    assert not any(callable(point.told) for point in _run(MODELS[0], 4, "numpy", "0.2 s").trajectory)
-
-
-def test_no_more_than_some_bytes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = checkpoints._Waiting()
-    monkeypatch.setattr(checkpoints, "_WAITING", waiting)
-    monkeypatch.setattr(checkpoints, "MOST_OF_ONE", 1)
-    first = _run(MODELS[0], 16, "numpy")
-    before = waiting._bytes
-    assert before % (8 * 9 * 16) == 0
-    assert before >= 8 * 9 * 16 * (len(first.trajectory) - 1)
-    monkeypatch.setattr(checkpoints, "MAX_BYTES", before)
-    second = _run(MODELS[0], 16, "numpy")
-    assert 0 < waiting._bytes <= before
-    assert not callable(first.trajectory[0].told)
-    assert callable(second.trajectory[-2].told)
-    del first, second
-    gc.collect()
-    assert (waiting._bytes, len(waiting._points)) == (0, 0)
+    assert not any(callable(point.source) for point in _run(MODELS[0], 4, "numpy", "0.2 s").trajectory)

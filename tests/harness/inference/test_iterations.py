@@ -13,7 +13,7 @@ import spinbench
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import Run, drive
+from spinbench.inference.driver import Run, drive
 from spinbench.models import catalogue
 from tests.helpers.clock import Clock
 

@@ -6,40 +6,36 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.laps import QUANTILES, LapTimes
+from spinbench.foundation.deadline import Stopwatch
+from spinbench.inference.laps import QUANTILES, Laps
 from spinbench.models import generators
 from tests.helpers.clock import Clock
 
 
 def test_pauses_count_in_no_cpu_seconds_and_a_few_in_no_quartile(clock: Clock) -> None:
-    times = LapTimes()
+    watch, batches = Stopwatch(), []
     for turn in range(20):
-        with times(4):
+        with watch:
             clock.sleep(2e-3)
             clock.wait(0.01 if turn % 3 == 0 else 0.0)
-    laps = times.laps()
+        batches.append((4, watch.last, watch.last_cpu))
+    laps = Laps.of_batches(batches)
     assert laps.count == 20
     assert laps.cpu[1] == pytest.approx(5e-4)
     assert laps.wall[1] == pytest.approx(5e-4)
     assert laps.mean_cpu == pytest.approx(5e-4)
+    assert watch.waited == pytest.approx(0.07)
 
 
-def test_work_that_falls_due_at_times_is_in_the_mean_alone(clock: Clock) -> None:
-    times = LapTimes()
-    for turn in range(20):
-        with times(2):
-            clock.sleep(2e-2 if turn % 5 == 0 else 1e-3)
-    laps = times.laps()
+def test_work_that_falls_due_at_times_is_in_the_mean_alone() -> None:
+    laps = Laps.of_batches([(2, seconds, seconds) for seconds in 4 * [2e-2, 1e-3, 1e-3, 1e-3, 1e-3]])
     assert laps.cpu[1] == pytest.approx(5e-4)
     assert laps.mean_cpu == pytest.approx((4 * 2e-2 + 16 * 1e-3) / 40)
 
 
-def test_batches_of_different_lengths_are_compared_by_the_step(clock: Clock) -> None:
-    times = LapTimes()
-    for steps in (1, 2, 3, 4):
-        with times(steps):
-            clock.sleep(steps * 1e-3)
-    assert times.laps().cpu[1] == pytest.approx(1e-3)
+def test_batches_of_different_lengths_are_compared_by_the_step() -> None:
+    laps = Laps.of_batches([(steps, 1.0, steps * 1e-3) for steps in (1, 2, 3, 4)])
+    assert laps.cpu == pytest.approx((1e-3, 1e-3, 1e-3))
 
 
 @pytest.mark.parametrize(("method", "count"), [("gibbs", 50), ("exact", 1)])
@@ -55,6 +51,6 @@ def test_a_result_has_them(method: str, count: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_quantiles_are_those_of_numpy(count: int) -> None:
     values = np.random.default_rng(count).random(count)
-    laps = LapTimes([1] * count, list(values), list(2 * values)).laps()
+    laps = Laps.of_batches([(1, value, 2 * value) for value in values])
     assert laps.wall == pytest.approx(np.quantile(values, QUANTILES))
     assert laps.cpu == pytest.approx(2 * np.quantile(values, QUANTILES))

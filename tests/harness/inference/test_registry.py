@@ -11,7 +11,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding, registry
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 from spinbench.models.generators import grid
@@ -96,16 +96,16 @@ def test_refusals_come_before_any_work() -> None:
     model = PairwiseModel.from_edges([0.0], [], [])
     method = registry.make_method("toy", {})
     with pytest.raises(UnsupportedError, match="does not provide arrays"):
-        registry.bind(method, "bound", model, (), precision="float64")
+        binding.bind(method, "bound", model, (), precision="float64")
     with pytest.raises(UnsupportedError, match="does not offer precision=float32"):
-        registry.bind(method, "slow", model, (), precision="float32")
+        binding.bind(method, "slow", model, (), precision="float32")
 
 
 def test_compiled_programs_are_used_again_for_tables_of_the_same_shapes() -> None:
     """And for no other settings or shapes; a run's tables are its own."""
 
     def engine(method: Any, model: Any, backend: str = "jax") -> Any:
-        return registry.bind(method, backend, model, method.plan(model), precision="float64")
+        return binding.bind(method, backend, model, method.plan(model), precision="float64").engine
 
     first, again = (engine(Gibbs(), grid(3, 3, seed=seed)) for seed in (0, 1))
     assert first._advance is again._advance

@@ -7,9 +7,10 @@ import pytest
 
 import spinbench
 from spinbench.api import Estimate
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.inference.budget import Tolerance
-from spinbench.inference.looks import Questions
+from spinbench.inference.budget import Budget, Tolerance
+from spinbench.inference.observers import StoppingRule
 from spinbench.models import FactorGraph, PairwiseModel
 
 
@@ -70,12 +71,13 @@ def test_errors_are_not_too_small_where_runs_end_early(model: PairwiseModel) -> 
 
 def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> None:
     """Of an error that falls with the root of the samples, it is asked as it doubles, and then where it is enough."""
-    questions = Questions(Tolerance("se", 0.01))
+    rule = StoppingRule(Budget(samples=100_000, until=Tolerance("se", 0.01)))
     asked = []
-    for samples in range(1, 100_000):
-        if questions.due(samples):
-            asked.append(samples)
-            if questions.reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(samples))), samples):
+    trace = Trace({})
+    for trace.samples in range(1, 100_000):
+        if rule.is_due(trace):
+            asked.append(trace.samples)
+            if rule.is_reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(trace.samples))), trace.samples):
                 break
     assert asked == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2500, 3000]
 

@@ -12,6 +12,7 @@ from small_graphs import MODELS, bound, check_run, exact_start, law, parted
 
 import spinbench
 from spinbench.errors import SpinbenchError
+from spinbench.inference import binding
 from spinbench.mathematics.graphs.table_layouts import reported_rows
 from spinbench.methods.baselines.metropolis import Metropolis, Proposal
 
@@ -46,7 +47,7 @@ def test_outcomes_are_those_of_the_papers(proposal: Proposal, p: npt.NDArray[np.
     """One step of one variable, with its transition probabilities by hand."""
     model = spinbench.models.FactorGraph.from_log_tables([len(p)], [([0], np.log(p))])
     method = Metropolis(proposal, marginals="empirical")
-    engine = spinbench.inference.registry.bind(method, backend, model, method.plan(model), precision="float64")
+    engine = binding.bind(method, backend, model, method.plan(model), precision="float64").engine
     for k in range(len(p)):
         _, seen = engine.advance(engine.init(4, np.full((1, 20000), k, dtype=np.int8)), 1)
         if proposal == "uniform":

@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.baselines.proposals import Kind, forest
 from spinbench.methods.baselines.weighted import Importance, Rejection
@@ -78,7 +78,7 @@ def test_accepted_draws_have_the_exact_law(backend: str) -> None:
     model = graph("zeros")
     method = Rejection()
     tables = method.plan(model)
-    engine = registry.bound(method, backend, model, tables, precision="float64").engine
+    engine = binding.bind(method, backend, model, tables, precision="float64").engine
     state, found = engine.init(1, np.zeros((len(CARDS), 2000), dtype=np.int8)), []
     for _ in range(4):
         state, seen = engine.advance(state, 1)

@@ -8,7 +8,7 @@ from small_graphs import MODELS, bound, check_run, exact_start, marginals, parte
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.baselines.weighing import weighed
 from spinbench.methods.baselines.zanella import Zanella
 from spinbench.models import FactorGraph
@@ -36,7 +36,7 @@ def test_a_variable_alone_waits_as_barker_has_it(backend: str) -> None:
     """Between two states of weights 1 and 3 rates are 3/4 and 1/4: chains jump each time, and wait 4/3 and 4."""
     model = FactorGraph.from_log_tables([2], [([0], np.log([1.0, 3.0]))])
     method = Zanella()
-    engine = registry.bind(method, backend, model, method.plan(model), precision="float64")
+    engine = binding.bind(method, backend, model, method.plan(model), precision="float64").engine
     state = engine.init(1, np.array([[0, 1]], dtype=np.int8))
     for w, s in (([4 / 3, 4], [[0, 4]]), ([4, 4 / 3], [[4, 0]])):
         state, seen = engine.advance(state, 1)

@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.inference.kernels import Wish
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.blocks.blocks import Blocks
@@ -47,7 +47,7 @@ def law(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def engine(model: FactorGraph, method: Blocks, backend: str) -> Any:
-    bound = registry.bound(
+    bound = binding.bind(
         method, backend, model, method.plan(model), precision="float64", device="cpu", wish=Wish(None, None)
     )
     return bound.engine

@@ -9,7 +9,7 @@ from bounded_models import KINDS, factors, log_z
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaLowerKernel
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.layout import Buckets, lay_out
 from spinbench.methods.buckets.orders import search_orders
@@ -33,7 +33,7 @@ def told(model: Model, backend: str, ibound: int) -> list[float]:
     """After some passes."""
     method = LowerMiniBuckets(ibound=ibound)
     tables = method.plan(model)
-    engine = registry.bound(method, backend, model, tables, precision="float64").engine
+    engine = binding.bind(method, backend, model, tables, precision="float64").engine
     state, found = engine.init(0, np.zeros((model.num_variables, 1), dtype=np.int8)), []
     for passes in LOOKS:
         state, seen = engine.advance(state, passes)

@@ -10,7 +10,7 @@ import pytest
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.buckets.layout import lay_out
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
@@ -192,7 +192,7 @@ def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
 
 def test_mini_buckets_stay_where_the_time_for_others_is_over() -> None:
     method, model = WeightedMiniBuckets(ibound=3), grid(8, 8, 1.0, 2.0, seed=1)
-    kernel: Any = registry.bind(method, "numpy", model, method.plan(model), precision="float64")
+    kernel: Any = binding.bind(method, "numpy", model, method.plan(model), precision="float64").engine
     state = kernel.warm(kernel.init(0, np.zeros((64, 2), dtype=np.int8)), 100)
     assert kernel.adapt(kernel.within(state, 1e-6), last=True).tuned is state.tuned
     state = kernel.warm(state, 100)

@@ -7,7 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.clusters import cftp
 from spinbench.methods.clusters.cftp import CouplingFromThePast, flipped, flips
 from spinbench.models import PairwiseModel
@@ -43,7 +43,7 @@ def law():
 def engine(backend):
     method = CouplingFromThePast()
     tables = method.plan(MODEL)
-    return tables, registry.bound(method, backend, MODEL, tables, precision="float64").engine
+    return tables, binding.bind(method, backend, MODEL, tables, precision="float64").engine
 
 
 def drawn(backend, steps, seed=3, chains=CHAINS):

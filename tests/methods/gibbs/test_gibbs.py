@@ -11,9 +11,9 @@ from scipy import stats
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs import gibbs
@@ -84,7 +84,7 @@ def engine(name, backend, precision, method):
         if "lists" in name:
             patch.setattr(rows, "MAX_WINDOWS", 0)
         tables = method.plan(MODELS[name])
-    return tables, registry.bind(method, backend, MODELS[name], tables, precision=precision)
+    return tables, binding.bind(method, backend, MODELS[name], tables, precision=precision).engine
 
 
 def exact_draws(name, count, seed):

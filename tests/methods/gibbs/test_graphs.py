@@ -12,7 +12,7 @@ from small_graphs import SCOPES, graph
 
 import spinbench
 from spinbench.errors import UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import reported_rows
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -47,7 +47,7 @@ def marginals(name: str) -> np.ndarray:
 @cache
 def bound(name: str, backend: str, method: Gibbs, precision: Any = "float64") -> tuple[Any, Any]:
     tables = method.plan(MODELS[name])
-    return tables, registry.bind(method, backend, MODELS[name], tables, precision=precision)
+    return tables, binding.bind(method, backend, MODELS[name], tables, precision=precision).engine
 
 
 CHAINS = 4096

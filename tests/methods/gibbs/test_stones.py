@@ -12,7 +12,7 @@ from scipy import stats
 
 import spinbench
 from spinbench.errors import InvalidResultError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.inference.origins import as_taken
 from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.methods.gibbs import stones
@@ -61,7 +61,7 @@ def bound(name: str, backend: str, method: Gibbs, precision: str = "float64") ->
             patch.setattr(rows, "DENSE_FACTOR", 0)
             patch.setattr(rows, "MAX_WINDOWS", 0)
         given = as_taken(MODELS[name], method)
-        return registry.bind(method, backend, given, method.plan(given), precision=precision)
+        return binding.bind(method, backend, given, method.plan(given), precision=precision).engine
 
 
 def states_at(name: str, beta: float, count: int) -> np.ndarray:

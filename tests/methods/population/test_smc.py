@@ -8,7 +8,7 @@ import pytest
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.population import smc
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.population.smc import Annealed
@@ -69,7 +69,7 @@ def test_z_is_unbiased(name, backend, settings):
     """Over 2560 runs of so few particles and temperatures that a biased estimate would show."""
     method = Annealed(particles=4, temperatures=5, **settings)
     tables = method.plan(MODELS[name])
-    engine = registry.bound(method, backend, MODELS[name], tables, precision="float64").engine
+    engine = binding.bind(method, backend, MODELS[name], tables, precision="float64").engine
     state, seen = engine.init(5, np.zeros((MODELS[name].num_variables, CHAINS), dtype=np.int8)), []
     for _ in range(STEPS):
         state, batch = engine.advance(state, 1)

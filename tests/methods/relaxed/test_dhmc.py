@@ -13,7 +13,7 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel

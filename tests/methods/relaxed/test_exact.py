@@ -16,7 +16,7 @@ from spinbench.backends.jax import JaxBackend
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import Run, drive
+from spinbench.inference.driver import Run, drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.methods.relaxed.dhmc import DHMC

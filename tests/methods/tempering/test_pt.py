@@ -10,7 +10,7 @@ import pytest
 import spinbench
 from spinbench.api import Trace
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import floored_values
 from spinbench.methods.tempering.estimates import Travel, trend
@@ -59,7 +59,7 @@ def test_every_rung_keeps_its_law(model: Any) -> None:
     """Replicas drawn from p*^β at each rung stay so: the mean of log p* there is as it was."""
     method, ladders = ParallelTempering(rungs=4), 4096
     tables = method.plan(model)
-    engine = registry.bind(method, "numpy", model, tables, precision="float64")
+    engine = binding.bind(method, "numpy", model, tables, precision="float64").engine
     states, weights = _states(model)
     rng = np.random.default_rng(1)
     key, index, state = engine.init(3, states[rng.integers(len(states), size=ladders)].T)

@@ -12,7 +12,7 @@ from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.gibbs.patterns import decide
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, chain_keys
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 
@@ -179,7 +179,7 @@ def test_rare_states_have_their_probabilities():
     p = np.array([0.75, 3.75]) / 2**16
     model = PairwiseModel.from_edges(np.log(p) - np.log1p(-p), np.zeros((0, 2), dtype=int), [])
     method = Gibbs(marginals="empirical", log_z="none")
-    engine = registry.bind(method, "numba", model, tables := method.plan(model), precision="float32")
+    engine = binding.bind(method, "numba", model, tables := method.plan(model), precision="float32").engine
     chains, steps = 1024, 100_000
     state = engine.init(3, np.zeros((2, chains), dtype=np.int8))
     counts = engine.advance(state, steps)[1]["s"].sum(axis=1)

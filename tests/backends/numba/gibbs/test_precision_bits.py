@@ -10,7 +10,7 @@ from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.gibbs.patterns import make_patterns
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import binding
 from spinbench.mathematics.statistics import standard_error
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
@@ -69,7 +69,7 @@ def rounded_law(model, order, bits):
 def batches(model, method, chains, steps, count, seed=3):
     """(count, N, C) means over batches of `steps`, in the order of variables, and the plan's order."""
     tables = method.plan(model)
-    engine = registry.bind(method, "numba", model, tables, precision="float32")
+    engine = binding.bind(method, "numba", model, tables, precision="float32").engine
     start = np.random.default_rng(0).integers(0, 2, (model.num_variables, chains)).astype(np.int8)
     state = engine.warm(engine.init(seed, start), 50)
     means = np.empty((count, *start.shape))
@@ -105,7 +105,7 @@ def test_eight_bits_are_told_from_exact_probabilities():
 def test_exact_draws_stay_exact(bits):
     model, method, chains = MODELS["four"], settings(bits), 20_000
     law, tables = exact_law(model), method.plan(model)
-    engine = registry.bind(method, "numba", model, tables, precision="float64")
+    engine = binding.bind(method, "numba", model, tables, precision="float64").engine
     drawn = np.random.default_rng(8).choice(len(law), size=chains, p=law)
     state = engine.init(3, states_of(model)[drawn].T.astype(np.int8))
     for _ in range(3):
@@ -154,7 +154,7 @@ def test_what_bits_do_not_take_is_refused():
         settings(16).plan(star)
     model = MODELS["path"]
     with pytest.raises(UnsupportedError, match="backend=numba"):
-        registry.bind(settings(16), "numpy", model, settings(16).plan(model), precision="float64")
+        binding.bind(settings(16), "numpy", model, settings(16).plan(model), precision="float64")
 
 
 def test_probabilities_are_rounded_as_documented():

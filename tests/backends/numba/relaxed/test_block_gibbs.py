@@ -20,7 +20,7 @@ from spinbench.backends.numba.relaxed.matrices import Sparse
 from spinbench.backends.numba.relaxed.units import add_to_sums
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.models import PairwiseModel

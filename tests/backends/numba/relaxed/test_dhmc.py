@@ -18,7 +18,7 @@ from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
 from spinbench.backends.numba.relaxed.matrices import Sparse
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import drive
+from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.dhmc import DHMC

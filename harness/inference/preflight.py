@@ -14,23 +14,20 @@ from spinbench.api import Engine, Method, State, Tables, Tier
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
+from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
-from spinbench.inference.looks import Clock
+from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
 
-BATCH_SECONDS = 2e-3
-"""Shortest batch of a budget in seconds, long against the cost of a call."""
 MEASURED = 3
 """Batches that long, where they take less than `MEASURING` of the budget, or all of it where they do not count."""
 MEASURING = 0.5
 BRIEF = 0.3
 """Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
 beside the budget."""
-LOADING = 1.0
-"""Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries."""
 UPDATE_SECONDS: dict[Tier, float] = {"native": 3e-9, "generic": 2e-8}
 """That drawing a variable takes at least: a step that is known to be of very many is not begun."""
-MOST_STEPS = 2**20
+MAX_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 OF_EACH, BESIDE = 10, 0.05
 """Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them."""
@@ -39,25 +36,27 @@ PLANNING = 0.5
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
 
-class Trial(NamedTuple):
+class Pilot(NamedTuple):
     """What came of it, in seconds.
 
     Attributes:
-        per_step: of a step; 0 where it is not needed.
+        seconds_per_step: 0 where it is not needed.
         compile_seconds: of first calls.
         seconds: that count as the run's: of an engine that compiles nothing all calls but the first are alike.
-        busy: of `seconds` those of the CPUs.
+        cpu: of `seconds` those of the CPUs.
         state: where it begins, if it is there already.
     """
 
-    per_step: float = 0.0
+    seconds_per_step: float = 0.0
     compile_seconds: float = 0.0
     seconds: float = 0.0
-    busy: float = 0.0
+    cpu: float = 0.0
     state: State = None
 
 
-def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, seed: int, warm_up: WarmUp) -> Trial:
+def preflight(
+    engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, seed: int, warm_up: WarmUp
+) -> Pilot:
     """Try an engine on states that are thrown away.
 
     Args:
@@ -69,9 +68,9 @@ def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, 
     Raises:
         BudgetError: the seconds are over before an engine that compiles nothing has made a step.
     """
-    first, measured, compiles = Clock(), Clock(), getattr(engine, "compiles", True)
+    compiles, first = getattr(engine, "compiles", True), Stopwatch(counts_compilation=True)
     if not compiles and (iterates or budget.seconds is None):
-        return Trial()
+        return Pilot()
     try:
         with first:
             state = engine.init(seed, start)
@@ -83,21 +82,23 @@ def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, 
                 elif prepare:
                     state, _ = warm_up(engine, state, 1, Trace({}))
                 else:
-                    state = _one_of_each(engine, state, warm_up)
+                    state = _call_each_once(engine, state, warm_up)
     except deadline.OverdueError:
         raise BudgetError(f"a budget of {budget} ended within the first step; give more seconds") from None
     if budget.seconds is None or iterates:
-        return Trial(compile_seconds=first.seconds)
+        return Pilot(compile_seconds=first.seconds)
     if compiles:
-        return Trial(_seconds_per_step(engine, state, budget, max(MEASURING * budget.seconds, BRIEF)), first.seconds)
-    if first.busy > BRIEF:  # more than it takes to load what a first call needs
-        return Trial(first.seconds, seconds=first.seconds, busy=first.busy, state=state)
+        most = max(MEASURING * budget.seconds, BRIEF)
+        return Pilot(_seconds_per_step(engine, state, budget.seconds, most), first.seconds)
+    if first.cpu > BRIEF:  # more than it takes to load what a first call needs
+        return Pilot(first.seconds, seconds=first.seconds, cpu=first.cpu, state=state)
+    measured = Stopwatch(counts_compilation=True)
     with measured:
-        per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
+        per_step = _seconds_per_step(engine, copy.deepcopy(state), budget.seconds, MEASURING * budget.seconds)
     if OF_EACH * per_step <= BESIDE * budget.seconds:
         with first:
-            _one_of_each(engine, engine.init(seed, start), warm_up)
-    return Trial(per_step, first.seconds, measured.seconds, measured.busy, state)
+            _call_each_once(engine, engine.init(seed, start), warm_up)
+    return Pilot(per_step, first.seconds, measured.seconds, measured.cpu, state)
 
 
 @contextmanager
@@ -135,12 +136,12 @@ def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chain
         )
 
 
-def shortest(engine: Engine) -> float:
+def shortest_batch(engine: Engine) -> float:
     """Seconds of a batch of a run whose budget is one, by an engine's own word where a call of it costs much."""
     return float(getattr(engine, "batch_seconds", BATCH_SECONDS))
 
 
-def _one_of_each(engine: Engine, state: State, warm_up: WarmUp) -> State:
+def _call_each_once(engine: Engine, state: State, warm_up: WarmUp) -> State:
     """Call every function once, so that it is compiled, and what it loads is there."""
     state = engine.warm(state, 1)
     for last in (False, True):
@@ -152,18 +153,18 @@ def _one_of_each(engine: Engine, state: State, warm_up: WarmUp) -> State:
     return engine.advance(state, 1)[0]
 
 
-def _seconds_per_step(engine: Engine, state: State, budget: Budget, most: float) -> float:
+def _seconds_per_step(engine: Engine, state: State, budget: float, most: float) -> float:
     """Measured with growing batches until one takes BATCH_SECONDS.
 
     The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
     most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
-    steps, spent, times = 1, Clock(), list[float]()
-    while not times or (min(spent.seconds, max(spent.busy, spent.seconds - BRIEF)) < most and len(times) < MEASURED):
+    steps, spent, times = 1, Stopwatch(counts_compilation=True), list[float]()
+    while not times or (min(spent.seconds, max(spent.cpu, spent.seconds - BRIEF)) < most and len(times) < MEASURED):
         with spent:
             state, _ = engine.advance(state, steps)
         times.append(spent.last)
-        if times[-1] < min(shortest(engine), (budget.seconds or math.inf) / 10) and steps < MOST_STEPS:
+        if times[-1] < min(shortest_batch(engine), budget / 10) and steps < MAX_STEPS:
             times.clear()
             steps *= 2
     return sorted(times)[(len(times) - 1) // 2] / steps

@@ -15,10 +15,9 @@ from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
-from spinbench.inference import drive as drive_module
-from spinbench.inference import looks, trials
+from spinbench.inference import observers, preflight, schedule
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import Run, answer_at_once, drive
+from spinbench.inference.driver import Run, answer_at_once, drive
 from tests.helpers.clock import Clock
 
 
@@ -184,7 +183,7 @@ class Prepared(Counter):
 def test_what_compiles_without_a_step_is_tried_for_half_of_the_budget_or_one_step(clock: Clock, step: float) -> None:
     with contextlib.suppress(BudgetError):
         run(Budget(seconds=1.0), Prepared(seconds=step))
-    assert clock.busy <= drive_module.LATE + trials.MEASURING + step  # the last to find out how long it takes
+    assert clock.busy <= schedule.LATE + preflight.MEASURING + step  # the last to find out how long it takes
 
 
 class Compiling(Counter):
@@ -208,7 +207,7 @@ class Compiling(Counter):
 def test_deadlines_do_not_count_compilation(clock: Clock, step: float, refused: bool) -> None:
     with pytest.raises(BudgetError, match="within the first step") if refused else contextlib.nullcontext():
         run(Budget(seconds=1.0), Compiling(seconds=step))
-    assert clock.busy <= 20 + 2 * drive_module.LATE
+    assert clock.busy <= 20 + 2 * schedule.LATE
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -244,7 +243,7 @@ def test_a_first_iteration_that_takes_too_long_is_given_up(clock: Clock) -> None
     trace, start = Trace({"s": "last"}, counted_by="s"), np.zeros((2, 3), dtype=np.int8)
     with pytest.raises(BudgetError, match="ended before the first sample"):
         drive(Stuck(20.0), trace, lambda _: Estimate(), Budget(seconds=1.0, burn_in=0), start=start, seed=0)
-    assert clock.busy <= 1.05 * drive_module.LATE
+    assert clock.busy <= 1.05 * schedule.LATE
 
 
 class Interrupted(Counter):
@@ -280,7 +279,7 @@ def test_a_budget_that_waited_for_others_before_its_first_sample_is_not_spent(
 ) -> None:
     outcome = run(Budget(seconds=0.1), Interrupted(clock, calls, 0.25 / len(calls), compiles))
     assert outcome.trace.samples >= 1
-    assert clock.busy <= drive_module.LATE * 0.1 + 3 * 5e-3 + 0.05  # compilation, and what tells the time of a step
+    assert clock.busy <= schedule.LATE * 0.1 + 3 * 5e-3 + 0.05  # compilation, and what tells the time of a step
 
 
 class SlowSamples(Counter):
@@ -314,7 +313,7 @@ class SlowerLater(Counter):
 def test_burn_in_that_turns_out_slow_leaves_time_for_samples(clock: Clock) -> None:
     engine = SlowerLater(seconds=5e-4)
     outcome = run(Budget(seconds=0.4), engine)
-    assert outcome.burn_in_seconds <= 0.3 * 0.4
+    assert outcome.burn_in_seconds <= 0.3 * 0.4 + 1e-9
     assert 10 <= outcome.burn_in == engine.runs[-1]["warm"] <= 12  # 80 were planned
     assert engine.runs[-1]["adapt"][-1] == (outcome.burn_in, True)
     assert outcome.trace.samples >= 1
@@ -346,7 +345,7 @@ def test_what_compiles_nothing_ends_in_time_all_in_all(clock: Clock, seconds: fl
 def test_what_compiles_nothing_is_refused_in_time(clock: Clock, seconds: float) -> None:
     with pytest.raises(BudgetError, match="give more seconds"):
         run(Budget(seconds=1.0), Interpreted(seconds))
-    assert clock.now <= drive_module.LATE
+    assert clock.now <= schedule.LATE
 
 
 def test_steps_that_are_seen_to_be_too_long_are_refused_before_the_run(clock: Clock) -> None:
@@ -405,7 +404,7 @@ def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, sa
 def test_direct_methods_advance_to_compile_and_to_be_timed(
     monkeypatch: pytest.MonkeyPatch, brief: float, times: int
 ) -> None:
-    monkeypatch.setattr("spinbench.inference.drive.BRIEF", brief)
+    monkeypatch.setattr("spinbench.inference.driver.BRIEF", brief)
     engine = Counter()
     outcome = answer_at_once(engine, Trace({"s": "sum"}), estimate, start=np.zeros((2, 3), dtype=np.int8), seed=0)
     assert [state["steps"] for state in engine.runs] == [1] * times
@@ -419,7 +418,7 @@ def test_compilation_that_is_told_is_no_running_where_nothing_is_done_twice(monk
             deadline.compiled(1000.0, 0.0)
             return super().advance(state, steps)
 
-    monkeypatch.setattr("spinbench.inference.drive.LONG", -np.inf)
+    monkeypatch.setattr("spinbench.inference.driver.LONG", -np.inf)
     outcome = answer_at_once(Compiling(), Trace({"s": "sum"}), estimate, start=np.zeros((2, 3), dtype=np.int8), seed=0)
     assert outcome.compile_seconds == 1000.0
     assert outcome.run_seconds < 0  # of the wall, less what was told
@@ -450,7 +449,7 @@ def test_looks_are_evenly_spaced(samples: int, expected: Sequence[int]) -> None:
 def test_long_runs_are_looked_at_a_bounded_number_of_times() -> None:
     done = run(Budget(samples=100_000), Counter(seen=True), batches=5000)
     steps = done.trace.looked("steps")[:, 0]
-    assert looks.MOST / 2 <= len(steps) <= looks.MOST
+    assert observers.MAX_LOOKS / 2 <= len(steps) <= observers.MAX_LOOKS
     gaps = np.diff(steps)
     assert gaps.max() <= 2 * gaps.min()
 

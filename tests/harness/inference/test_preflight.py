@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference import drive, registry, trials
+from spinbench.inference import preflight, registry, schedule
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import Model, PairwiseModel
@@ -78,7 +78,7 @@ def test_plans_that_turn_out_to_take_too_long_are_given_up(monkeypatch: pytest.M
         raise AssertionError("it was planned to the end")
 
     monkeypatch.setattr(Gibbs, "plan", endless)
-    monkeypatch.setattr(trials, "LOADING", 0.1)
+    monkeypatch.setattr(preflight, "LOADING", 0.1)
     since = time.process_time()
     with pytest.raises(UnsupportedError, match=r"gibbs: planning takes more than 0\.5 s for grid, and a"):
         spinbench.run(grid(3), "gibbs", "numpy", "1 s")
@@ -89,7 +89,7 @@ def test_plans_that_turn_out_to_take_too_long_are_given_up(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("method", ["wmb", "wmb_lower", "nested"])
 def test_numpy_gives_up_what_takes_seconds_before_a_first_sample(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (trials, drive):
+    for module in (preflight, schedule):
         monkeypatch.setattr(module, "LOADING", 0.1)
     since = time.process_time()
     with pytest.raises((BudgetError, UnsupportedError), match="give more seconds"):

@@ -1,0 +1,157 @@
+"""A method planned for a model, and the kernel or the program that runs it on a backend."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier
+from spinbench.errors import BrokenPluginError, UnsupportedError
+from spinbench.foundation import deadline
+from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.trees import map_arrays
+from spinbench.inference import kernels, registry
+from spinbench.inference.budget import Budget
+from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.kernels import ANY, Wish
+from spinbench.inference.preflight import planning
+from spinbench.models import Model
+
+PROGRAMS = 4
+"""Whose compiled code is kept in memory, for one model's shapes each."""
+_IMPORTED = set[type[Backend]]()
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMethod:
+    """A method planned for a model and bound to a backend.
+
+    Attributes:
+        method: with its settings.
+        model: that it computes with.
+        tables: its plan.
+        engine: a kernel or a program.
+        tier: "native" or "generic".
+        kernel: distribution and version of the kernel; empty for a program.
+        notes: what the kernel says of itself, a sentence for each that refused, and for each of another distribution
+            that was not asked.
+        plan_seconds, bind_seconds: that it took.
+    """
+
+    method: Method
+    model: Model
+    tables: Tables
+    engine: Engine
+    tier: Tier
+    kernel: str
+    notes: tuple[str, ...]
+    plan_seconds: float = 0.0
+    bind_seconds: float = 0.0
+
+
+def plan_and_bind(
+    method: Method,
+    backend: str,
+    model: Model,
+    *,
+    precision: Precision = "float64",
+    device: str = "cpu",
+    wish: Wish = ANY,
+    budget: Budget | None = None,
+) -> BoundMethod:
+    """A method's plan for a model, bound to a backend.
+
+    Args:
+        method, backend, model, precision, device, wish: as of `bind`.
+        budget: of a run; a plan that takes more than a share of its seconds is refused or given up.
+
+    Raises:
+        UnsupportedError: as of `Method.plan`, `preflight.planning` and `bind`.
+        UnavailableError, BrokenPluginError: as of `registry.check`.
+    """
+    since = time.perf_counter()
+    with one_blas_thread(), nullcontext() if budget is None else planning(method, model, budget):
+        tables = method.plan(model)
+        planned = time.perf_counter() - since
+        return bind(method, backend, model, tables, precision=precision, device=device, wish=wish, plan_seconds=planned)
+
+
+def bind(
+    method: Method,
+    backend: str,
+    model: Model,
+    tables: Tables,
+    *,
+    precision: Precision = "float64",
+    device: str = "cpu",
+    wish: Wish = ANY,
+    plan_seconds: float = 0.0,
+) -> BoundMethod:
+    """A planned method on a backend: the first kernel that does not refuse, else the method's program.
+
+    Args:
+        method: with its settings.
+        backend: a registered name.
+        model: as the method takes it.
+        tables: its plan.
+        precision, device, wish: as `spinbench.run` takes them.
+        plan_seconds: that the plan took.
+
+    Raises:
+        UnsupportedError: as `registry.check`; all kernels refuse and there is no program, or none was to run.
+        UnavailableError, BrokenPluginError: as `registry.check`.
+    """
+    since = time.perf_counter()
+    how = registry.check(method, backend, precision, wish)
+    cls = registry.backend_class(backend)
+    with nullcontext() if cls in _IMPORTED else deadline.compiling():  # the first imports what it stands on
+        instance = cls(precision=precision, device=device)
+    _IMPORTED.add(cls)
+    points = kernels.asked(method.name, backend, wish)
+    engine, kernel, refusals = kernels.first(points, method, instance, model, tables)
+    tier: Tier = "generic" if engine is None else "native"
+    own = getattr(engine, "notes", ())  # an `Engine` need not be a `Kernel`
+    if not isinstance(own, tuple | list) or not all(isinstance(note, str) for note in own):
+        raise BrokenPluginError(f"{kernel}'s kernel {method.name}.{backend} notes {own!r}; (text, …) is needed")
+    if engine is None:
+        if refusals and (wish.tier == "native" or registry.why_no_program(type(method), cls)):
+            raise UnsupportedError("; ".join(refusals))
+        try:
+            engine = _program_engine(method, instance, tables)
+        except UnsupportedError as why:
+            raise UnsupportedError("; ".join([*refusals, str(why)])) from why
+    notes = (*own, *refusals, *how.notes)
+    seconds = time.perf_counter() - since
+    return BoundMethod(method, model, tables, engine, tier, kernel, notes, plan_seconds, seconds)
+
+
+def _program_engine(method: Method, backend: Backend, tables: Tables) -> ProgramEngine:
+    """Its program on tables; the latest that were compiled are used again for tables of the same shapes."""
+    if type(backend).compile is Backend.compile or not _is_key(method):
+        return ProgramEngine(method.program(backend), backend, tables, method.reductions)
+    shapes: list[Any] = []
+    map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
+    cls, precision, device = type(backend), backend.precision, backend.device
+    again = _without_tables(method, repr(method), cls, precision, device, repr(shapes))  # type: ignore[arg-type]
+    return again.on(tables)
+
+
+def _is_key(method: Method) -> bool:
+    try:
+        hash(method)
+    except TypeError:  # of a plugin with a list for a setting, say
+        return False
+    return True
+
+
+@lru_cache(maxsize=PROGRAMS)
+def _without_tables(
+    method: Method, settings: str, backend: type[Backend], precision: Precision, device: str, shapes: str
+) -> ProgramEngine:
+    instance = backend(precision=precision, device=device)
+    return ProgramEngine(method.program(instance), instance, (), method.reductions)

@@ -1,0 +1,181 @@
+"""The one loop that runs everything: burn-in, then batches until the budget is spent, with checkpoints on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from spinbench.api import Engine, Estimate, State
+from spinbench.api.burn_in import Arrival
+from spinbench.api.trace import Trace
+from spinbench.foundation.deadline import Stopwatch
+from spinbench.inference.budget import Budget
+from spinbench.inference.checkpoints import MAX_BYTES, MAX_VARIABLES, Checkpoint
+from spinbench.inference.laps import Laps
+from spinbench.inference.observers import Snapshots, StoppingRule
+from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
+from spinbench.inference.schedule import SampleSchedule, Schedule, TimeSchedule
+
+BRIEF = 2e-3
+"""Seconds in which nothing is compiled, nor compiled code found on disk."""
+LONG = 60.0
+"""Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
+MAX_TRAJECTORY_BYTES, MIN_CHECKPOINTS = 64 * 2**20, 2
+"""Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are."""
+WINDOWS = (0.125, 0.25, 0.5, 1.0)
+"""Ends of the burn-in's windows, after each of which settings may be adapted."""
+
+
+@dataclass
+class Run:
+    """What `drive` and `answer_at_once` return; `state` is the engine's last, of `drive` alone."""
+
+    trace: Trace
+    estimate: Estimate
+    burn_in: int
+    burn_in_seconds: float
+    run_seconds: float
+    compile_seconds: float
+    laps: Laps | None = None
+    trajectory: list[Checkpoint] = field(default_factory=list)
+    state: State = None
+
+
+def drive(
+    engine: Engine,
+    trace: Trace,
+    estimate: Callable[[Trace], Estimate],
+    budget: Budget,
+    *,
+    start: np.ndarray,
+    seed: int,
+    warm_up: WarmUp = lambda engine, state, steps, trace: (state, 0),
+    finished: Callable[[Trace], bool] = lambda trace: False,
+    checkpoints: int = 12,
+) -> Run:
+    """Advance `engine` until `budget` is spent, or its tolerance is reached.
+
+    Args:
+        engine: a bound program or kernel.
+        trace: an empty trace with the method's reductions; the run has at least as many batches as it is made for.
+        estimate: the method's estimate of a trace.
+        budget: samples or seconds.
+        start: (N, C) int8 states to start from.
+        seed: of all random numbers.
+        warm_up: as `Method.warm_up`, of its tables.
+        finished: asked after each batch whether to stop before the budget is spent.
+        checkpoints: at most so many entries of the trajectory, spaced geometrically; fewer of models of many variables.
+
+    Raises:
+        BudgetError: the seconds end before the first sample, or are seen to be too few for it.
+    """
+    pilot = preflight(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
+    clock = Stopwatch(pilot.seconds, pilot.cpu)
+    schedule: Schedule = (
+        SampleSchedule(budget, trace)
+        if budget.samples is not None
+        else TimeSchedule(budget, trace, clock, pilot.seconds_per_step, shortest_batch(engine))
+    )
+    schedule.begin()
+    with clock:
+        state = pilot.state if pilot.state is not None else engine.init(seed, start)
+    trace.seconds = budget.seconds
+    with schedule.first_sample():
+        state, burn_in = _burn_in(engine, state, clock, schedule, trace, warm_up)
+    schedule.begin_sampling(burn_in)
+    run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
+    most = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
+    due = schedule.checkpoints(min(checkpoints, most))
+    snapshots, stopping_rule, final = Snapshots(budget.samples), StoppingRule(budget), None
+    laps: list[tuple[int, float, float]] = []
+    for steps in schedule.batches():
+        before = trace.samples
+        with clock, nullcontext() if before else schedule.first_sample():
+            state, statistics = engine.advance(state, steps)
+        trace.add(statistics, steps)
+        laps.append((max(trace.samples - before, 1), clock.last, clock.last_cpu))
+        if snapshots.are_due(trace):
+            with clock:
+                snapshots.take(engine, state, trace)
+        if due and schedule.progress >= due[0]:
+            due = [t for t in due if t > schedule.progress]
+            if schedule.may_estimate():
+                run.trajectory.append(_checkpoint(trace, clock.seconds, estimate, schedule, len(start)))
+        if stopping_rule.is_due(trace) and schedule.may_estimate():
+            with schedule.estimating(trace):
+                final = estimate(trace)
+            if stopping_rule.is_reached(final, trace.samples):
+                break
+            final = None
+        if finished(trace):
+            break
+    run.run_seconds, run.laps, run.state = clock.seconds - run.burn_in_seconds, Laps.of_batches(laps), state
+    run.compile_seconds += clock.compiled
+    if run.trajectory and run.trajectory[-1].samples == trace.samples:
+        run.trajectory.pop()
+    run.estimate = estimate(trace) if final is None else final
+    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
+    return run
+
+
+def answer_at_once(
+    engine: Engine, trace: Trace, estimate: Callable[[Trace], Estimate], *, start: np.ndarray, seed: int
+) -> Run:
+    """Of methods one `advance` of which is the whole answer: the first call compiles, the second is timed.
+
+    What takes longer than `LONG` is not done twice, and compilation that nobody tells of then counts as running; nor is
+    what takes less than `BRIEF`, in which nothing compiles.
+    """
+    first = clock = Stopwatch()
+    state = engine.init(seed, start)
+    with first:
+        _, statistics = engine.advance(state, 1)
+    if BRIEF <= first.seconds < LONG:
+        state, clock = engine.init(seed, start), Stopwatch()  # the same answer, however long the first took
+        with clock:
+            _, statistics = engine.advance(state, 1)
+    trace.add(statistics, 1)
+    answer = estimate(trace)
+    compiling = first.compiled + max(first.seconds - clock.seconds, 0.0)
+    laps = Laps.of_batches([(1, clock.last, clock.last_cpu)])
+    return Run(trace, answer, 0, 0.0, clock.seconds, compiling, laps, [Checkpoint(clock.seconds, 1, answer)])
+
+
+def _burn_in(
+    engine: Engine, state: State, clock: Stopwatch, schedule: Schedule, trace: Trace, warm_up: WarmUp
+) -> tuple[State, int]:
+    """The method's own warm-up, then windows that are cut, by the pace so far, where they turn out to take too long."""
+    with clock:
+        state, own = warm_up(engine, state, schedule.burn_in, trace)
+    done, since, total = 0, clock.seconds, max(schedule.burn_in - own, 0)
+    for end in WINDOWS:
+        steps = int(total * end) - done
+        if steps and done and schedule.end_of_burn_in < np.inf:
+            pace = (clock.seconds - since) / done
+            steps = min(steps, max(0, int((schedule.end_of_burn_in - clock.seconds) / max(pace, 1e-9))))
+        with clock:
+            state = engine.warm(state, steps) if steps else state
+            state = engine.adapt(state, end == WINDOWS[-1])
+        done += steps
+        if trace.watched is not None and steps and end < WINDOWS[-1]:
+            with clock:
+                state, seen = engine.advance(state, 1)
+            done += 1
+            trace.arrivals.append(Arrival(done, np.array(seen[trace.watched], dtype=np.float64)))
+    return state, own + done
+
+
+def _checkpoint(
+    trace: Trace, seconds: float, estimate: Callable[[Trace], Estimate], schedule: Schedule, variables: int
+) -> Checkpoint:
+    """Estimated when it is asked for, where that is not the run's time and what it takes is little."""
+    view = trace.coarse()
+    is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= MAX_BYTES
+    if isinstance(schedule, SampleSchedule) and is_small:
+        return Checkpoint(seconds, trace.samples, partial(estimate, view.as_it_is()))
+    with schedule.estimating(view):
+        return Checkpoint(seconds, trace.samples, estimate(view))

@@ -1,0 +1,221 @@
+"""How a run spends its budget: steps of burn-in and of each batch, when it is estimated, and when it ends."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import numpy as np
+
+from spinbench.api.trace import Trace
+from spinbench.errors import BudgetError
+from spinbench.foundation import deadline
+from spinbench.foundation.deadline import Stopwatch
+from spinbench.inference.budget import Budget
+
+BATCH_SECONDS = 2e-3
+"""Shortest batch of a budget in seconds, long against the cost of a call."""
+MAX_BURN_IN = 0.3
+"""Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what
+it may wait for others without ending the run later."""
+LATE = 1.3
+"""Of a budget in seconds, which nothing is begun that is expected to end beyond."""
+LOADING = 1.0
+"""Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries."""
+ESTIMATING = 0.25
+"""Share of a budget's seconds that estimates may take beside them."""
+BATCH, NUMBER = 2e-5, 2e-7
+"""Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell."""
+
+
+class SampleSchedule:
+    """Of a budget in samples; one with a tolerance begins with short batches, as it may end long before."""
+
+    end_of_burn_in = math.inf
+
+    def __init__(self, budget: Budget, trace: Trace) -> None:
+        assert budget.samples is not None
+        self._samples, self._trace = budget.samples, trace
+        self._may_end_early = budget.until is not None
+        self.burn_in = math.ceil(budget.samples / 5) if budget.burn_in is None else budget.burn_in
+
+    @property
+    def progress(self) -> float:
+        """In the unit of `checkpoints`."""
+        return self._trace.samples
+
+    def checkpoints(self, count: int) -> list[float]:
+        """Geometric, from 1/1000 of the samples, at least 4; the end is left out."""
+        first = min(max(4.0, self._samples / 1000), self._samples)
+        return _geometric(first, float(self._samples), count)
+
+    def first_sample(self) -> AbstractContextManager[None]:
+        """Any time."""
+        return nullcontext()
+
+    def begin(self) -> None:
+        """Nothing can be late."""
+
+    def begin_sampling(self, burn_in: int) -> None:
+        """The same."""
+
+    def may_estimate(self) -> bool:
+        """Whenever it is asked."""
+        return True
+
+    def estimating(self, view: Trace) -> AbstractContextManager[None]:
+        """Takes no samples."""
+        return nullcontext()
+
+    def batches(self) -> Iterator[int]:
+        """Steps of each batch; after a merge of the trace's they are twice as long."""
+        trace = self._trace
+        count = min(self._samples, trace.enough)
+        short, longer = divmod(self._samples, count)
+        lengths = [short + 1] * longer + [short] * (count - longer)
+        steps = 1
+        while trace.samples < self._samples:
+            if trace.full:
+                trace.merge()
+                steps *= 2
+                lengths = [sum(lengths[i : i + 2]) for i in range(0, len(lengths), 2)]
+            yield min(steps, self._samples - trace.samples) if self._may_end_early else lengths.pop(0)
+
+
+class TimeSchedule:
+    """Of a budget in seconds on a run's clock.
+
+    Estimates are made beside it: `ESTIMATING` of its seconds are free, more comes off the run. The last is of the whole
+    trace, and takes as much longer than one on the way as that has more batches: no more are kept than half of what is
+    free suffices for. The first loads what all need and is not counted; what some do once and for all says nothing of
+    those to come, which take as long as the briefest so far.
+    """
+
+    def __init__(
+        self, budget: Budget, trace: Trace, clock: Stopwatch, seconds_per_step: float, batch_seconds: float
+    ) -> None:
+        assert budget.seconds is not None
+        self._budget, self._trace, self._clock = budget, trace, clock
+        self._per_step, self._batch_seconds = seconds_per_step, batch_seconds
+        self._end = budget.seconds
+        self._free = ESTIMATING * budget.seconds
+        self._estimates, self._estimated, self._briefest, self._per_batch = 0, 0.0, math.inf, math.inf
+        self._of_batches: dict[int, float] = {}
+        self.end_of_burn_in = math.inf if budget.burn_in is not None else MAX_BURN_IN * budget.seconds
+        if budget.burn_in is not None:
+            self.burn_in = budget.burn_in
+        else:
+            self.burn_in = max(1, round(budget.seconds / 10 / seconds_per_step))
+
+    @property
+    def progress(self) -> float:
+        """In the unit of `checkpoints`."""
+        return self._clock.seconds
+
+    def checkpoints(self, count: int) -> list[float]:
+        """Geometric, in seconds; the end is left out."""
+        first = min(self._clock.seconds + self._end / 1000, self._end)
+        return _geometric(first, self._end, count)
+
+    @contextmanager
+    def first_sample(self) -> Iterator[None]:
+        """Until there is one, what is still running when the budget is over is given up, where loops ask for it.
+
+        Raises:
+            BudgetError: it was.
+        """
+        try:
+            with deadline.within(max(LATE * self._end - self._clock.cpu, LOADING)):
+                yield
+        except deadline.OverdueError:
+            raise BudgetError(f"a budget of {self._budget} ended before the first sample; give more seconds") from None
+
+    def begin(self) -> None:
+        """Raises BudgetError where not even one sample fits."""
+        if self._is_late(self._clock.seconds - self._clock.waited + self._per_step):
+            raise BudgetError(
+                f"a budget of {self._budget} is too short: a sample takes {self._per_step:.3g} s; give more seconds"
+            )
+
+    def begin_sampling(self, burn_in: int) -> None:
+        """The run ends later by what burn-in waited while others had the machine, where that is much.
+
+        Raises:
+            BudgetError: the budget is spent.
+        """
+        clock = self._clock
+        self._end += min(clock.waited, max(0.0, clock.seconds - MAX_BURN_IN * self._end))
+        if clock.seconds >= self._end or self._is_late(clock.seconds + self._per_step):
+            raise BudgetError(
+                f"a budget of {self._budget} ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
+                "give more seconds or less burn_in"
+            )
+
+    def batches(self) -> Iterator[int]:
+        """Steps of each batch, until the budget is spent.
+
+        Those of an iteration grow from one step, so that the first, which may be all, are timed where they count.
+        """
+        trace, clock, iterates = self._trace, self._clock, self._trace.counted_by is not None
+        seconds = min(self._batch_seconds, 0.9 * self._end / max(trace.aimed, 1))
+        steps = 1 if iterates else max(1, round(seconds / max(self._per_step, 1e-9)))
+        took = 0.0
+        while clock.seconds + self._owed() < self._end:
+            if not iterates and self._is_late(clock.seconds + took):
+                return
+            if trace.full:
+                trace.merge()
+                steps = steps if iterates else 2 * steps
+            since = clock.seconds
+            yield steps
+            took = clock.seconds - since
+            if not iterates:
+                continue
+            if took < BATCH_SECONDS and 2 * took <= self._end - clock.seconds:
+                steps *= 2
+            elif took > 2 * BATCH_SECONDS:
+                steps = max(1, steps // 2)
+
+    def may_estimate(self) -> bool:
+        """Whether there is time for one more estimate, and one at the end."""
+        if not self._estimates:
+            return True
+        return self._estimated + self._briefest + self._at_the_end() <= ESTIMATING * self._clock.seconds
+
+    @contextmanager
+    def estimating(self, view: Trace) -> Iterator[None]:
+        """Time an estimate from a view of the trace."""
+        since = time.perf_counter()
+        yield
+        took, batches = time.perf_counter() - since, len(view.counts)
+        self._estimates += 1
+        self._briefest, self._per_batch = min(self._briefest, took), min(self._per_batch, took / batches)
+        if self._estimates == 1:
+            return
+        self._estimated += took
+        # where views had more or fewer batches, most of what few take is seen to be no batch's
+        self._of_batches[batches] = min(self._of_batches.get(batches, math.inf), took)
+        few, many = min(self._of_batches), max(self._of_batches)
+        if few < many:
+            slope = (self._of_batches[many] - self._of_batches[few]) / (many - few)
+            self._per_batch = min(self._per_batch, max(slope, BATCH + NUMBER * view.numbers))
+        self._trace.limit(int(self._free / 2 / max(self._per_batch, 1e-9)))
+
+    def _owed(self) -> float:
+        """Seconds by which the run ends early, no more than are free."""
+        return min(max(0.0, self._estimated + self._at_the_end() - self._free), self._free)
+
+    def _at_the_end(self) -> float:
+        return self._briefest + self._per_batch * len(self._trace.counts) if self._estimates > 1 else 0.0
+
+    def _is_late(self, seconds: float) -> bool:
+        return seconds > LATE * self._end
+
+
+Schedule = SampleSchedule | TimeSchedule
+
+
+def _geometric(first: float, last: float, count: int) -> list[float]:
+    return [float(t) for t in np.geomspace(first, last, max(count, 1))[: count - 1]]
