@@ -22,7 +22,8 @@ from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.result import Result, RunSource, Seconds
+from spinbench.inference.result import Result, Seconds
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.choice import DEFAULT_SECONDS

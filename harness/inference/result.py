@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,10 @@ from spinbench.inference.checkpoints import Checkpoint
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
 from spinbench.inference.stored_states import exports
-from spinbench.inference.stored_states.best_state import StateAndWeight, find_best_state
+from spinbench.inference.stored_states.best_state import StateAndWeight
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.models.files.uai import format_mar, format_mpe, format_pr
-from spinbench.reference.heaviest import heaviest
 
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""
@@ -54,37 +54,6 @@ class Seconds:
     def total(self) -> float:
         """All of it; `transfer` is within the others."""
         return self.plan + self.compile + self.burn_in + self.run
-
-
-@dataclass(frozen=True, eq=False)
-class RunSource:
-    """What a result finds its pairs and its best state in, which take time, when somebody asks for them.
-
-    Attributes:
-        pairs: joint probabilities and their errors, or what gives both.
-        model: that was given to `run`; None: no best state is known.
-        taken: that the method computed with; None: `model`.
-        last: (N, C) states of `taken` in which the chains ended, or what gives them.
-        stored: (C, S, M) states that were kept.
-        best: the best state and its log weight, where they are known.
-        max_bytes: that elimination may take, where the answer is exact, and the best state is, too.
-    """
-
-    pairs: tuple[Any, Any] | Callable[[], tuple[Any, Any]] = (None, None)
-    model: Model | None = None
-    taken: Model | None = None
-    last: Any = None
-    stored: Any = None
-    best: StateAndWeight | None = None
-    max_bytes: int | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """With the states themselves: what makes them need not be known to another process."""
-        return {**vars(self), "last": _called(self.last)}
-
-
-def _called(value: Any) -> Any:
-    return value() if callable(value) else value
 
 
 @dataclass(frozen=True)
@@ -313,19 +282,11 @@ class Result:
     @cached_property
     def _joint(self) -> tuple[Any, Any]:
         """Pairs and their errors."""
-        pairs: tuple[Any, Any] = _called(self.source.pairs)
-        return pairs
+        return self.source.find_pairs()
 
     @cached_property
     def _best(self) -> StateAndWeight:
-        source = self.source
-        if source.best is not None or source.model is None:
-            return source.best or (None, None)
-        if source.max_bytes is not None:
-            state, weight = heaviest(source.model, max_bytes=source.max_bytes)
-            return (state if source.model.origin is None else source.model.origin.lift(state[None])[0]), weight
-        taken = source.model if source.taken is None else source.taken
-        return find_best_state(source.model, taken, _called(source.last), source.stored, self.draws, self.marginals)
+        return self.source.find_best_state(self.draws, self.marginals)
 
     def _known_states(self) -> tuple[Model, Any]:
         if self.source.stored is None or self.source.model is None:

@@ -26,9 +26,10 @@ from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import WarmUp, check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
-from spinbench.inference.result import Result, RunSource, Seconds
+from spinbench.inference.result import Result, Seconds
 from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.recorder import RecordingEngine
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.memory import default_max_bytes

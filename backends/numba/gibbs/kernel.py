@@ -38,13 +38,12 @@ from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.tables.kernel import GraphKernel
 from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import PairwiseModel
 
 MANY_LANES = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
@@ -232,10 +231,3 @@ class GibbsKernel(Kernel):
         run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
         state.step += steps
         return sums, log_t
-
-
-def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Any) -> Kernel:
-    """The one for tables of the model's kind."""
-    if isinstance(model, PairwiseModel):
-        return GibbsKernel(method, backend, model, tables)
-    return GraphKernel(method, backend, model, tables)

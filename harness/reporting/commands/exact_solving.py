@@ -19,7 +19,8 @@ from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, die_with_parent, run_in_child, yield_memory_first
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers
-from spinbench.inference.result import Result, RunSource
+from spinbench.inference.result import Result
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model, load
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.result import RunSource, replace_pairs
+from spinbench.inference.result import replace_pairs
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.measuring import tracked
 from spinbench.models import generators
 

@@ -13,7 +13,8 @@ from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks import validity
 from spinbench.inference.checks.joint_validity import with_pairs
-from spinbench.inference.result import RunSource, replace_pairs
+from spinbench.inference.result import replace_pairs
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import FactorGraph, PairwiseModel
 
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])

@@ -12,8 +12,8 @@ import pytest
 
 import spinbench
 from spinbench.errors import IntractableError
-from spinbench.inference.result import RunSource
 from spinbench.inference.stored_states.exports import log_weights
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
 from spinbench.models.simplification import simplify
 from spinbench.reference.heaviest import heaviest as heaviest_state
