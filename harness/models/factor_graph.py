@@ -270,7 +270,8 @@ class FactorGraph:
         Returns:
             see `Origin.marginals`: (M,) p(s = 1) where all are binary, else a list of (K,) arrays.
         """
-        return (self.origin or Origin.identity(self.cardinalities)).marginals(marginals)
+        origin = self.origin or Origin.identity(self.cardinalities)
+        return origin.marginals(marginals)
 
     @cached_property
     def content_hash(self) -> str:

@@ -1,7 +1,7 @@
 """Elimination orders: the search for one, and what elimination along it costs.
 
 Orders come from goatd (min-fill with sampled ties; a clocked portfolio with nested dissection and FlowCutter), or,
-where goatd has no wheel, from NetworkX. Both minimise numbers of variables; candidates are compared by the entries of
+where goatd has no wheel, from `min_fill`. Both minimise numbers of variables; candidates are compared by the entries of
 all clique tables, with the numbers of states as they are. Row orders are candidates, too: on long lattices they beat
 min-fill.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from spinbench.foundation import deadline
 from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray, Scope
-from spinbench.reference.orders.plan import depth_first, least_width, row_orders, separators, strip
+from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""
@@ -49,10 +49,6 @@ WORTH_TRIES = 0.005
 """Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long."""
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
-MAX_FILLED = 2000
-"""Variables up to which NetworkX's min-fill takes seconds; beyond, its order is by degrees."""
-MAX_SEARCHED_BY_DEGREE = 10_000
-"""Up to so many that takes seconds, too; beyond, the numbering is the order."""
 MANY = 15_000
 """Variables from which steps in Python take longer than loading compiled code."""
 MAX_SEARCHED = 100_000
@@ -153,7 +149,7 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
 def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) -> Order:
     """One min-fill order; without its variables where it is out of reach, which takes a while for many of them."""
     if (goatd := _goatd()) is None:
-        return order_cost(min_fill_order(len(cardinalities), pairs, seed), cardinalities, pairs, OUT_OF_REACH)
+        return order_cost(min_fill_order(cardinalities, pairs, seed), cardinalities, pairs, OUT_OF_REACH)
     made = _min_fill(goatd, _graph(goatd, cardinalities, pairs), seed)
     if made.bag_mass > OUT_OF_REACH:
         return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
@@ -242,7 +238,7 @@ def pairs_of(scopes: Iterable[Scope]) -> IntArray:
 def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int) -> list[list[int]]:
     """By min-fill, with ties at random but in the first."""
     if (goatd := _goatd()) is None:
-        return [min_fill_order(len(cardinalities), pairs, tries * seed + trial) for trial in range(min(tries, keep))]
+        return [min_fill_order(cardinalities, pairs, tries * seed + trial) for trial in range(min(tries, keep))]
     graph, made = _graph(goatd, cardinalities, pairs), []
     for trial in range(tries):
         deadline.check()
@@ -250,21 +246,6 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
         made.append(_min_fill(goatd, graph, tries * seed + trial, **ties))
     made.sort(key=lambda each: each.bag_mass)
     return [_order_of(each.bags, each.edges) for each in made[:keep]]
-
-
-def min_fill_order(size: int, pairs: IntArray, seed: int) -> list[int]:
-    """By NetworkX, where goatd has no wheel; the seed decides ties."""
-    if size > MAX_SEARCHED_BY_DEGREE:
-        return list(range(size))
-    import networkx as nx
-    from networkx.algorithms.approximation import treewidth_min_degree, treewidth_min_fill_in
-
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(np.random.default_rng(seed).permutation(size).tolist())
-    graph.add_edges_from(pairs.tolist())
-    tree = (treewidth_min_fill_in if size <= MAX_FILLED else treewidth_min_degree)(graph)[1]
-    place = {bag: k for k, bag in enumerate(tree)}
-    return _order_of([sorted(bag) for bag in place], [(place[a], place[b]) for a, b in tree.edges])
 
 
 def _portfolio(goatd: Any, pairs: IntArray, copies: Sequence[int], seed: int, seconds: float) -> list[int]:

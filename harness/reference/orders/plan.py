@@ -4,10 +4,10 @@ Buckets are named by their positions in the order. The separator of a bucket is 
 goes to the bucket of the separator's least position, its parent (symbolic factorisation: Liu, "The role of elimination
 trees in sparse factorization", 1990).
 
-Orders that need no search are here, too: along the rows of a lattice, which keep the frontier of a long strip narrow,
-and what goes first at no loss: variables of one neighbour or none, and those in series, never raise the least width
-when they go first (Bodlaender, Koster, van den Eijkhof, "Preprocessing rules for triangulation of probabilistic
-networks", 2005).
+Orders that need no search are here, too: along the rows of a lattice, which keep the frontier of a long strip narrow;
+what goes first at no loss, as variables of one neighbour or none, and those in series, never raise the least width when
+they go first (Bodlaender, Koster, van den Eijkhof, "Preprocessing rules for triangulation of probabilistic networks",
+2005); and min-fill in compiled code, for machines where goatd has no wheel.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numpy as np
 from spinbench.reference.network import IntArray
 
 _ROUNDS = 100  # of taking off what is not dense
+MAX_CORE = 30_000
+"""Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order."""
 
 
 def neighbours(size: int, pairs: IntArray) -> list[set[int]]:
@@ -191,3 +193,26 @@ def strip(cardinalities: Sequence[int], pairs: IntArray) -> Stripped:
     heads = np.repeat(np.arange(core.size), [len(each) for each in ends])
     tails = np.concatenate([np.empty(0, dtype=np.int64), *ends])
     return Stripped(order[:count], core, np.stack([heads, tails], axis=1)[heads < tails])
+
+
+def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> list[int]:
+    """An order in which each variable adds the fewest edges, of those the smallest clique, then at random.
+
+    Args:
+        cardinalities: of the variables.
+        pairs: (E, 2) variables that share a table.
+        seed: of the ties.
+    """
+    from spinbench.reference.orders import kernels
+
+    first = strip(cardinalities, pairs)
+    size = first.core.size
+    if not size or size > MAX_CORE:
+        return [*first.order.tolist(), *first.core.tolist()]
+    bits = np.zeros((size, (size + 63) // 64), dtype=np.uint64)
+    for u, v in (first.pairs.T, first.pairs[:, ::-1].T):
+        np.bitwise_or.at(bits, (u, v >> 6), np.uint64(1) << (v & 63).astype(np.uint64))
+    weights = np.round(np.log2(np.asarray(cardinalities)[first.core]) * 2**20).astype(np.int64)
+    order = np.empty(size, dtype=np.int64)
+    kernels.min_fill(bits, weights, np.uint64(2 * seed + 1), order)
+    return [*first.order.tolist(), *first.core[order].tolist()]
