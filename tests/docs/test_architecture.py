@@ -7,7 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from markdown_blocks import ROOT
@@ -46,14 +46,31 @@ def test_the_walk_enters_each_room_as_the_page_says(tmp_path: Path) -> None:
     assert list(dict.fromkeys(_room(file) for file in _entered(walk))) == written
 
 
+def test_a_run_enters_no_more_functions_than_it_does() -> None:
+    """A reader has to follow each: less is welcome, and the number here goes down with them."""
+    model = generators.grid(4, 4, seed=0)
+
+    def walk() -> None:
+        spinbench.run(model, "gibbs", "numpy", 50, seed=0)
+
+    walk()
+    most = 340 if sys.version_info >= (3, 12) else 375  # comprehensions are functions before 3.12
+    assert len(_called(walk)) <= most
+
+
 def _entered(walk: Callable[[], None]) -> list[str]:
     """Files of the checkout whose functions are called, in the order of their first calls."""
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(Path(code.co_filename).relative_to(ROOT).as_posix() for code in _called(walk)))
+
+
+def _called(walk: Callable[[], None]) -> list[CodeType]:
+    """Functions of the checkout, but for tests, in the order of their first calls."""
+    found: dict[CodeType, None] = {}
 
     def look(frame: FrameType, event: str, argument: Any) -> None:
         file = Path(frame.f_code.co_filename)
-        if event == "call" and file.is_relative_to(ROOT):
-            found.setdefault(file.relative_to(ROOT).as_posix())
+        if event == "call" and file.is_relative_to(ROOT) and not file.is_relative_to(ROOT / "tests"):
+            found.setdefault(frame.f_code)
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -61,7 +78,7 @@ def _entered(walk: Callable[[], None]) -> list[str]:
         walk()
     finally:
         sys.setprofile(before)
-    return [file for file in found if not file.startswith("tests/")]
+    return list(found)
 
 
 def _room(path: str) -> str:
