@@ -72,16 +72,26 @@ class SampleSchedule:
     def batches(self) -> Iterator[int]:
         """Steps of each batch; after a merge of the trace's they are twice as long."""
         trace = self._trace
+        if self._may_end_early:
+            yield from self._short_first()
+            return
         count = min(self._samples, trace.enough)
         short, longer = divmod(self._samples, count)
         lengths = [short + 1] * longer + [short] * (count - longer)
-        steps = 1
+        while lengths:
+            if trace.full:
+                trace.merge()
+                lengths = [sum(lengths[i : i + 2]) for i in range(0, len(lengths), 2)]
+            yield lengths.pop(0)
+
+    def _short_first(self) -> Iterator[int]:
+        """Single steps, twice as many after each merge."""
+        trace, steps = self._trace, 1
         while trace.samples < self._samples:
             if trace.full:
                 trace.merge()
                 steps *= 2
-                lengths = [sum(lengths[i : i + 2]) for i in range(0, len(lengths), 2)]
-            yield min(steps, self._samples - trace.samples) if self._may_end_early else lengths.pop(0)
+            yield min(steps, self._samples - trace.samples)
 
 
 class TimeSchedule:

@@ -86,6 +86,12 @@ def test_samples_are_the_steps_taken_and_seconds_are_theirs(clock: Clock, budget
     assert min(outcome.laps.wall) >= 0.999e-3
 
 
+def test_an_iteration_that_ends_early_and_does_not_say_so_is_asked_to_the_end() -> None:
+    engine = Iteration(0.0)
+    assert run(Budget(samples=100, burn_in=0), engine).trace.samples == END
+    assert sum(engine.asked) == 100
+
+
 def test_batches_begin_with_a_step_and_grow_to_what_is_long_against_a_call(clock: Clock) -> None:
     engine = Iteration(1e-6)
     run(Budget(seconds=30.0, burn_in=0), engine, finished=ended)

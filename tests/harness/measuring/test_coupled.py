@@ -11,6 +11,7 @@ from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.measure import described, measure_cell
 from spinbench.models import specs
 from spinbench.reporting import board_tables, leaderboard
+from tests.helpers.small_records import typed, whole
 
 TITLE = "sweeps to TV < 0.01"
 
@@ -47,7 +48,7 @@ def test_it_is_the_number_that_mixing_gives_and_a_column() -> None:
     assert found[0]["stages"]["mixing"] > 0
     assert "mixing" not in found[0]["config"]
     assert "mixing" not in found[1]["metrics"]
-    board = leaderboard.rows(found)
+    board = leaderboard.rows(typed(found))
     assert TITLE in leaderboard.more_titles(board)
     (table,) = board_tables.tables(board)
     cells = {str(column.header): list(column.cells) for column in table.columns}
@@ -64,7 +65,7 @@ def test_where_it_is_not_resolved_a_sentence_stands_below(
     found = here(cell("gibbs", model, **settings), 0.2)
     assert found["status"] == "ok"
     assert sentence in found["metrics"]["mixing"]["failed"]
-    (note,) = leaderboard.notes([found])
+    (note,) = leaderboard.notes([whole(found)])
     assert note.startswith("gibbs on numpy: ")
     assert sentence in note
-    assert TITLE not in leaderboard.more_titles(leaderboard.rows([found]))
+    assert TITLE not in leaderboard.more_titles(leaderboard.rows([whole(found)]))

@@ -10,7 +10,9 @@ import pytest
 from small_sweeps import sweep
 
 from spinbench.measuring import records
+from spinbench.measuring.record_types import Record
 from spinbench.sweeping.arguments import Arguments
+from tests.helpers.small_records import whole
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +69,9 @@ def test_relative_paths_are_not_looked_for_elsewhere(line: str, capsys: pytest.C
     assert not list(Path("out").rglob("record-*.json"))
 
 
-def record(number: int, status: str, commit: str = "a") -> records.Record:
-    return {"id": str(number), "status": status, "started_at": number, "config": {}, "git": {"commit": commit}}
+def record(number: int, status: str, commit: str = "a") -> Record:
+    content = {"id": str(number), "status": status, "started_at": number, "config": {}, "git": {"commit": commit}}
+    return whole({**content, "result": None})
 
 
 def test_a_failed_record_hides_no_good_one_of_the_same_code() -> None:
