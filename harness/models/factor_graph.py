@@ -270,8 +270,7 @@ class FactorGraph:
         Returns:
             see `Origin.marginals`: (M,) p(s = 1) where all are binary, else a list of (K,) arrays.
         """
-        origin = self.origin or Origin.identity(self.cardinalities)
-        return origin.marginals(marginals)
+        return (self.origin or Origin.identity(self.cardinalities)).marginals(marginals)
 
     @cached_property
     def content_hash(self) -> str:
