@@ -204,7 +204,7 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
     problem = problem_of(spinbench.load("uai14hard/Alchemy_11"))
     order = search_orders(problem, 0.03, 0)[0]
     factors = factors_of(problem, order.order)
-    logs, scopes = [1.0] * len(factors.cards), factors.scopes()
+    logs, scopes = [1.0] * len(factors.states), factors.scopes()
     for limit in (3, 8):
         found = partition(logs, scopes, limit)
         at = lay_out(factors, found)
