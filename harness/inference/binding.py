@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -77,8 +77,9 @@ def plan_and_bind(
     since = time.perf_counter()
     with one_blas_thread(), nullcontext() if budget is None else planning(method, model, budget):
         tables = method.plan(model)
-        planned = time.perf_counter() - since
-        return bind(method, backend, model, tables, precision=precision, device=device, wish=wish, plan_seconds=planned)
+        seconds = time.perf_counter() - since
+        bound = bind(method, backend, model, tables, precision=precision, device=device, wish=wish)
+    return replace(bound, plan_seconds=seconds)
 
 
 def bind(
@@ -90,7 +91,6 @@ def bind(
     precision: Precision = "float64",
     device: str = "cpu",
     wish: Wish = ANY,
-    plan_seconds: float = 0.0,
 ) -> BoundMethod:
     """A planned method on a backend: the first kernel that does not refuse, else the method's program.
 
@@ -99,8 +99,8 @@ def bind(
         backend: a registered name.
         model: as the method takes it.
         tables: its plan.
-        precision, device, wish: as `spinbench.run` takes them.
-        plan_seconds: that the plan took.
+        precision, device: as `spinbench.run` takes them.
+        wish: whether a kernel or the program is asked, and whose kernel.
 
     Raises:
         UnsupportedError: as `registry.check`; all kernels refuse and there is no program, or none was to run.
@@ -127,7 +127,7 @@ def bind(
             raise UnsupportedError("; ".join([*refusals, str(why)])) from why
     notes = (*own, *refusals, *how.notes)
     seconds = time.perf_counter() - since
-    return BoundMethod(method, model, tables, engine, tier, kernel, notes, plan_seconds, seconds)
+    return BoundMethod(method, model, tables, engine, tier, kernel, notes, bind_seconds=seconds)
 
 
 def _program_engine(method: Method, backend: Backend, tables: Tables) -> ProgramEngine:

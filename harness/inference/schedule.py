@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -30,10 +31,53 @@ BATCH, NUMBER = 2e-5, 2e-7
 """Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell."""
 
 
-class SampleSchedule:
-    """Of a budget in samples; one with a tolerance begins with short batches, as it may end long before."""
+class Schedule(ABC):
+    """Steps of a run's burn-in and of its batches, and what its budget leaves room for.
 
+    Attributes:
+        burn_in: steps.
+        end_of_burn_in: seconds on the run's clock at which burn-in is cut; infinite where its steps are counted.
+    """
+
+    burn_in: int
     end_of_burn_in = math.inf
+
+    @property
+    @abstractmethod
+    def progress(self) -> float:
+        """Of the budget, how much is spent: samples or seconds."""
+
+    @abstractmethod
+    def checkpoints(self, count: int) -> list[float]:
+        """Geometrically spaced values of `progress`, one less than `count`: the end is left out."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[int]:
+        """Steps of each batch, until the budget is spent; a merge of the trace's batches makes later ones longer."""
+
+    def begin(self) -> None:
+        """Raises BudgetError where not even one sample fits."""
+        return
+
+    def begin_sampling(self, burn_in: int) -> None:
+        """After so many steps of burn-in; raises BudgetError where the budget is spent."""
+        return
+
+    def first_sample(self) -> AbstractContextManager[None]:
+        """Inside, what takes too long to come to a first sample is given up; raises BudgetError then."""
+        return nullcontext()
+
+    def may_estimate(self) -> bool:
+        """Whether there is time for one more estimate, and one at the end."""
+        return True
+
+    def estimating(self, view: Trace) -> AbstractContextManager[None]:
+        """Times an estimate from a view of the trace."""
+        return nullcontext()
+
+
+class SampleSchedule(Schedule):
+    """Of a budget in samples; one with a tolerance begins with short batches, as it may end long before."""
 
     def __init__(self, budget: Budget, trace: Trace) -> None:
         assert budget.samples is not None
@@ -43,34 +87,16 @@ class SampleSchedule:
 
     @property
     def progress(self) -> float:
-        """In the unit of `checkpoints`."""
+        """Samples."""
         return self._trace.samples
 
     def checkpoints(self, count: int) -> list[float]:
-        """Geometric, from 1/1000 of the samples, at least 4; the end is left out."""
+        """From 1/1000 of the samples, at least 4."""
         first = min(max(4.0, self._samples / 1000), self._samples)
         return _geometric(first, float(self._samples), count)
 
-    def first_sample(self) -> AbstractContextManager[None]:
-        """Any time."""
-        return nullcontext()
-
-    def begin(self) -> None:
-        """Nothing can be late."""
-
-    def begin_sampling(self, burn_in: int) -> None:
-        """The same."""
-
-    def may_estimate(self) -> bool:
-        """Whenever it is asked."""
-        return True
-
-    def estimating(self, view: Trace) -> AbstractContextManager[None]:
-        """Takes no samples."""
-        return nullcontext()
-
     def batches(self) -> Iterator[int]:
-        """Steps of each batch; after a merge of the trace's they are twice as long."""
+        """Of one length, to a step."""
         trace = self._trace
         if self._may_end_early:
             yield from self._short_first()
@@ -94,7 +120,7 @@ class SampleSchedule:
             yield min(steps, self._samples - trace.samples)
 
 
-class TimeSchedule:
+class TimeSchedule(Schedule):
     """Of a budget in seconds on a run's clock.
 
     Estimates are made beside it: `ESTIMATING` of its seconds are free, more comes off the run. The last is of the whole
@@ -112,7 +138,7 @@ class TimeSchedule:
         self._end = budget.seconds
         self._free = ESTIMATING * budget.seconds
         self._estimates, self._estimated, self._briefest, self._per_batch = 0, 0.0, math.inf, math.inf
-        self._of_batches: dict[int, float] = {}
+        self._least_seconds: dict[int, float] = {}
         self.end_of_burn_in = math.inf if budget.burn_in is not None else MAX_BURN_IN * budget.seconds
         if budget.burn_in is not None:
             self.burn_in = budget.burn_in
@@ -121,11 +147,11 @@ class TimeSchedule:
 
     @property
     def progress(self) -> float:
-        """In the unit of `checkpoints`."""
+        """Seconds."""
         return self._clock.seconds
 
     def checkpoints(self, count: int) -> list[float]:
-        """Geometric, in seconds; the end is left out."""
+        """From 1/1000 of the seconds after burn-in."""
         first = min(self._clock.seconds + self._end / 1000, self._end)
         return _geometric(first, self._end, count)
 
@@ -164,15 +190,13 @@ class TimeSchedule:
             )
 
     def batches(self) -> Iterator[int]:
-        """Steps of each batch, until the budget is spent.
-
-        Those of an iteration grow from one step, so that the first, which may be all, are timed where they count.
-        """
+        """Of one length in seconds; those of an iteration grow from one step, so that the first, which may be all, are
+        timed where they count."""
         trace, clock, iterates = self._trace, self._clock, self._trace.counted_by is not None
         seconds = min(self._batch_seconds, 0.9 * self._end / max(trace.aimed, 1))
         steps = 1 if iterates else max(1, round(seconds / max(self._per_step, 1e-9)))
         took = 0.0
-        while clock.seconds + self._owed() < self._end:
+        while clock.seconds + self._overrun() < self._end:
             if not iterates and self._is_late(clock.seconds + took):
                 return
             if trace.full:
@@ -192,7 +216,7 @@ class TimeSchedule:
         """Whether there is time for one more estimate, and one at the end."""
         if not self._estimates:
             return True
-        return self._estimated + self._briefest + self._at_the_end() <= ESTIMATING * self._clock.seconds
+        return self._estimated + self._briefest + self._last_estimate() <= ESTIMATING * self._clock.seconds
 
     @contextmanager
     def estimating(self, view: Trace) -> Iterator[None]:
@@ -206,25 +230,23 @@ class TimeSchedule:
             return
         self._estimated += took
         # where views had more or fewer batches, most of what few take is seen to be no batch's
-        self._of_batches[batches] = min(self._of_batches.get(batches, math.inf), took)
-        few, many = min(self._of_batches), max(self._of_batches)
+        self._least_seconds[batches] = min(self._least_seconds.get(batches, math.inf), took)
+        few, many = min(self._least_seconds), max(self._least_seconds)
         if few < many:
-            slope = (self._of_batches[many] - self._of_batches[few]) / (many - few)
+            slope = (self._least_seconds[many] - self._least_seconds[few]) / (many - few)
             self._per_batch = min(self._per_batch, max(slope, BATCH + NUMBER * view.numbers))
         self._trace.limit(int(self._free / 2 / max(self._per_batch, 1e-9)))
 
-    def _owed(self) -> float:
+    def _overrun(self) -> float:
         """Seconds by which the run ends early, no more than are free."""
-        return min(max(0.0, self._estimated + self._at_the_end() - self._free), self._free)
+        return min(max(0.0, self._estimated + self._last_estimate() - self._free), self._free)
 
-    def _at_the_end(self) -> float:
+    def _last_estimate(self) -> float:
+        """Seconds that it will take, of the whole trace."""
         return self._briefest + self._per_batch * len(self._trace.counts) if self._estimates > 1 else 0.0
 
     def _is_late(self, seconds: float) -> bool:
         return seconds > LATE * self._end
-
-
-Schedule = SampleSchedule | TimeSchedule
 
 
 def _geometric(first: float, last: float, count: int) -> list[float]:

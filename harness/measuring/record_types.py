@@ -27,6 +27,12 @@ from spinbench.measuring.record_parts import (
     Time,
 )
 
+_UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
+"""What a terminal would obey, and halves of characters, which no file can hold."""
+
+_SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
+"""What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
+
 
 class Race(Part, frozen=True, kw_only=True):
     """Of a candidate of `spinbench advise`.
@@ -227,13 +233,6 @@ def _setting_names(config: Mapping[str, Any]) -> Iterator[str]:
     for part in config.values():
         if isinstance(part, Mapping):
             yield from part
-
-
-_UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
-"""What a terminal would obey, and halves of characters, which no file can hold."""
-
-_SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
-"""What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
 
 
 def _printable(value: Any) -> Any:

@@ -35,7 +35,9 @@ MAX_DRIFT = math.log(1.03)
 MIN_GROUPS = 3
 """Needed for a median group to compare the others with after such a drift."""
 BUSY_INFLATION = 2.0
+"""Of errors, from which a note says that the machine was busy: bounds twice as wide find half of what they should."""
 MIN_SEEDS = 2
+"""Of a cell: one draw has no spread."""
 FEW_SEEDS = f"the numbers changed, and {MIN_SEEDS} seeds of both commits are needed"
 NOISY = "it differs from seed to seed"
 EDITED = "the results are identical, and so the metric has changed its meaning: raise its version"
@@ -121,7 +123,7 @@ def cost(metric: Metric, sides: Sides) -> Effects:
     untested: dict[Place, tuple[Said, str]] = {
         place: ("undecided", reason) for place, reason in reasons.items() if reason
     }
-    found = Effects(metric, tuple(fit) if levels else (), levels, untested, _counted(metric, reasons.values()))
+    found = Effects(metric, tuple(fit) if levels else (), levels, untested, _count_reasons(metric, reasons.values()))
     slow = sum(map(_count, timed[-2:])) - sum(map(_count, calm[-2:]))
     return replace(found, notes=(*found.notes, *_disturbances(metric, slow, drift, found.inflation())))
 
@@ -158,9 +160,7 @@ def accuracy(metric: Metric, sides: Sides) -> Effects:
             untested[place] = "undecided", f"there is no {metric.title}"
         elif common and all(equal(*pair, metric) for pair in common):
             untested[place] = "identical", ""
-        elif any(
-            one.numbers and one.numbers == other.numbers and not equal(one, other, metric) for one, other in common
-        ):
+        elif any(_has_new_meaning(one, other, metric) for one, other in common):
             untested[place] = "undecided", EDITED
         elif min(len(old), len(new)) < MIN_SEEDS:
             untested[place] = "undecided", FEW_SEEDS
@@ -168,11 +168,11 @@ def accuracy(metric: Metric, sides: Sides) -> Effects:
             untested[place] = "shown", NOISY
         else:
             pairs[place] = old, new
-    notes = _counted(metric, (reason for _, reason in untested.values() if reason in (FEW_SEEDS, EDITED)))
+    notes = _count_reasons(metric, (reason for _, reason in untested.values() if reason in (FEW_SEEDS, EDITED)))
     sides_of_pairs = [{place: pair[side] for place, pair in pairs.items()} for side in (0, 1)]
     values, _ = measurements.in_blocks(metric, list(pairs), sides_of_pairs, None)
     longer = np.array([_longer(*pair) for pair in pairs.values()])
-    levels = _drawn_levels(values, metric.falls * longer, [place.group for place in pairs]) if pairs else ()
+    levels = _levels_of_seeds(values, metric.falls * longer, [place.group for place in pairs]) if pairs else ()
     return Effects(metric, tuple(pairs), levels, untested, notes)
 
 
@@ -180,7 +180,7 @@ EFFECTS = {"cost": cost, "accuracy": accuracy, "certain": accuracy, "no": shown}
 """By how a metric is judged."""
 
 
-def _drawn_levels(values: FloatArray, shift: FloatArray, groups: Sequence[str]) -> tuple[Level, ...]:
+def _levels_of_seeds(values: FloatArray, shift: FloatArray, groups: Sequence[str]) -> tuple[Level, ...]:
     """Of (cells, 2, seeds); a longer run is expected to differ by `shift` less, but not every error falls."""
     raw = np.diff(noise.mean(values, 2), axis=1)[:, 0]
     own = noise.replicates(values, paired=False)
@@ -233,7 +233,7 @@ def _unfit(metric: Metric, sides: Sides, base: Mapping[int, Run], head: Mapping[
     return reason
 
 
-def _counted(metric: Metric, reasons: Iterable[str]) -> tuple[str, ...]:
+def _count_reasons(metric: Metric, reasons: Iterable[str]) -> tuple[str, ...]:
     cells = Counter(filter(None, reasons))
     return tuple(f"{metric.title}: {n} cell{'s' * (n > 1)} without a verdict: {why}" for why, n in cells.items())
 
@@ -258,7 +258,7 @@ def _count(runs: Runs) -> int:
     return sum(map(len, runs.values()))
 
 
-def _edited(one: Run, other: Run, metric: Metric) -> bool:
+def _has_new_meaning(one: Run, other: Run, metric: Metric) -> bool:
     """Whether the metric says something else of the same numbers."""
     return bool(one.numbers) and one.numbers == other.numbers and not equal(one, other, metric)
 

@@ -68,11 +68,11 @@ def _level(one: Tested) -> str:
     if units == 1:
         (said,), name = one.verdicts, LEVELS[one.level]
     else:
-        said, name = _listed(one.verdicts), f"{units} {LEVELS[one.level]}s"
+        said, name = _list_verdicts(one.verdicts), f"{units} {LEVELS[one.level]}s"
     return f"{one.metric.title}, {name}: {said}; changes from x{one.detectable:.2f} are found"
 
 
-def _listed(verdicts: Mapping[str, int]) -> str:
+def _list_verdicts(verdicts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
 
 

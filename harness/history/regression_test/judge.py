@@ -115,8 +115,8 @@ def judge(sides: Sides) -> Judgement:
     known = [pair for pair in pairs if all(pair)]
     return Judgement(
         findings=(
-            *(found for one, decision in decided for found in _tested(one, decision, sides)),
-            *(found for one in effects for found in _untested(one, sides)),
+            *(found for one, decision in decided for found in _findings_of_test(one, decision, sides)),
+            *(found for one in effects for found in _findings_without_test(one, sides)),
         ),
         failures=tuple(_failures(sides)),
         tested=tuple(
@@ -151,7 +151,7 @@ def worst(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=key)
 
 
-def _tested(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Finding]:
+def _findings_of_test(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Finding]:
     level = decision.level
     for unit, place in enumerate(effects.units(level)):
         yield Finding(
@@ -167,7 +167,7 @@ def _tested(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Find
         )
 
 
-def _untested(effects: Effects, sides: Sides) -> Iterable[Finding]:
+def _findings_without_test(effects: Effects, sides: Sides) -> Iterable[Finding]:
     for place, (verdict, reason) in effects.untested.items():
         means = _means(effects.metric, sides, place)
         ratio = means["head"] / means["base"] if means["head"] and means["base"] else None

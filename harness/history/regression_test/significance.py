@@ -96,7 +96,7 @@ def decide(
 
     error, freedom, difference = level.error * inflation, level.freedom, level.difference
     scores = _scores(np.stack([-difference, difference]) + margin, error)
-    worse, better = _adjusted(np.minimum(tries * stdtr(freedom, scores), 1.0))
+    worse, better = _adjust_p_values(np.minimum(tries * stdtr(freedom, scores), 1.0))
     upper = difference + stdtrit(freedom, CONFIDENCE) * error
     half = stdtrit(freedom, 0.5 + CONFIDENCE / 2) * error
     quantiles = stdtrit(freedom, 1 - alpha / (tries * max(len(error), 1))) + stdtrit(freedom, POWER)
@@ -111,7 +111,7 @@ def decide(
     )
 
 
-def _adjusted(p: FloatArray) -> FloatArray:
+def _adjust_p_values(p: FloatArray) -> FloatArray:
     """P-values corrected along the second axis; scipy.stats has this, and takes a second to import."""
     units = p.shape[1]
     order = np.argsort(p, axis=1)[:, ::-1]

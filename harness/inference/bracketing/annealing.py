@@ -28,7 +28,7 @@ from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.bracketing.planned import Planned, plan_and_bind
+from spinbench.inference.bracketing.planned import Planned, plan_simplified
 from spinbench.inference.driver import WINDOWS
 from spinbench.inference.starts import dispersed
 from spinbench.methods.buckets import betting
@@ -60,7 +60,7 @@ def anneal(
     Raises:
         UnsupportedError: 1-of-K groups.
     """
-    until, planned = clock() + seconds, plan_and_bind(model, NAME, backend, {})
+    until, planned = clock() + seconds, plan_simplified(model, NAME, backend, {})
     state = planned.initial_state(seed, CHAINS)
     logs, looked, over = np.zeros(0), 0, False
     while not over:
@@ -94,7 +94,7 @@ def anneal_backwards(
         UnsupportedError: 1-of-K groups, or tempering whose last states are not to be taken for draws.
     """
     begun = clock()
-    planned = plan_and_bind(model, "pt", "numpy", {}, tier="generic")
+    planned = plan_simplified(model, "pt", "numpy", {}, tier="generic")
     state, trace = _tempered(planned, seed, begun + TEMPERING * seconds, clock)
     moving, said = travel(trace), planned.estimate(trace)
     if not moving.enough or "not mixed" in said.status:

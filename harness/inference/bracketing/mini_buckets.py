@@ -16,7 +16,7 @@ from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.api.trace import Trace
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.bracketing.planned import Planned, plan_and_bind
+from spinbench.inference.bracketing.planned import Planned, plan_simplified
 from spinbench.models import Model
 
 UPPER, LOWER = "wmb", "wmb_lower"
@@ -50,7 +50,7 @@ def tighten(
         settings: of wmb; its delta is that of a round.
     """
     until = clock() + seconds
-    planned = plan_and_bind(model, UPPER, backend, settings)
+    planned = plan_simplified(model, UPPER, backend, settings)
     engine = planned.engine
     state, statistics = engine.advance(planned.initial_state(seed, CHAINS), 1)
     trace = Trace(planned.method.reductions)
@@ -121,7 +121,7 @@ def raise_lower(
         UnsupportedError: hard zeros.
     """
     until, best = clock() + seconds, -math.inf
-    planned = plan_and_bind(model, LOWER, backend, {"max_gib": max_gib})
+    planned = plan_simplified(model, LOWER, backend, {"max_gib": max_gib})
     state, ended, over = planned.initial_state(0, 1), False, False
     while not (ended or over):
         state, statistics = planned.engine.advance(state, 1)

@@ -43,17 +43,22 @@ class Planned(NamedTuple):
         return allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
 
 
-def plan_and_bind(
+def plan_simplified(
     model: Model, name: str, backend: str, settings: dict[str, Any], tier: Literal["native", "generic"] | None = None
 ) -> Planned:
-    """A registered method by its settings, and by `tier` as `spinbench.run` takes it.
+    """A registered method, with its settings, for what simplifying leaves of a model.
+
+    Args:
+        model: any.
+        name: of the method.
+        backend: a registered name.
+        settings: of the method.
+        tier: as `spinbench.run` takes it.
 
     Raises:
-        UnsupportedError: as of `Method.plan` and `binding.bind`.
+        UnsupportedError: as of `binding.plan_and_bind`.
     """
     simple = simplified(model)
     method = registry.make_method(name, settings)
-    tables = method.plan(simple.model)
-    wish = Wish(tier, None)
-    engine = binding.bind(method, backend, simple.model, tables, precision="float64", wish=wish).engine
-    return Planned(simple, method, tables, engine)
+    bound = binding.plan_and_bind(method, backend, simple.model, wish=Wish(tier))
+    return Planned(simple, method, bound.tables, bound.engine)

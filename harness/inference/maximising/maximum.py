@@ -22,7 +22,7 @@ from spinbench.inference.maximising.annealing import anneal
 from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.inference.origins import as_taken
-from spinbench.inference.preflight import check_step, planning
+from spinbench.inference.preflight import check_step
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.exports import log_weights
@@ -115,33 +115,34 @@ def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
     hot, cold = hot_and_cold(taken)
     given = cooled(taken, cold) if cools else taken
     start = starts.dispersed(taken, asked.chains, asked.seed, sampler=True)
+    prepared = time.perf_counter() - since
+    how: dict[str, Any] = {"precision": asked.precision, "device": asked.device, "wish": asked.wish}
+    bound = binding.plan_and_bind(method, asked.backend, given, budget=asked.budget, **how)
+    check_step(method, bound.tables, bound.tier, asked.budget, asked.chains)
+    engine, who = bound.engine, f"{method.name} on {asked.backend}"
     with one_blas_thread():
-        with planning(method, given, asked.budget):
-            tables = method.plan(given)
-        planned = time.perf_counter()
-        found = binding.bind(
-            method, asked.backend, given, tables, precision=asked.precision, device=asked.device, wish=asked.wish
-        )
-        bound, who = time.perf_counter(), f"{method.name} on {asked.backend}"
-        check_step(method, tables, found.tier, asked.budget, asked.chains)
         if cools:
-            ended = cool(found.engine, method, tables, taken, start, asked.budget, seed=asked.seed, who=who)
+            ended = cool(engine, method, bound.tables, taken, start, asked.budget, seed=asked.seed, who=who)
         else:
-            ended = anneal(found.engine, taken, start, hot, cold, asked.budget, seed=asked.seed, who=who)
+            ended = anneal(engine, taken, start, hot, cold, asked.budget, seed=asked.seed, who=who)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
     source, hits = _heaviest(model, taken, states, logs)
-    seconds = Seconds(plan=planned - since, compile=bound - planned + ended.compile_seconds, run=ended.run_seconds)
+    seconds = Seconds(
+        plan=prepared + bound.plan_seconds,
+        compile=bound.bind_seconds + ended.compile_seconds,
+        run=ended.run_seconds,
+    )
     numbers = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
     numbers |= {"hits": float(hits), "beta_cold": cold}
     status = "ok" if hits > 1 else "heaviest state found once" if hits else "no state of positive weight found"
     return dataclasses.replace(
-        _result(model, method, asked, source, seconds, tier=found.tier),
+        _result(model, method, asked, source, seconds, tier=bound.tier),
         samples=ended.sweeps,
         status=status,
         diagnostics=numbers,
-        kernel=found.kernel,
-        notes=tuple(found.notes),
+        kernel=bound.kernel,
+        notes=bound.notes,
     )
 
 

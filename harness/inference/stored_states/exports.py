@@ -52,14 +52,14 @@ def to_inference_data(
 def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, Any]) -> Any:
     """See `Result.to_sampleset`; arguments and errors as of `to_inference_data`."""
     dimod = _load("dimod", "bqm")
-    kind = "BINARY" if max(_given(model).cardinalities, default=2) <= 2 else "INTEGER"
+    kind = "BINARY" if max(_origin_or_model(model).cardinalities, default=2) <= 2 else "INTEGER"
     samples, energy = states.reshape(-1, states.shape[-1]), -log_weights(model, states).ravel()
     return dimod.SampleSet.from_samples((samples, variable_labels(model)), kind, energy=energy, info=dict(info))
 
 
 def variable_labels(model: Model) -> list[Hashable]:
     """(M,) names of the variables that the user gave; 0, …, M - 1 where they have none."""
-    return list(_given(model).labels) or list(range(len(_given(model).cardinalities)))
+    return list(_origin_or_model(model).labels) or list(range(len(_origin_or_model(model).cardinalities)))
 
 
 def log_weights(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -72,7 +72,7 @@ def lower_states(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.int64
     return np.asarray(states, dtype=np.int64) if model.origin is None else model.origin.lower(states)
 
 
-def _given(model: Model) -> Any:
+def _origin_or_model(model: Model) -> Any:
     return model if model.origin is None else model.origin
 
 

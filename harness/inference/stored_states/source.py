@@ -35,7 +35,7 @@ class RunSource:
 
     def find_pairs(self) -> tuple[Any, Any]:
         """Joint probabilities and their errors."""
-        pairs: tuple[Any, Any] = _called(self.pairs)
+        pairs: tuple[Any, Any] = _evaluate(self.pairs)
         return pairs
 
     def find_best_state(self, draws: Any, marginals: Any) -> StateAndWeight:
@@ -46,12 +46,12 @@ class RunSource:
             state, weight = heaviest(self.model, max_bytes=self.max_bytes)
             return (state if self.model.origin is None else self.model.origin.lift(state[None])[0]), weight
         taken = self.model if self.taken is None else self.taken
-        return find_best_state(self.model, taken, _called(self.last), self.stored, draws, marginals)
+        return find_best_state(self.model, taken, _evaluate(self.last), self.stored, draws, marginals)
 
     def __getstate__(self) -> dict[str, Any]:
         """With the states themselves: what makes them need not be known to another process."""
-        return {**vars(self), "last": _called(self.last)}
+        return {**vars(self), "last": _evaluate(self.last)}
 
 
-def _called(value: Any) -> Any:
+def _evaluate(value: Any) -> Any:
     return value() if callable(value) else value
