@@ -83,15 +83,15 @@ class Metric(Part, frozen=True, kw_only=True):
 
 
 class Timing(Part, frozen=True, kw_only=True):
-    """Seconds.
+    """Wall-clock seconds of the parts of a run, as `spinbench.inference.result.Seconds` has them.
 
     Attributes:
-        plan: of planning.
-        compile: of compiling and of binding kernels.
-        burn_in: of samples that were dropped.
-        run: of burn-in and of the kept samples.
-        transfer: of copies from a device, which are among the others.
-        total: all.
+        run: of kept samples.
+        compile: of tables to the device, and of the first call of every function.
+        plan: of the method's work on the model alone.
+        burn_in: of dropped samples.
+        transfer: between host and device; it is within the others.
+        total: of all parts.
     """
 
     run: Number
@@ -150,7 +150,7 @@ class Bound(Part, frozen=True, kw_only=True):
     Attributes:
         value: in nats; None where it is infinite.
         side: "lower" or "upper".
-        grade: "certified" or "probable".
+        grade: "exact", "certified", "probable" or "assumed".
         by: who found it.
         delta: with which probability, at most, it is wrong.
     """
