@@ -11,7 +11,9 @@ from spinbench.api import Estimate
 from spinbench.foundation.threads import one_blas_thread
 
 MAX_BYTES = 2**20
-"""Of batches that a checkpoint keeps to be estimated from."""
+"""Of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result."""
+MAX_SHARED_BYTES = 2**23
+"""The same of batches as they are, which all checkpoints of a run share."""
 MAX_VARIABLES = 1024
 """Of larger models the plan, without which nothing is estimated, is too much to keep."""
 

@@ -14,7 +14,7 @@ from spinbench.api.burn_in import Arrival
 from spinbench.api.trace import Trace
 from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
-from spinbench.inference.checkpoints import MAX_BYTES, MAX_VARIABLES, Checkpoint
+from spinbench.inference.checkpoints import MAX_BYTES, MAX_SHARED_BYTES, MAX_VARIABLES, Checkpoint
 from spinbench.inference.laps import Laps
 from spinbench.inference.observers import Snapshots, StoppingRule
 from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
@@ -174,7 +174,8 @@ def _checkpoint(
 ) -> Checkpoint:
     """Estimated when it is asked for, where that is not the run's time and what it takes is little."""
     view = trace.coarse()
-    is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= MAX_BYTES
+    most = MAX_SHARED_BYTES if view is trace else MAX_BYTES
+    is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= most
     if isinstance(schedule, SampleSchedule) and is_small:
         return Checkpoint(seconds, trace.samples, partial(estimate, view.as_it_is()))
     with schedule.estimating(view):

@@ -25,7 +25,8 @@ def test_later_estimates_are_those_of_then(backend: str, chains: int, monkeypatc
     for model in MODELS:
         later = _run(model, chains, backend)
         with monkeypatch.context() as patched:
-            patched.setattr("spinbench.inference.driver.MAX_BYTES", 0)
+            for limit in ("MAX_BYTES", "MAX_SHARED_BYTES"):
+                patched.setattr(f"spinbench.inference.driver.{limit}", 0)
             then = _run(model, chains, backend)
         assert all(callable(point.source) for point in later.trajectory[:-1])
         assert not any(callable(point.source) for point in then.trajectory)
@@ -58,3 +59,13 @@ def test_a_pickled_checkpoint_has_its_estimate() -> None:
 
 def test_a_budget_of_seconds_counts_its_estimates() -> None:
     assert not any(callable(point.source) for point in _run(MODELS[0], 4, "numpy", "0.2 s").trajectory)
+
+
+@pytest.mark.parametrize(
+    ("method", "chains", "later"), [("gibbs", 16, True), ("gibbs", 2000, False), ("wmb", 200, True)]
+)
+def test_joined_batches_are_kept_where_they_are_small(method: str, chains: int, later: bool) -> None:
+    """Four batches of 30 variables and 2000 chains take 1.9 MB; draws of wmb, 1.6 MB, are not joined."""
+    model = generators.grid(5, 6, seed=0)
+    *_, point, _ = spinbench.run(model, method, "numpy", 40, chains=chains).trajectory
+    assert callable(point.source) == later
