@@ -62,10 +62,10 @@ def test_a_budget_of_seconds_counts_its_estimates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "chains", "later"), [("gibbs", 16, True), ("gibbs", 2000, False), ("wmb", 200, True)]
+    ("method", "chains", "later"), [("gibbs", 16, True), ("gibbs", 2000, False), ("wmb", 60, True)]
 )
 def test_joined_batches_are_kept_where_they_are_small(method: str, chains: int, later: bool) -> None:
-    """Four batches of 30 variables and 2000 chains take 1.9 MB; draws of wmb, 1.6 MB, are not joined."""
+    """Four batches of 30 variables and 2000 chains take 1.9 MB; draws of wmb, 5.3 MB, are not joined."""
     model = generators.grid(5, 6, seed=0)
     *_, point, _ = spinbench.run(model, method, "numpy", 40, chains=chains).trajectory
     assert callable(point.source) == later
