@@ -35,10 +35,9 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics.claims import Ratio, ratio
+from spinbench.mathematics import claims, stepping_stones
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
-from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.methods.blocks.planning import MOST
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
@@ -164,7 +163,7 @@ def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[
         both = both._replace(supported=both.supported and mixed)
     else:
         name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
-        both = stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
+        both = stepping_stones.stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
         both = both._replace(value=both.value + _log_states(t))
     diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
     if trace.wanted:
@@ -179,11 +178,11 @@ def _log_states(t: Tables) -> float:
     return float(np.log(t.cards[first, 0]).sum())
 
 
-def _from_both_sides(trace: Trace) -> Ratio:
+def _from_both_sides(trace: Trace) -> claims.Ratio:
     """Bennett's ratio of p and of reversed transitions from s*, from log p*(s*) / T(s* <- s) at both."""
     forward, backward = -trace.looked("log_t"), -trace.looked("log_r").ravel()
     reached = np.isfinite(forward)
     if not reached.any():
-        return Ratio(float(backward.mean()), np.inf, 0.0, 0.0, supported=False)
+        return claims.Ratio(float(backward.mean()), np.inf, 0.0, 0.0, supported=False)
     farthest = max(forward[reached].max(), backward.max()) + _BEYOND
-    return ratio(np.where(reached, forward, farthest), backward)
+    return claims.ratio(np.where(reached, forward, farthest), backward)

@@ -12,22 +12,18 @@ import numpy as np
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
+from spinbench.methods.buckets import orders, size
 from spinbench.methods.buckets.layout import Array, Buckets, lay_out
-from spinbench.methods.buckets.orders import best_orders, search_orders
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs
 from spinbench.methods.buckets.problem import factors_of
-from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
 from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
-from spinbench.reference.sparse.tables import Loops
-from spinbench.reference.sparse.tree import BYTES as ROW_BYTES
-from spinbench.reference.sparse.tree import Limits as Rows
-from spinbench.reference.sparse.tree import has_zeros
+from spinbench.reference.sparse import tables, tree
 
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
@@ -48,9 +44,9 @@ _FORGIVEN = 0.5
 class Code(NamedTuple):
     """What runs: its costs, its passes, and its loops over rows."""
 
-    costs: Costs
+    costs: size.Costs
     passes: type[Passes]
-    loops: Loops
+    loops: tables.Loops
 
 
 class Limits(NamedTuple):
@@ -105,8 +101,8 @@ class Tuner:
     def __init__(self, problem: Problem, limits: Limits, code: Code, at_stake: rounding.Work, name: str) -> None:
         self._problem, self._limits, self._code = problem, limits, code
         self._at_stake, self._name = at_stake, name
-        self._orders = search_orders(problem, _FIRST_SEARCH, 0)
-        self._zeros = not limits.ibound and has_zeros(problem)
+        self._orders = orders.search_orders(problem, _FIRST_SEARCH, 0)
+        self._zeros = not limits.ibound and tree.has_zeros(problem)
 
     def first(self, seconds: float, real: np.dtype[Any]) -> Tuned | Whole:
         """Exact if that is so in so many seconds, else not tightened."""
@@ -122,36 +118,36 @@ class Tuner:
         cut = self._cut(self._orders[0], seconds)
         if not cut.parts.split:
             return self._at(cut, 1, real, end)
-        orders = best_orders([*self._orders, *search_orders(self._problem, _SEARCH * seconds, 1)])
+        found = orders.best_orders([*self._orders, *orders.search_orders(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
         since = time.perf_counter()
-        if self._zeros and hopeful(orders[0], self._rows(_WHOLE * seconds)):
-            if (whole := self._whole(orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
+        if self._zeros and hopeful(found[0], self._rows(_WHOLE * seconds)):
+            if (whole := self._whole(found[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
                 return whole
             lost = _FORGIVEN * (time.perf_counter() - since)
             seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
-        return self._tightened(_greedy(orders), seconds, real, end)
+        return self._tightened(_greedy(found), seconds, real, end)
 
     def _whole(self, order: Order, seconds: float, end: float = math.inf) -> Whole | None:
         """Over what zeros leave possible, if there are any, and mini-buckets are not asked for."""
         if not self._zeros:
             return None
         try:
-            return whole(self._problem, order, Rows(self._rows(seconds), end), self._code.loops)
+            return whole(self._problem, order, tree.Limits(self._rows(seconds), end), self._code.loops)
         except ZeroWeightError:
             raise self._nothing() from None
 
     def _rows(self, seconds: float) -> float:
         """As many as time and memory allow."""
-        return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / ROW_BYTES)
+        return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / tree.BYTES)
 
-    def _tightened(self, orders: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
+    def _tightened(self, candidates: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""
-        looks = _PARTITION * len(orders[0].order) * (_LOOKED_AT + len(orders))
+        looks = _PARTITION * len(candidates[0].order) * (_LOOKED_AT + len(candidates))
         room = max(seconds - looks, _PASSED * seconds)
-        cuts, costs = [self._cut(orders[0], room)], self._code.costs
+        cuts, costs = [self._cut(candidates[0], room)], self._code.costs
         trials = int(_TRIALS * room / costs.of_passes(cuts[0].parts, _TRIAL))
-        cuts += [self._cut(order, room, cuts[0].limit) for order in orders[1:trials]]
+        cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
         values: list[float] = []
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
         for cut in cuts if len(cuts) > 1 else []:
@@ -164,13 +160,13 @@ class Tuner:
     def _cut(self, order: Order, seconds: float, limit: int = 0) -> Cut:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
         factors, limits = factors_of(self._problem, order.order), self._limits
-        logs, scopes, limit = logs_of(factors.states.tolist()), factors.scopes(), limits.ibound or limit
+        logs, scopes, limit = size.logs_of(factors.states.tolist()), factors.scopes(), limits.ibound or limit
         if limit:
             found = partition(logs, scopes, limit)
         else:
             most = limits.max_gib * 2**30
-            limit, found = choose(logs, scopes, order.log2_total, self._code.costs, seconds, most)
-        needed = bytes_of(found) / 2**30
+            limit, found = size.choose(logs, scopes, order.log2_total, self._code.costs, seconds, most)
+        needed = size.bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
             raise UnsupportedError(
                 f"wmb: mini-buckets of 2^{limit} entries would take {needed:.3g} GiB, and {limits.max_gib:g} are "

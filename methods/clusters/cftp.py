@@ -25,8 +25,7 @@ from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduct
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import UNSEEN, t_factor
+from spinbench.mathematics import claims, statistics
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     Sweep,
@@ -119,14 +118,14 @@ class CouplingFromThePast(Method):
         means = np.clip(trace.mean("mean").mean(axis=-1), 0.0, 1.0)
         variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
         standard = np.sqrt(variance / max(count - 1, 1))
-        errors = claimed_errors(means, float(t_factor(count - 1)) * standard, UNSEEN / count)
+        errors = claimed_errors(means, float(claims.t_factor(count - 1)) * standard, claims.UNSEEN / count)
         ess = statistics.effective_sample_size(means, standard, count)
-        marginals, claims, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))
+        marginals, marginals_se, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))
         draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)
         never = float(trace.total("open").sum())
         return Estimate(
             marginals=marginals,
-            marginals_se=claims,
+            marginals_se=marginals_se,
             ess=sizes,
             r_hat=np.ones(len(means)),
             draws=(by_variable(tables.order, draws), None),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs import patterns
+from spinbench.backends.numba.gibbs import pattern_lanes, pattern_rows, patterns
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import (
     CLIMB_STREAM,
@@ -33,8 +33,6 @@ from spinbench.backends.numba.gibbs.looks import (
     load_rungs,
     looks,
 )
-from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
-from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.simd.random import chain_keys
@@ -85,7 +83,8 @@ def choose(source: Source, chains: int) -> Name:
 Array = npt.NDArray[Any]
 
 FORMS: dict[Name, type[Form]] = {
-    form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, SingleUpdates)
+    form.name: form
+    for form in (pattern_lanes.PatternLanes, pattern_rows.PatternRows, Lanes, Sites, Dense, SingleUpdates)
 }
 
 
