@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import pytest
 
 from spinbench.api import Estimate
 
 
-def test_an_error_that_is_not_known_is_a_doubt() -> None:
-    estimate = Estimate(log_z=1.0, log_z_se=math.inf)
-    assert estimate.status == "log Z unresolved"
-    assert estimate.doubted("log Z")
-    assert not estimate.doubted("marginals")
-    assert Estimate(log_z=1.0, log_z_se=math.inf, doubts=("log Z contradicted",)).status == "log Z contradicted"
-    assert Estimate(log_z=1.0, log_z_se=0.5).status == "ok"
-    assert Estimate(log_z=1.0, log_z_kind="exact").status == "ok"
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"log_z_se": math.inf}, "log Z unresolved"),  # an error that is not known is a doubt
+        ({"log_z_se": math.inf, "doubts": ("log Z contradicted",)}, "log Z contradicted"),
+        ({"log_z_se": 0.5}, "ok"),
+        ({"log_z_kind": "exact"}, "ok"),
+    ],
+)
+def test_status(given: dict[str, Any], status: str) -> None:
+    estimate = Estimate(log_z=1.0, **given)
+    assert estimate.status == status
+    assert [bool(estimate.doubted(what)) for what in ("log Z", "marginals")] == [status != "ok", False]

@@ -43,19 +43,15 @@ def test_totals_do_not_depend_on_the_cut(counts: list[int], merges: int) -> None
     np.testing.assert_array_equal(trace.total("x"), s[-1])
 
 
-def test_series_are_batch_means() -> None:
+def test_series_are_batch_means_of_any_rows() -> None:
     trace, s, logs = filled([2, 3])
     np.testing.assert_allclose(trace.series("s"), [s[:2].mean(axis=0), s[2:].mean(axis=0)])
     np.testing.assert_allclose(np.exp(trace.series("weight")[1]), np.exp(logs[2:]).mean(axis=0))
     np.testing.assert_array_equal(trace.series("x"), [s[1], s[4]])
-
-
-def test_means_of_some_rows_are_those_of_the_series() -> None:
-    trace, _, _ = filled([2, 3, 1, 4])
-    means, series = trace.means("s"), trace.series("s")
-    assert (means.shape, len(means)) == (series.shape, 4)
+    means = trace.means("s")
+    assert (means.shape, len(means)) == (trace.series("s").shape, 2)
     for rows in (slice(0, 2), slice(2, 3), slice(None)):
-        np.testing.assert_array_equal(means[:, rows], series[:, rows])
+        np.testing.assert_array_equal(means[:, rows], trace.series("s")[:, rows])
 
 
 def test_merge_halves_the_batches_and_keeps_an_odd_tail() -> None:
@@ -65,43 +61,48 @@ def test_merge_halves_the_batches_and_keeps_an_odd_tail() -> None:
     np.testing.assert_allclose(trace.series("s"), [s[:3].mean(axis=0), s[3:].mean(axis=0)])
 
 
-def test_capacity_falls_with_the_size_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_module, "MAX_BYTES", 20 * 8 * 100)
-    trace = Trace({"s": "sum"})
-    for k in range(20):
-        assert not trace.full
-        trace.add({"s": np.full((50, 2), float(k))}, 1)
-    assert trace.full
-
-
 def test_pooled_series_has_the_means_of_neighbouring_batches() -> None:
     trace, s, _ = filled([1, 2, 3, 4, 5, 6, 7])
     np.testing.assert_allclose(trace.series("s", most=3), [s[:3].mean(0), s[3:10].mean(0), s[10:21].mean(0)])
     np.testing.assert_array_equal(trace.series("s", most=7), trace.series("s"))
 
 
-def test_capacity_may_be_raised() -> None:
-    trace = Trace({"x": "last"}, capacity=601)
-    for value in range(602):
-        assert not trace.full
-        trace.add({"x": np.array([value])}, 1)
-    assert trace.full
+@pytest.mark.parametrize(
+    ("shape", "capacity", "batches"), [((50, 2), None, 20), ((1,), 601, 602)], ids=["by size", "as it was asked"]
+)
+def test_a_trace_is_full_when_its_memory_is(
+    shape: tuple[int, ...], capacity: int | None, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "MAX_BYTES", 20 * 8 * 100)
+    trace, full = Trace({"s": "sum"}, **({} if capacity is None else {"capacity": capacity})), []
+    for k in range(batches):
+        full.append(trace.full)
+        trace.add({"s": np.full(shape, float(k))}, 1)
+    assert [*full, trace.full] == [False] * batches + [True]
 
 
-def test_statistics_that_are_not_reported_are_named() -> None:
+@pytest.mark.parametrize(
+    ("batch", "sentence"),
+    [
+        ({"s": np.ones(3), "more": np.ones(3)}, "reported 's', 'more'; the method's reductions name 'log_t', too"),
+        ({"s": np.array([object()]), "log_t": 1.0}, "a batch of steps reported 's' as object; numbers are needed"),
+    ],
+    ids=["other names", "no numbers"],
+)
+def test_what_is_no_batch_is_refused(batch: dict[str, Any], sentence: str) -> None:
     trace = Trace({"s": "sum", "log_t": "logsumexp"})
-    with pytest.raises(InvalidResultError, match="reported 's', 'more'; the method's reductions name 'log_t', too"):
-        trace.add({"s": np.ones(3), "more": np.ones(3)}, 1)
+    with pytest.raises(InvalidResultError, match=sentence):
+        trace.add(batch, 1)
     assert trace.samples == 0
 
 
 def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:
     """A draw of a state that is updated in place, as NumPy programs may do."""
     trace, state = Trace({"x": "last"}), np.zeros((2, 3))
-    for step in range(4):
+    for _ in range(4):
         state += 1.0
         trace.add({"x": state}, 1)
-        assert (trace.series("x")[step] == step + 1).all()
+        trace.series("x")
     assert trace.series("x")[:, 0, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
@@ -163,13 +164,18 @@ def test_jackknife_of_correlated_series(function: Any, gradient: tuple[float, fl
     assert expected > 0.85 * share * whole
 
 
+def by_batches(draws: np.ndarray, counts: list[int], name: str = "x", reduce: Any = np.sum, kind: str = "sum") -> Trace:
+    """A trace of draws, (steps, …), in batches of so many."""
+    trace, at = Trace({name: kind}), 0
+    for count in counts:
+        trace.add({name: reduce(draws[at : at + count], axis=0)}, count)
+        at += count
+    return trace
+
+
 def test_jackknife_of_a_mean_is_the_scatter_of_groups_in_any_shape() -> None:
-    rng = np.random.default_rng(3)
-    draws = rng.normal(size=(60, 5, 3, 2))  # steps, variables, states, chains
-    trace = Trace({"p": "sum"})
-    for t in range(60):
-        trace.add({"p": draws[t]}, 1)
-    found = trace.se(lambda trace: trace.mean("p").mean(axis=-1))
+    draws = np.random.default_rng(3).normal(size=(60, 5, 3, 2))  # steps, variables, states, chains
+    found = by_batches(draws, [1] * 60).se(lambda trace: trace.mean("x").mean(axis=-1))
     groups = draws.mean(axis=-1).reshape(10, 6, 5, 3).mean(axis=1)
     assert found.shape == (5, 3)
     np.testing.assert_allclose(found, groups.std(axis=0, ddof=1) / np.sqrt(10), rtol=1e-10)
@@ -179,45 +185,47 @@ def test_jackknife_of_states_that_are_normalised() -> None:
     """Weights of three states to probabilities: errors of the delta method, which the sum to 1 binds together."""
     rng = np.random.default_rng(11)
     draws = rng.gamma(4.0, [[[1.0]], [[2.0]], [[5.0]]], size=(4000, 1, 3, 1, 2))[:, 0, :, 0]
-    trace = Trace({"w": "sum"})
-    for t in range(0, 4000, 50):
-        trace.add({"w": draws[t : t + 50].sum(axis=0)}, 50)
+    trace = by_batches(draws, [50] * 80)
 
     def normalised(trace: Trace) -> np.ndarray:
-        weights = trace.mean("w").mean(axis=-1)
+        weights = trace.mean("x").mean(axis=-1)
         return np.asarray(weights / weights.sum())
 
     p, variance = np.array([1, 2, 5]) / 8, 4.0 * np.array([1, 4, 25]) / 32**2 / 8000
     exact = [np.sqrt(sum((float(k == j) - p[k]) ** 2 * variance[j] for j in range(3))) for k in range(3)]
-    found = trace.se(normalised)
-    np.testing.assert_allclose(found / exact, 1, atol=4 / np.sqrt(2 * 9))
-    assert abs(np.sqrt((trace.se(lambda t: normalised(t).sum())) ** 2)) < 1e-12
+    np.testing.assert_allclose(trace.se(normalised) / exact, 1, atol=4 / np.sqrt(2 * 9))
+    assert trace.se(lambda t: normalised(t).sum()) < 1e-12
 
 
-def test_jackknife_of_logarithms_of_weights() -> None:
+def log_mean(trace: Trace) -> float:
+    return float(np.logaddexp.reduce(trace.mean("x")) - np.log(2))
+
+
+@pytest.mark.parametrize(
+    ("draw", "counts", "options", "function", "exact"),
+    [
+        pytest.param(
+            lambda rng: 700 + 0.5 * rng.normal(size=(1000, 2)),  # beyond what exp can hold
+            [20] * 50,
+            {"reduce": np.logaddexp.reduce, "kind": "logsumexp"},
+            log_mean,
+            np.expm1(0.25) / 2000,
+            id="logarithms of weights",
+        ),
+        pytest.param(
+            lambda rng: rng.normal(size=(263, 3)),
+            [20] * 13 + [3],  # a run that ends within a batch: groups weigh what their steps do
+            {},
+            lambda trace: mean(trace, "x"),
+            1 / (3 * 263),
+            id="groups of unequal lengths",
+        ),
+    ],
+)
+def test_jackknife(draw: Any, counts: list[int], options: dict[str, Any], function: Any, exact: float) -> None:
     rng = np.random.default_rng(5)
-    found, steps = [], 1000
-    for _ in range(200):
-        logs = 700 + 0.5 * rng.normal(size=(steps, 2))  # beyond what exp can hold
-        trace = Trace({"w": "logsumexp"})
-        for t in range(0, steps, 20):
-            trace.add({"w": np.logaddexp.reduce(logs[t : t + 20])}, 20)
-        found.append(float(trace.se(lambda trace: np.logaddexp.reduce(trace.mean("w")) - np.log(2))) ** 2)
-    exact = np.expm1(0.25) / (2 * steps)
-    assert abs(np.mean(found) / exact - 1) < 4 * np.std(found) / exact / np.sqrt(200)
-
-
-def test_jackknife_of_groups_of_unequal_lengths() -> None:
-    """A run that ends within a batch: groups weigh what their steps do."""
-    rng = np.random.default_rng(9)
-    found, exact = [], 1 / (3 * 263)
-    for _ in range(300):
-        x, trace, t = rng.normal(size=(263, 3)), Trace({"x": "sum"}), 0
-        for count in [20] * 13 + [3]:
-            trace.add({"x": x[t : t + count].sum(axis=0)}, count)
-            t += count
-        found.append(float(trace.se(lambda trace: trace.mean("x").mean())) ** 2)
-    assert abs(np.mean(found) / exact - 1) < 4 * np.std(found) / exact / np.sqrt(300)
+    squares = [float(by_batches(draw(rng), counts, **options).se(function)) ** 2 for _ in range(250)]
+    assert abs(np.mean(squares) / exact - 1) < 4 * np.std(squares) / exact / np.sqrt(250)
 
 
 def test_jackknife_of_too_little() -> None:
@@ -225,10 +233,12 @@ def test_jackknife_of_too_little() -> None:
     assert np.isposinf(trace.se(lambda trace: trace.mean("s").mean(axis=-1))).tolist() == [True] * 3
     with pytest.raises(ValueError, match="groups=3 was given; 4 or more are needed"):
         trace.se(lambda trace: trace.mean("s"), groups=3)
+
+
+def test_a_jackknife_leaves_the_trace_as_it_was() -> None:
     trace, s, _ = filled([2] * 30)
-    before = trace.counts.copy(), trace.samples
     trace.se(lambda trace: trace.mean("s"))
-    assert (trace.counts, trace.samples) == before
+    assert (trace.counts, trace.samples) == ([2] * 30, 60)
     np.testing.assert_allclose(trace.mean("s"), s.mean(axis=0))
 
 
@@ -244,12 +254,6 @@ def test_a_coarse_view_has_all_but_the_batches() -> None:
     np.testing.assert_allclose(view.mean("s"), trace.mean("s"))
     beside = {name: value for name, value in vars(trace).items() if name not in ("_batches", "counts")}
     assert beside == {name: vars(view)[name] for name in beside}
-
-
-def test_what_is_no_number_is_refused() -> None:
-    trace = Trace({"s": "sum"})
-    with pytest.raises(InvalidResultError, match="a batch of steps reported 's' as object; numbers are needed"):
-        trace.add({"s": np.array([object()])}, 1)
 
 
 def test_a_look_without_what_is_needed_says_so() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from small_records import typed, whole
 
-from spinbench.foundation.atomic import write_json
 from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, journal
 from spinbench.history.journal import Journal
@@ -18,34 +17,35 @@ from spinbench.measuring.record_parts import Metric
 FAMILY = axes.family("inference")
 CELL = ("grid", "gibbs", "numpy")
 COMMIT = "a" * 40
-
-
-def entry(project: Any, seed: int, started_at: int, **changes: Any) -> dict[str, Any]:
-    versions = {metric.name: metric.version for metric in FAMILY.metrics}
-    return project.record(CELL, COMMIT, seed, started_at=started_at, versions=versions, **changes)
+VERSIONS = {metric.name: metric.version for metric in FAMILY.metrics}
+KILLED = {"status": "failed", "error": "killed", "metrics": {}}
 
 
 def seconds(*values: float, **changes: Any) -> dict[str, Any]:
+    """What a record has measured, and nothing else."""
     measured = {"value": values[0], **changes} if len(values) == 1 else {"samples": list(values)}
-    return {"run_seconds": measured}
+    return {"metrics": {"run_seconds": measured}}
 
 
-def of(entries: list[dict[str, Any]]) -> journal.Replicates | None:
+def replicates(project: Any, seeds: int, *changes: dict[str, Any]) -> journal.Replicates | None:
+    """Of records with these changes, one after another, of so many seeds in turn."""
+    entries = [
+        project.record(CELL, COMMIT, place % seeds, **{"started_at": place, "versions": VERSIONS, **one})
+        for place, one in enumerate(changes)
+    ]
     return journal.replicates(typed(entries), FAMILY).get(("run_seconds", CELL))
 
 
 def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) -> None:
     kept = Journal(tmp_path / "journal")
     assert kept.commits() == set()
-    late, early = project.record(CELL, COMMIT, started_at=20), project.record(CELL, COMMIT, started_at=10)
-    assert kept.add(whole(late), FAMILY.metrics)
-    assert kept.add(whole(early), FAMILY.metrics)
-    assert not kept.add(whole({**late, "duration": 99.0}), FAMILY.metrics)
-    assert [one.id for one in kept.entries(COMMIT)] == [early["id"], late["id"]]
-    assert kept.entries(COMMIT)[1].duration == 2.5
-    assert kept.entries(COMMIT)[0]["versions"]["run_seconds"] == "1"
-    assert kept.commits() == {COMMIT}
-    assert kept.entries("b" * 40) == []
+    late, early = (project.record(CELL, COMMIT, started_at=started) for started in (20, 10))
+    changed = {**late, "duration": 99.0}
+    assert [kept.add(whole(one), FAMILY.metrics) for one in (late, early, changed)] == [True, True, False]
+    found = kept.entries(COMMIT)
+    assert [(one.id, one.duration) for one in found] == [(early["id"], 2.5), (late["id"], 2.5)]
+    assert found[0]["versions"]["run_seconds"] == "1"
+    assert (kept.commits(), kept.entries("b" * 40)) == ({COMMIT}, [])
 
 
 def test_a_torn_entry_is_named_and_does_not_block_its_commit(
@@ -53,54 +53,54 @@ def test_a_torn_entry_is_named_and_does_not_block_its_commit(
 ) -> None:
     left_out.cache_clear()
     kept = Journal(tmp_path / "journal")
-    sound, torn = project.record(CELL, COMMIT), project.record(CELL, COMMIT)
-    kept.add(whole(sound), FAMILY.metrics)
-    kept.add(whole(torn), FAMILY.metrics)
-    file = next((tmp_path / "journal").rglob(f"record-{torn['id']}.json"))
+    sound, torn = (project.record(CELL, COMMIT) for _ in range(2))
+    for one in (sound, torn):
+        kept.add(whole(one), FAMILY.metrics)
+    (file,) = (tmp_path / "journal").rglob(f"record-{torn['id']}.json")
     file.write_bytes(file.read_bytes()[:-10])
     assert [one.id for one in kept.entries(COMMIT)] == [sound["id"]]
     assert file.name in capsys.readouterr().err
 
 
 def test_the_newest_good_record_of_a_seed_counts(project: Any) -> None:
-    failed = {"status": "failed", "error": "killed", "metrics": {}}
-    entries = [
-        entry(project, 0, 1, metrics=seconds(1.0, standard_error=0.1)),
-        entry(project, 1, 2, metrics=seconds(2.0, standard_error=0.2)),
-        entry(project, 0, 3, metrics=seconds(3.0, standard_error=0.3)),
-        entry(project, 1, 4, **failed),
-    ]
-    found = of(entries)
+    found = replicates(
+        project,
+        2,
+        seconds(1.0, standard_error=0.1),
+        seconds(2.0, standard_error=0.2),
+        seconds(3.0, standard_error=0.3),
+        KILLED,
+    )
     assert found is not None
-    assert (found.values, found.errors, found.failed) == ((3.0, 2.0), (0.3, 0.2), "")
-    assert found.started_at == 4
+    assert (found.values, found.errors, found.failed, found.started_at) == ((3.0, 2.0), (0.3, 0.2), "", 3)
     assert found.settings is not None
     assert "seed" not in found.settings
     assert found.settings["chains"] == 16
 
 
-def test_what_records_of_a_metric_come_to(project: Any) -> None:
-    def made(seed: int, **changes: Any) -> dict[str, Any]:
-        return entry(project, seed, 1, **changes)
+OLD = {**seconds(1.0), "versions": {**VERSIONS, "run_seconds": "0"}}
+"""Of another version of the metric."""
 
-    samples, other = made(0, metrics=seconds(1.0, 5.0, 2.0)), made(1, metrics=seconds(7.0))
-    old = made(0, metrics=seconds(1.0))
-    old["versions"] = {**old["versions"], "run_seconds": "0"}  # another version of the metric
-    killed = made(0, status="failed", error="killed", metrics={})
-    without = made(0, metrics={"run_seconds": {"failed": "it has none"}})
-    for entries, expected in (
-        ([samples], ((1.0, 5.0, 2.0), "", False)),  # of a single record samples are replicates
-        ([samples, other], ((2.0, 7.0), "", False)),
-        ([killed], ((), "killed", False)),
-        ([without], ((), "it has none", True)),
-        ([old, other], ((7.0,), "", False)),
-    ):
-        found = of(entries)
-        assert found is not None
-        assert (found.values, found.failed, found.ran) == expected
-        assert found.errors == ()
-    for one in (old, made(0, metrics={}), made(0, status="skipped", metrics={})):
-        assert of([one]) is None
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param([seconds(1.0, 5.0, 2.0)], ((1.0, 5.0, 2.0), "", False), id="samples of a single record"),
+        pytest.param([seconds(1.0, 5.0, 2.0), seconds(7.0)], ((2.0, 7.0), "", False), id="two records"),
+        pytest.param([KILLED], ((), "killed", False), id="a killed one"),
+        pytest.param(
+            [{"metrics": {"run_seconds": {"failed": "it has none"}}}], ((), "it has none", True), id="it ran without"
+        ),
+        pytest.param([OLD, seconds(7.0)], ((7.0,), "", False), id="an old one and a new one"),
+        pytest.param([OLD], None, id="an old one"),
+        pytest.param([{"metrics": {}}], None, id="of other metrics"),
+        pytest.param([{"status": "skipped", "metrics": {}}], None, id="a refused one"),
+    ],
+)
+def test_what_records_of_a_metric_come_to(project: Any, records: list[dict[str, Any]], expected: object) -> None:
+    found = replicates(project, len(records), *records)
+    assert (found and (found.values, found.failed, found.ran)) == expected
+    assert found is None or found.errors == ()
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,3 @@ def test_what_records_of_a_metric_come_to(project: Any) -> None:
 )
 def test_only_finite_numbers_count(metric: dict[str, Any]) -> None:
     assert journal.numbers(Metric(**metric)) == ()
-
-
-def test_a_value_that_json_has_not_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        write_json(tmp_path / "x.json", {"value": math.inf})
-    assert list(tmp_path.iterdir()) == []

@@ -27,21 +27,20 @@ def on(project: Any, backend: str, commit: str, seconds: float, seed: int = 0, *
     return found
 
 
-def ratios(project: Any, commit: str) -> dict[str, dict[str, float]]:
-    """By benchmark and cell, in asv's result file."""
+def ratios(project: Any, commit: str, *records: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """By benchmark and cell, in asv's result file, once these are recorded, too."""
+    record(project.root, [project.sweep(records[0]["id"], records)])
     rows = {name: row for name, row in project.result(commit).items() if name.startswith("peers.")}
     return {name: dict(zip(row["params"][0], row["result"], strict=True)) for name, row in rows.items()}
 
 
 def test_ratios_to_each_library_follow_the_commits(project: Any) -> None:
-    commits = [project.commit(f"commit {number}") for number in range(2)]
-    for slower, commit in enumerate(commits, 1):
-        ours = [on(project, "numpy", commit, 0.02 * slower, seed) for seed in (0, 1, 2)]
-        ours += [on(project, "numba", commit, 0.01 * slower, seed) for seed in (0, 1, 2)]
-        theirs = [on(project, name, commit, 0.04, seed) for name in ("dwave", "thrml") for seed in (0, 1, 2)]
-        record(project.root, [project.sweep(commit, [*ours, *theirs])])
-    for slower, commit in enumerate(commits, 1):
-        found = ratios(project, commit)
+    for slower in (1, 2):
+        commit = project.commit(f"commit {slower}")
+        seconds = {"numpy": 0.02 * slower, "numba": 0.01 * slower, "dwave": 0.04, "thrml": 0.04}
+        found = ratios(
+            project, commit, *(on(project, name, commit, seconds[name], s) for name in seconds for s in (0, 1))
+        )
         for peer in ("dwave", "thrml"):
             cells = found[f"peers.grid.track_{METRIC}_over_{peer}"]
             assert cells == {"'gibbs numba'": pytest.approx(slower / 4), "'gibbs numpy'": pytest.approx(slower / 2)}
@@ -54,33 +53,24 @@ def test_ratios_to_each_library_follow_the_commits(project: Any) -> None:
     assert f"peers.grid.track_{METRIC}_over_thrml" in site["benchmarks"]
 
 
-def test_other_work_has_no_ratio(project: Any) -> None:
-    commit = project.commit("first")
-    records = [on(project, "numba", commit, 0.01), on(project, "dwave", commit, 0.04, scan="random")]
-    record(project.root, [project.sweep("odd", records)])
-    assert ratios(project, commit) == {}
-    record(project.root, [project.sweep("same", [on(project, "numba", commit, 0.02, scan="random")])])
-    (cells,) = [found for name, found in ratios(project, commit).items() if f"{METRIC}_over_dwave" in name]
+def test_other_work_and_no_time_have_no_ratio(project: Any) -> None:
+    other, commit = project.commit("no time"), project.commit("other work")
+    assert ratios(project, other, on(project, "numba", other, 0.01), on(project, "dwave", other, 0.0)) == {}
+    theirs = on(project, "dwave", commit, 0.04, scan="random")
+    assert ratios(project, commit, on(project, "numba", commit, 0.01), theirs) == {}
+    found = ratios(project, commit, on(project, "numba", commit, 0.02, scan="random"))
+    (cells,) = [found[name] for name in found if f"{METRIC}_over_dwave" in name]
     assert cells == {"'gibbs(scan=random) numba'": pytest.approx(0.5)}
-
-
-def test_a_library_that_took_no_time_has_no_ratio(project: Any) -> None:
-    commit = project.commit("first")
-    records = [on(project, "numba", commit, 0.01), on(project, "dwave", commit, 0.0)]
-    record(project.root, [project.sweep("odd", records)])
-    assert ratios(project, commit) == {}
 
 
 def test_ratio_to_dwave_samplers(project: Any) -> None:
     pytest.importorskip("dwave.samplers", reason="dwave-samplers is not installed: pip install dwave-samplers")
     commit = project.commit("first")
+    cell = ["method=exact", "model=boltzmann/neural15", "chains=1"]
     with axes.composer() as compose:
-        asked = {
-            name: compose(["method=exact", "model=boltzmann/neural15", f"backend={name}", "chains=1"])
-            for name in ("numpy", "dwave")
-        }
-    measured = [measure_cell(config, git={"commit": commit, "dirty": False}) for config in asked.values()]
+        configs = [compose([*cell, f"backend={name}"]) for name in ("numpy", "dwave")]
+    measured = [measure_cell(config, git={"commit": commit, "dirty": False}) for config in configs]
     assert [one["error"] for one in measured] == [None, None]
-    record(project.root, [project.sweep("dwave", measured)])
-    (cells,) = [found for name, found in ratios(project, commit).items() if f"{METRIC}_over_dwave" in name]
+    found = ratios(project, commit, *measured)
+    (cells,) = [found[name] for name in found if f"{METRIC}_over_dwave" in name]
     assert cells["'exact numpy chains=1'"] > 0

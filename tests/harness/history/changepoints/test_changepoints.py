@@ -13,17 +13,22 @@ import pytest
 from gate_runs import CELLS, Factor, group, nothing, slower, wronger
 
 from spinbench.history import axes
-from spinbench.history.changepoints import changepoints, metric_series
-from spinbench.history.changepoints.changepoints import Step, windows
+from spinbench.history.changepoints import changepoints
+from spinbench.history.changepoints.changepoints import Step
 from spinbench.history.regression_test.measurements import Place, Run, Runs
 
 JUDGED = [metric for metric in axes.metrics() if metric.judged != "no"]
-METRICS = {metric.name: metric for metric in JUDGED}
+ONE, OTHER = Place(*CELLS[0]), Place(*CELLS[1])
 
 
 def chain(factors: Sequence[Factor], seed: int = 0, seeds: int = 2, *, same_stream: bool = False) -> list[Runs]:
     rng = np.random.default_rng(seed)
     return [gate_runs.runs(rng, range(seeds), factor, same_stream=same_stream) for factor in factors]
+
+
+def drawn(metric: str, error: float, scatter: float = 0.0) -> dict[int, Run]:
+    """Two seeds' runs of a cell; without scatter their numbers are equal."""
+    return {seed: Run("", {metric: math.log(error) + scatter * seed}) for seed in (0, 1)}
 
 
 def found(runs: Sequence[Runs]) -> dict[str, list[Step]]:
@@ -39,10 +44,9 @@ def test_an_unchanged_history_has_no_steps() -> None:
 @pytest.mark.parametrize("machine", ["quieter", "busy"])
 @pytest.mark.parametrize("seeds", [1, 2, 5])
 def test_sittings_of_one_program_have_no_steps(machine: str, seeds: int) -> None:
-    sittings = gate_records.sittings(machine)
     real = [
         {place: dict(list(own.items())[:seeds]) for place, own in runs.items()}
-        for name, runs in sittings.items()
+        for name, runs in gate_records.sittings(machine).items()
         if name != gate_records.MORE_SEEDS
     ]
     assert found(real) == {}
@@ -61,8 +65,7 @@ def test_a_slower_cell_and_greater_errors_are_found_at_their_commits(commits: in
     ]
     steps = found(chain(factors, commits, seeds=3))
     assert {(one.place, one.at) for one in steps["step_seconds"]} == {(Place(*cell), slow)}
-    assert {one.at for one in steps["marginal_rmse"]} == {wrong}
-    assert {one.place[1:3] for one in steps["marginal_rmse"]} == {("gibbs", "numba")}
+    assert {(*one.place[1:3], one.at) for one in steps["marginal_rmse"]} == {("gibbs", "numba", wrong)}
     (step,) = steps["step_seconds"]
     assert step.low < 1.5 < step.high
     assert step.p < 1e-3
@@ -70,44 +73,34 @@ def test_a_slower_cell_and_greater_errors_are_found_at_their_commits(commits: in
 
 
 def test_a_spell_between_two_changes_is_found() -> None:
-    pair = group("dhmc", "numpy")
-    factors = [slower(2.0 if 12 <= turn < 15 else 1.0, *pair) for turn in range(30)]
+    factors = [slower(2.0 if 12 <= turn < 15 else 1.0, *group("dhmc", "numpy")) for turn in range(30)]
     steps = [one for one in found(chain(factors))["step_seconds"] if one.level == "group"]
     assert sorted((one.at, one.ratio > 1) for one in steps) == [(12, True), (15, False)]
 
 
 def test_numbers_that_stay_equal_are_one_draw_however_often_they_are_measured() -> None:
-    runs = chain([nothing] * 12, same_stream=True)
-    series = metric_series.collect(METRICS["marginal_rmse"], runs)
-    assert np.isfinite(series.values).sum() == 2 * len(CELLS)
-    other = chain([nothing] * 12, seed=7)[0]  # another stream of random numbers
-    assert "marginal_rmse" not in found([*runs, *[other] * 12])
+    other = chain([nothing], seed=7)[0]  # another stream of random numbers
+    assert "marginal_rmse" not in found([*chain([nothing] * 12, same_stream=True), *[other] * 12])
 
 
 def test_numbers_without_noise_change_at_once_beyond_the_margin() -> None:
-    cell = Place(*CELLS[0])
-
     def of(*errors: float) -> list[Runs]:
-        metric = "marginal_rmse"
-        return [{cell: {seed: Run("", {metric: math.log(error)}) for seed in (0, 1)}} for error in errors]
+        return [{ONE: drawn("marginal_rmse", error)} for error in errors]
 
     assert found(of(0.1, 0.1, 0.105, 0.105)) == {}
     (step,) = found(of(0.1, 0.1, 0.12, 0.12))["marginal_rmse"]
-    assert (step.at, step.place) == (2, cell)
+    assert (step.at, step.place, step.ratio) == (2, ONE, pytest.approx(1.2))
     assert step.p < 1e-30
-    assert step.ratio == pytest.approx(1.2)
     assert step.values == pytest.approx((0.1, math.nan, 0.12, math.nan), nan_ok=True)
 
 
 def test_bounds_on_log_z_change_at_once_and_sampled_ones_do_not() -> None:
-    bound, drawn = Place(*CELLS[0]), Place(*CELLS[1])
-
-    def runs(error: float, turn: int) -> Runs:
-        sampled = {seed: Run("", {"log_z_error": math.log(error) + 0.01 * (seed + turn)}) for seed in (0, 1)}
-        return {bound: {seed: Run("", {"log_z_error": math.log(error)}) for seed in (0, 1)}, drawn: sampled}
-
-    (step,) = found([runs(0.1 if turn < 4 else 0.15, turn) for turn in range(8)])["log_z_error"]
-    assert (step.at, step.place, step.level) == (4, bound, "cell")
+    runs = [
+        {ONE: drawn("log_z_error", error), OTHER: drawn("log_z_error", error * math.exp(0.01 * turn), 0.01)}
+        for turn, error in enumerate([0.1] * 4 + [0.15] * 4)
+    ]
+    (step,) = found(runs)["log_z_error"]
+    assert (step.at, step.place, step.level) == (4, ONE, "cell")
 
 
 def test_another_machine_and_single_draws_say_nothing() -> None:
@@ -119,12 +112,3 @@ def test_another_machine_and_single_draws_say_nothing() -> None:
     assert "step_seconds" in found(runs)
     assert found([*moved, *runs[5:]]) == {}
     assert found([{place: {0: own[0]} for place, own in one.items()} for one in chain([nothing] * 2)]) == {}
-
-
-def test_windows_cover_all_cuts() -> None:
-    for length in (2, 3, 10, 41):
-        spans = list(windows(length))
-        assert (0, length) in spans
-        assert {cut for first, end in spans if end - first <= 3 for cut in range(first + 1, end)} == set(
-            range(1, length)
-        )

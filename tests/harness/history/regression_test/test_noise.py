@@ -1,4 +1,4 @@
-"""The noise model: blocks within a commit, commits of the past, cells pooled, and the law that all units share."""
+"""The noise model, and the one test on it: what it learns, its errors of both kinds, and what a busy day does to it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from spinbench.history.regression_test.effects import pooled_levels
-from spinbench.history.regression_test.noise import (
-    BETWEEN,
-    MAX_MODERATED_FREEDOM,
-    WITHIN,
-    Blocks,
-    Noise,
-    fit_law,
-    moderated,
-    replicates,
-)
-from spinbench.history.regression_test.significance import Level
+from spinbench.history.regression_test.noise import BETWEEN, WITHIN, Blocks
+from spinbench.history.regression_test.significance import Level, decide, inflation
 
 GROUPS = ["a", "a", "a", "b", "b", "b", "b", "c"]
-
-
-def noise(variances: object, freedom: float) -> Noise:
-    found = np.asarray(variances, dtype=float)
-    return Noise(found, np.full(len(found), freedom))
+MARGIN = math.log(1.05)
 
 
 def table(rng: np.random.Generator, commits: int, seeds: int, within: float, between: float) -> np.ndarray:
@@ -41,56 +29,10 @@ def compared(values: np.ndarray, scatter: float | np.ndarray = 0.0, *changed: bo
     return pooled_levels(Blocks(values, np.broadcast_to(scatter, values.shape), True, pieces), GROUPS)
 
 
-def test_variance_about_the_means_of_commits_with_missing_blocks() -> None:
-    nan = math.nan
-    blocks = np.array([[[1.0, 3.0], [10.0, nan]], [[1.0, nan], [5.0, 9.0]], [[2.0, nan], [nan, nan]]])
-    found = replicates(blocks, paired=False)
-    np.testing.assert_allclose(found.variance, [2.0, 8.0, 0.0])
-    np.testing.assert_array_equal(found.freedom, [1, 1, 0])
-    np.testing.assert_array_equal(replicates(blocks, paired=True).freedom, [0, 0, 0])
-
-
-def test_variance_about_commits_and_seeds() -> None:
-    rng = np.random.default_rng(8)
-    drawn = 0.1 * rng.standard_normal((300, 3, 4))
-    parts = rng.normal(size=(300, 3, 1)) + rng.normal(size=(300, 1, 4))
-    found = replicates(drawn + parts, paired=True)
-    np.testing.assert_array_equal(found.freedom, 6)
-    np.testing.assert_allclose(found.variance, replicates(drawn, paired=True).variance)
-    assert found.variance.mean() == pytest.approx(0.01, rel=0.1)
-    holes = drawn + parts
-    holes[rng.uniform(size=holes.shape) < 0.15] = math.nan
-    found = replicates(holes, paired=True)
-    known = found.freedom > 2
-    assert known.sum() > 200
-    assert np.average(found.variance[known], weights=found.freedom[known]) == pytest.approx(0.01, rel=0.15)
-
-
-def test_the_law_of_variances_is_recovered() -> None:
-    rng = np.random.default_rng(9)
-    scale, freedom, own = 0.04, 6.0, 4
-    variances = scale * freedom / rng.chisquare(freedom, size=20_000)
-    law = fit_law(noise(variances * rng.chisquare(own, size=variances.size) / own, own))
-    assert law == (pytest.approx(scale, rel=0.05), pytest.approx(freedom, rel=0.1))
-    equal = fit_law(noise([0.04] * 10, own))
-    assert equal is not None
-    assert math.isinf(equal[1])
-    assert fit_law(noise([0.04] * 5, own)) is None
-
-
-def test_a_law_moderates_each_unit_and_lends_to_those_without_replicates() -> None:
-    rng = np.random.default_rng(10)
-    truth = 10 ** rng.uniform(-2, 0, size=200)
-    own = noise(truth * rng.chisquare(2, size=200) / 2, 2)
-    found = moderated(own)
-    assert np.mean(np.log(found.variance / truth) ** 2) < 0.5 * np.mean(np.log(own.variance / truth) ** 2)
-    assert (found.freedom > 2).all()
-    equal = moderated(Noise(np.array([*[0.04] * 8, 0.0, 0.0]), np.array([*[3.0] * 9, 0.0])))
-    np.testing.assert_allclose(equal.variance, equal.variance[0])
-    np.testing.assert_array_equal(equal.freedom, MAX_MODERATED_FREEDOM)
-    few = moderated(Noise(np.array([0.01, 0.04, 0.0]), np.array([1.0, 2.0, 0.0])))
-    np.testing.assert_allclose(few.variance, 0.03)
-    np.testing.assert_array_equal(few.freedom, 3)
+def level(difference: object, error: object, freedom: float = 20.0) -> Level:
+    found = np.asarray(difference, dtype=float)
+    errors = np.broadcast_to(error, found.shape).astype(float)
+    return Level("cell", found, errors, np.full(len(found), freedom), np.eye(len(found)))
 
 
 def test_differences_are_those_of_the_means_and_of_weighted_cells() -> None:
@@ -98,11 +40,11 @@ def test_differences_are_those_of_the_means_and_of_weighted_cells() -> None:
     values[:, 1] += 0.25
     cells, groups, whole = compared(values)
     np.testing.assert_allclose(cells.difference, values[:, 1].mean(axis=1) - values[:, 0].mean(axis=1))
-    for level, units in ((cells, 8), (groups, 3), (whole, 1)):
-        assert level.weights.shape == (units, 8)
-        np.testing.assert_allclose(level.weights.sum(axis=1), 1.0)
-        np.testing.assert_allclose(level.difference, level.weights @ cells.difference)
-        np.testing.assert_allclose(level.difference, 0.25, atol=0.05)
+    for found, units in ((cells, 8), (groups, 3), (whole, 1)):
+        assert found.weights.shape == (units, 8)
+        np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
+        np.testing.assert_allclose(found.difference, found.weights @ cells.difference)
+        np.testing.assert_allclose(found.difference, 0.25, atol=0.05)
     assert (groups.weights > 0).tolist() == [[name == group for group in GROUPS] for name in "abc"]
 
 
@@ -113,17 +55,18 @@ def test_noise_without_replicates_and_history_is_the_usual_one() -> None:
     assert groups.error[2] >= cells.error[7]  # a group of one cell knows no more than its cell
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.15])
 @pytest.mark.parametrize(("within", "between"), [(0.3, 0.0), (0.02, 0.3), (0.2, 0.2)])
-def test_noise_is_learnt_from_replicates_and_from_the_past(within: float, between: float) -> None:
+def test_noise_is_learnt_from_replicates_and_from_the_past(within: float, between: float, missing: float) -> None:
     """Ratios of differences to their errors scatter by about 1; without the past, a noisy machine is not known."""
     rng = np.random.default_rng(3)
     z, blind = [], []
     for _ in range(60):
         values = table(rng, 20, 3, within, between)
-        cells, *_ = compared(values)
-        z += list(cells.difference / cells.error)
-        cells, *_ = compared(values[:, -2:])
-        blind += list(cells.difference / cells.error)
+        values[:, :, 1:][rng.uniform(size=(8, 20, 2)) < missing] = math.nan
+        for ratios, known in ((z, values), (blind, values[:, -2:])):
+            cells, *_ = compared(known)
+            ratios += list(cells.difference / cells.error)
     assert np.std(z) == pytest.approx(1.0, abs=0.2)
     assert np.std(blind) > 1.1 or between < within
 
@@ -133,16 +76,6 @@ def test_pairs_whose_cost_changed_are_no_noise() -> None:
     values[:, 2:] += 1.0
     left_out, counted = compared(values, 0.0, False, True, False, False), compared(values)
     assert (left_out[0].error < 0.5 * counted[0].error).all()
-
-
-def test_missing_blocks_take_their_seed_with_them() -> None:
-    values = table(np.random.default_rng(5), 2, 3, 0.02, 0.0)
-    values[0, 0, 1] = values[4, 1, 2] = math.nan
-    levels = compared(values)
-    assert levels[0].difference[0] == pytest.approx((values[0, 1] - values[0, 0])[[0, 2]].mean())
-    for level in levels:
-        assert np.isfinite(level.error).all()
-        assert (np.abs(level.difference) < 0.1).all()
 
 
 def test_different_seeds_are_compared_by_their_means() -> None:
@@ -162,3 +95,72 @@ def test_batches_that_scatter_more_on_one_side_widen_its_error() -> None:
     disturbed = compared(values, scatter)
     assert disturbed[0].error[3] > 2 * quiet[0].error[3]
     np.testing.assert_allclose(np.delete(disturbed[0].error, 3), np.delete(quiet[0].error, 3))
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "verdicts"),
+    [
+        pytest.param(
+            [0.5, -0.5, 0.0, 0.0],
+            [0.05, 0.05, 0.05, 0.5],
+            ("worse", "better", "not worse than 10 %", "undecided"),
+            id="one of each",
+        ),
+        pytest.param([math.log(1.04)] * 3, [1e-6] * 3, ("not worse than 10 %",) * 3, id="certain, within the margin"),
+        pytest.param([0.3, 0.0, -0.3], [0.0] * 3, ("worse", "not worse than 10 %", "better"), id="no noise at all"),
+    ],
+)
+def test_verdicts(difference: list[float], error: list[float], verdicts: tuple[str, ...]) -> None:
+    found = decide(level(difference, error), MARGIN, 0.01)
+    assert found.verdicts == verdicts
+    np.testing.assert_allclose(found.high - found.low, 2 * stats.t.ppf(0.975, 20) * np.array(error))
+
+
+def test_p_values_are_student_s_beyond_the_margin_corrected_for_the_number_of_units() -> None:
+    """As SciPy does it (Benjamini and Hochberg)."""
+    difference = np.array([0.2, 0.05, 0.2, -0.1, 0.12])
+    found = decide(level(difference, 0.05, freedom=7), MARGIN, 0.01)
+    for p, sign in ((found.worse, 1), (found.better, -1)):
+        single = stats.t.sf((sign * difference - MARGIN) / 0.05, 7)
+        np.testing.assert_allclose(p, stats.false_discovery_control(single))
+
+
+def test_false_alarms_stay_below_alpha() -> None:
+    """Of 40 units, none of which differs by more than the margin: all of them just by the margin."""
+    rng = np.random.default_rng(7)
+    alpha, repeats, alarms = 0.05, 1000, 0
+    for _ in range(repeats):
+        drawn = MARGIN + 0.1 * rng.standard_normal(40)
+        spread = 0.1 * np.sqrt(rng.chisquare(10, 40) / 10)
+        alarms += "worse" in decide(level(drawn, spread, 10), MARGIN, alpha).verdicts
+    assert alarms / repeats <= alpha + 3 * math.sqrt(alpha / repeats)
+
+
+def test_what_is_called_detectable_is_found_in_four_of_five() -> None:
+    rng = np.random.default_rng(8)
+    size = decide(level(np.zeros(40), 0.1), MARGIN, 0.01).detectable[0]
+    found = 0
+    for _ in range(1000):
+        drawn = 0.1 * rng.standard_t(20, 40)
+        drawn[0] += size
+        found += decide(level(drawn, 0.1), MARGIN, 0.01).verdicts[0] == "worse"
+    assert found / 1000 == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("factor", "shift", "changed", "inflated"),
+    [
+        pytest.param(1.0, 0.0, 0, pytest.approx(1.0, abs=0.15), id="a quiet day"),
+        pytest.param(3.0, 0.0, 0, pytest.approx(3.0, rel=0.15), id="a busy day"),
+        pytest.param(1.0, 0.4, 0, pytest.approx(1.0, abs=0.15), id="everything slower"),
+        pytest.param(1.0, 0.0, 40, pytest.approx(1.2, abs=0.3), id="some cells changed"),
+    ],
+)
+def test_inflation_is_that_of_the_day_not_of_a_change(
+    factor: float, shift: float, changed: int, inflated: float
+) -> None:
+    rng = np.random.default_rng(9)
+    errors = 0.05 * rng.uniform(0.3, 3.0, 200)
+    drawn = factor * errors * rng.standard_normal(200) + shift + np.where(np.arange(200) < changed, 0.7, 0.0)
+    assert inflation(drawn, errors) == inflated
+    assert inflation(9 * drawn[:11], errors[:11]) == 1.0  # too few to tell
