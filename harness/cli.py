@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,31 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
 from spinbench.foundation.remarks import printable
+from spinbench.history.command import COMMANDS as HISTORY
 from spinbench.history.command import add as add_history
 from spinbench.history.command import checkout
-from spinbench.history.command import run as history
-from spinbench.reporting.commands import exact
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
+HANDLERS = {
+    "list": "reporting.listing:show",
+    "peers": "reporting.listing:run_peers",
+    "run": "reporting.commands.running:run",
+    "exact": "reporting.commands.exact:run",
+    "bracket": "reporting.commands.advising:run_bracket",
+    "advise": "reporting.commands.advising:run_advise",
+    "mixing": "reporting.commands.advising:run_mixing",
+    "report": "reporting.commands.report:run_report",
+    "profile": "reporting.commands.report:run_profile",
+    "show": "reporting.commands.report:run_show",
+    "rerun": "reporting.commands.report:run_rerun",
+    "completion": "reporting.commands.completion:run",
+    "publish": "cli:publish",
+    "check": "cli:check",
+    "init": "cli:init",
+    **dict.fromkeys(HISTORY, "history.command:run"),
+}
+"""Of each command the function that is called with its arguments and returns the exit status; imported only then."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,65 +89,9 @@ def _dispatch(words: list[str]) -> int:
 
         return sweep(words[1:])
     arguments = _parser().parse_args(words)
-    match arguments.command:
-        case "list":
-            from spinbench.reporting.listing import show
-
-            show()
-            return 0
-        case "peers":
-            from spinbench.reporting.commands import peers
-
-            return peers.install(arguments.names) if arguments.what else peers.show()
-        case "report":
-            of_sweeps = [name for name in ("panels", "tables") if getattr(arguments, name)]
-            if of_sweeps and (arguments.compare or arguments.model):
-                raise SpinbenchError(f"--{of_sweeps[0]} belongs to the report of sweeps, without --compare and --model")
-            if arguments.compare:
-                from spinbench.reporting.commands.report import compare
-
-                return compare(arguments.compare, arguments.output)
-            if arguments.model:
-                return _tables(arguments.folders, arguments.model)
-            from spinbench.reporting.commands.report import tables, write
-
-            if arguments.tables:
-                return tables(arguments.folders, arguments.output)
-            return write(arguments.folders, arguments.output, panels=arguments.panels)
-        case "profile":
-            from spinbench.reporting.commands.profiling import show as profile
-
-            return profile(arguments.folders, whole=arguments.all, page=arguments.page)
-        case "run":
-            return _run(arguments)
-        case "exact":
-            return exact.run(arguments)
-        case "bracket":
-            return _bracket(arguments)
-        case "mixing":
-            return _mixing(arguments)
-        case "init":
-            return _init(arguments.folder, arguments)
-        case "completion":
-            from spinbench.reporting.commands.completion import show as completion
-
-            return completion(_parser(), arguments.shell)
-        case "advise":
-            return _advise(arguments)
-        case "show":
-            return _show(arguments.record)
-        case "rerun":
-            return _rerun(arguments.record, arguments.time_limit)
-        case "publish":
-            return _publish(arguments.offline)
-        case "record" | "gate" | "history":
-            return history(arguments)
-        case _:
-            from spinbench.testing.command import main as check
-
-            names = ("tier", "kernel", "device", "chains", "seconds")
-            how = {name: getattr(arguments, name) for name in names}
-            return check(arguments.backend, arguments.method, given=arguments.set, **how)
+    module, _, name = HANDLERS[arguments.command].partition(":")
+    status: int = getattr(import_module(f"spinbench.{module}"), name)(arguments)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--target", metavar="WHAT", help="map: the heaviest state, in place of marginals and log Z")
     run.add_argument("--until", metavar="ERROR", help="end as soon as it is reached: 'se<0.01' or 'log_z_se<0.1'")
     run.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .MPE, .csv")
-    exact.add(commands)
+    _add_exact(commands)
     bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
@@ -201,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
     completion = commands.add_parser("completion", help="a script with which a shell completes commands and options")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    completion.set_defaults(parser=parser)
     init = commands.add_parser("init", help="write the package that a plugin begins with, or begin a history")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
     kinds = init.add_mutually_exclusive_group()
@@ -221,93 +185,52 @@ def _about_a_model(
     return command
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from spinbench.foundation.parameters import assignments
-    from spinbench.reporting.commands.running import show
-
-    names = "method backend budget chains seed precision device until target tier kernel"
-    how = {name: getattr(arguments, name) for name in names.split()}
-    settings = assignments(arguments.set, "--set")
-    return show(arguments.model, arguments.evidence, settings=settings, outputs=arguments.output, **how)
-
-
-def _bracket(arguments: argparse.Namespace) -> int:
-    from spinbench.reporting.commands.closing import show
-
-    how = {"gap": arguments.gap, "seed": arguments.seed, "delta": arguments.delta, "assumed": arguments.assumed}
-    return show(arguments.model, arguments.evidence, arguments.budget, **how)
-
-
-def _advise(arguments: argparse.Namespace) -> int:
-    from spinbench.reporting.commands.advising import show
-
-    candidates = None if arguments.candidates is None else [name.strip() for name in arguments.candidates.split(",")]
-    how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}
-    return show(arguments.model, arguments.evidence, records=arguments.records, **how)
+def _add_exact(commands: Any) -> None:
+    exact: argparse.ArgumentParser = commands.add_parser(
+        "exact",
+        help="exact log Z and marginals of a model, or of all models in a folder",
+        epilog="An example: spinbench exact models --budget 60s --output answers.csv",
+    )
+    exact.add_argument("model", metavar="MODEL", help="a file, a name that `spinbench list` shows, or a folder")
+    exact.add_argument("--evidence", metavar="FILE", help="observed variables; in a folder, FILE.evid beside each FILE")
+    exact.add_argument("--budget", metavar="TIME", help="wall-clock of each model; by default 60s in a folder")
+    exact.add_argument(
+        "--max-gib", type=float, metavar="G", help="memory; by default half of what is free, divided by the jobs"
+    )
+    exact.add_argument("--no-marginals", dest="marginals", action="store_false", help="log Z alone")
+    exact.add_argument("--solver", default="auto", metavar="NAME", help="by default auto, the cheapest that fits")
+    exact.add_argument(
+        "--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .csv; of a folder .csv"
+    )
+    exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
+    exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
 
 
-def _mixing(arguments: argparse.Namespace) -> int:
-    from spinbench.inference.mixing import mixing
-    from spinbench.reporting.commands.answer import opened
+def check(arguments: argparse.Namespace) -> int:
+    """`spinbench check`."""
+    from spinbench.testing.command import main
 
-    model, _ = opened(arguments.model, arguments.evidence)
-    found = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
-    print("\n".join([f"{model.name}: {found.sentences()[0]}", *(f"  {line}" for line in found.sentences()[1:])]))
-    return int(found.sweeps is None)
+    how = {name: getattr(arguments, name) for name in ("tier", "kernel", "device", "chains", "seconds")}
+    return main(arguments.backend, arguments.method, given=arguments.set, **how)
 
 
-def _init(folder: Path, arguments: argparse.Namespace) -> int:
+def init(arguments: argparse.Namespace) -> int:
+    """`spinbench init`: the package of a plugin, or a history."""
     from spinbench.scaffold import history as tracked
     from spinbench.scaffold import package
 
     kinds = [kind for kind in package.GROUPS if getattr(arguments, kind) is not None]
+    folder = arguments.folder
     lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else tracked.init(folder)
     print("\n".join(lines))
     return 0
 
 
-def _tables(folders: Sequence[Path], patterns: Sequence[str]) -> int:
-    from spinbench.reporting.commands.profiling import tables
-
-    return tables(folders, patterns)
-
-
-def _show(name: str) -> int:
-    from spinbench.measuring import records
-    from spinbench.reporting import replay
-    from spinbench.reporting.display import console
-
-    for part in replay.describe(records.read_record(replay.find(name, _roots()))):
-        console().print(part)
-    return 0
-
-
-def _rerun(name: str, time_limit: float | None) -> int:
-    from spinbench.measuring import records
-    from spinbench.reporting import replay
-    from spinbench.reporting.display import console
-
-    done = replay.rerun(records.read_record(replay.find(name, _roots())), time_limit=time_limit)
-    if done.figures:
-        console().print(replay.table(done))
-    for change in done.changes:
-        print(f"not as it was: {change}")
-    print(done.verdict())
-    return done.exit_status
-
-
-def _roots() -> list[Path]:
-    """Where records may lie: here, and in the checkout."""
-    from spinbench.measuring import environment
-
-    checkout = environment.root()
-    return [Path.cwd()] if checkout is None else [Path.cwd(), checkout]
-
-
-def _publish(offline: bool) -> int:
-    from spinbench.history.publish import publish
+def publish(arguments: argparse.Namespace) -> int:
+    """`spinbench publish`."""
+    from spinbench.history import publish as site
     from spinbench.reporting.display import shown
 
-    index = publish(checkout(), offline=offline)
+    index = site.publish(checkout(), offline=arguments.offline)
     print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
     return 0

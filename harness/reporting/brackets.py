@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.measuring.record_types import Record
+
+if TYPE_CHECKING:
+    from spinbench.reporting.leaderboard import Row
 
 STANDARD_ERRORS = 4.0
 """An estimate with a standard error may lie outside the bracket by so many of them."""
@@ -52,18 +55,17 @@ class Bracket:
         certain = self._certain()
         if self.exact is not None or not any(self.probable_methods):
             return certain
-        low, high = self.probable
-        named = zip(self.probable, self.probable_methods, strict=True)
-        sides = (f"{value:.6g} ({by})" if by else "none" for value, by in named)
+        (low, high), (below, above) = self.probable, self.probable_methods
         width = f", {high - low:.3g} nats wide" if math.isfinite(high - low) else ""
-        likely = f"with probability {1 - self.delta:.6g} in [{', '.join(sides)}]{width}"
+        sides = f"[{_side(low, below, 'none')}, {_side(high, above, 'none')}]"
+        likely = f"with probability {1 - self.delta:.6g} in {sides}{width}"
         return f"{certain}; {likely}" if certain else f"log Z {likely}"
 
     def _certain(self) -> str | None:
         if self.exact is not None or not (self.lower_method or self.upper_method):
             return None
-        low = f"{self.lower:.6g} ({self.lower_method})" if self.lower_method else "no lower bound"
-        high = f"{self.upper:.6g} ({self.upper_method})" if self.upper_method else "no upper bound"
+        low = _side(self.lower, self.lower_method, "no lower bound")
+        high = _side(self.upper, self.upper_method, "no upper bound")
         if self.lower > self.upper + _slack(self.upper):
             return f"contradictory bounds on log Z: {low} > {high}"
         width = f", {self.upper - self.lower:.3g} nats wide" if self.lower_method and self.upper_method else ""
@@ -75,69 +77,61 @@ class Bracket:
         `WRONG` for an answer that calls itself exact and is not.
         `OUTSIDE` for an estimate of an unknown log Z that no value within the bracket explains.
         """
-        found = _answer(record)
-        if found is None:
+        if record.status != "ok" or record.result.log_z is None:
             return None
-        value, spread, kind = found
-        if kind == "estimate":
-            slack = STANDARD_ERRORS * spread if spread else 0.0
-            low, high = self.lower - _slack(self.lower) - slack, self.upper + _slack(self.upper) + slack
-            if self.exact is not None:
-                return None
-            if not low <= value <= high:
-                return OUTSIDE
-            below, above = self.probable
-            return None if below - _slack(below) - slack <= value <= above + _slack(above) + slack else UNLIKELY
-        if kind == "exact" and self.exact is not None:
-            return None if abs(value - self.exact) <= AGREEMENT * max(abs(self.exact), 1.0) else WRONG
+        value, kind = record.result.log_z, record.result.log_z_kind
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
+        if kind == "estimate" and self.exact is None:
+            errors = STANDARD_ERRORS * (record.result.log_z_se or 0.0)
+            if _is_outside(value, low, high, errors):
+                return OUTSIDE
+            return UNLIKELY if _is_outside(value, *self.probable, errors) else None
+        if kind == "exact" and self.exact is not None:
+            return WRONG if abs(value - self.exact) > AGREEMENT * max(abs(self.exact), 1.0) else None
         wrong = (kind == "lower" and value > high + _slack(high)) or (kind == "upper" and value < low - _slack(low))
         return VIOLATED if wrong else None
 
 
-def bracket(records: Sequence[Record]) -> Bracket:
+def bracket(records: Iterable[Record]) -> Bracket:
     """Of the records of one model, whatever methods, backends and settings they are of.
 
     A bound counts whether or not its iteration has converged: `Estimate.log_z_kind` promises that it holds.
     """
-    exact: float | None = None
-    lower, upper = (-math.inf, ""), (math.inf, "")
-    for record in records:
-        known = record.exact_log_z if record.status == "ok" else None
-        exact = known if exact is None else exact
-        if (found := _answer(record)) is None:
-            continue
-        value, _, kind = found
-        named = (value, record.axes.method)
-        if kind == "exact" and exact is None:
-            exact = value
-        elif kind == "lower":
-            lower = max(lower, named)
-        elif kind == "upper":
-            upper = min(upper, named)
-    for bound in _bounds(records, "certified"):
-        if bound.side == "lower":
-            lower = max(lower, (bound.value, bound.by))
-        else:
-            upper = min(upper, (bound.value, bound.by))
-    bounds = _bounds(records, "probable")
-    low = max([(b.value, b.by) for b in bounds if b.side == "lower"], default=(-math.inf, ""))
-    high = min([(b.value, b.by) for b in bounds if b.side == "upper"], default=(math.inf, ""))
-    delta = min(sum(bound.delta for bound in bounds), 1.0)
-    return Bracket(exact, lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]), delta)
+    good = [record for record in records if record.status == "ok"]
+    answers = [(one.result.log_z, one.axes.method, one.result.log_z_kind) for one in good]
+    claims = [(value, method, str(kind)) for value, method, kind in answers if value is not None]
+    bounds = [bound for record in good for bound in record.result.bounds]
+    certified, probable = (
+        [(one.value, one.by, one.side) for one in bounds if one.grade == grade and one.value is not None]
+        for grade in ("certified", "probable")
+    )
+    lower, upper = _tightest([*claims, *certified])
+    low, high = _tightest(probable)
+    known = [record.exact_log_z for record in good if record.exact_log_z is not None]
+    known += [value for value, _, kind in claims if kind == "exact"]
+    delta = min(sum(one.delta for one in bounds if one.grade == "probable" and one.value is not None), 1.0)
+    sides = (lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]))
+    return Bracket(known[0] if known else None, *sides, delta)
 
 
-def _bounds(records: Sequence[Record], grade: str) -> list[Any]:
-    """Those of a grade that any record names; one without a value is infinite, and bounds nothing."""
-    told = [record.result.bounds for record in records if record.status == "ok"]
-    return [bound for bounds in told for bound in bounds if bound.grade == grade and bound.value is not None]
+def of_rows(rows: Iterable[Row]) -> Bracket:
+    """Of the records behind the leaderboard's rows of one model."""
+    return bracket(record for row in rows for record in row.members)
 
 
-def _answer(record: Record) -> tuple[float, float | None, str] | None:
-    """log Z, its standard error, and what it is."""
-    if record.status != "ok" or record.result.log_z is None:
-        return None
-    return record.result.log_z, record.result.log_z_se, str(record.result.log_z_kind)
+def _tightest(bounds: Sequence[tuple[float, str, str]]) -> tuple[tuple[float, str], tuple[float, str]]:
+    """The greatest lower and the least upper of bounds (value, who found it, side), each with who found it."""
+    lower = max([(value, by) for value, by, side in bounds if side == "lower"], default=(-math.inf, ""))
+    upper = min([(value, by) for value, by, side in bounds if side == "upper"], default=(math.inf, ""))
+    return lower, upper
+
+
+def _side(value: float, by: str, none: str) -> str:
+    return f"{value:.6g} ({by})" if by else none
+
+
+def _is_outside(value: float, low: float, high: float, errors: float) -> bool:
+    return not low - _slack(low) - errors <= value <= high + _slack(high) + errors
 
 
 def _slack(value: float) -> float:

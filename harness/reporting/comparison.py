@@ -1,28 +1,118 @@
-"""`spinbench report --compare A B`: two sweeps or two commits, on a terminal and as a page."""
+"""`spinbench report --compare A B`: two sweeps or two commits side by side, on a terminal and as a page."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.history.regression_test import formatting
-from spinbench.history.regression_test.judge import judge
+from spinbench.history import axes
+from spinbench.history.regression_test import formatting, judge, measurements
+from spinbench.history.regression_test.judge import Failure, Finding, Judgement
+from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import page, paired
+from spinbench.reporting import page
+from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import short
-from spinbench.reporting.paired import Comparison
 
 if TYPE_CHECKING:
     from spinbench.history.recorder import History
 
 PAGE = "compare.html"
 STYLES = {"worse": "red", "better": "green", "fails": "red", "mended": "green"}
+NOTEWORTHY = ("worse", "better")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both sides of everything; B stands for the gate's head.
+
+    Attributes:
+        judgement: what was found.
+        left_out: sentences about what has no counterpart.
+    """
+
+    judgement: Judgement
+    left_out: tuple[str, ...]
+
+    @property
+    def differences(self) -> list[Finding]:
+        """Of all metrics and cells, worst first."""
+        return judge.worst(self.judgement.findings)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Cells that work on one side only."""
+        return self.judgement.failures
+
+    def beyond_noise(self) -> list[Finding]:
+        """What changed."""
+        return [one for one in self.differences if one.verdict in NOTEWORTHY]
+
+
+def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
+    """Compare B with A.
+
+    Raises:
+        SpinbenchError: they have no cell in common.
+    """
+    matched, left_out = _match(a, b)
+    if not matched:
+        raise SpinbenchError("A and B have no cell in common: no model, method and backend that both measured")
+    metrics = axes.metrics()
+    old, new = (
+        measurements.runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
+        for side in (0, 1)
+    )
+    return Comparison(judge.judge(Sides(old, new)), tuple(left_out))
+
+
+def _match(
+    a: Sequence[Record], b: Sequence[Record]
+) -> tuple[dict[Place, tuple[list[Record], list[Record]]], list[str]]:
+    """Cells of both sides by (model, method, backend, differing settings).
+
+    Settings are equal where both sides have them; a cell with one setting on each side is matched with differing ones.
+    """
+    sides = (_by_cell(a), _by_cell(b))
+    found: dict[Place, tuple[list[Record], list[Record]]] = {}
+    lonely = {("A", "B"): 0, ("B", "A"): 0}
+    for place in sorted(set(sides[0]) | set(sides[1])):
+        left, right = (dict(side.get(place, {})) for side in sides)
+        both = sorted(left.keys() & right.keys())
+        for protocol in both:
+            name = "" if len(both) == 1 else f"settings {protocol[:6]}"
+            found[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
+        if not both and len(left) == len(right) == 1:
+            (_, old), (_, new) = left.popitem(), right.popitem()
+            changed = axes.differences(_settings(new[0]), _settings(old[0]))
+            found[Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
+        lonely["A", "B"] += len(left)
+        lonely["B", "A"] += len(right)
+    left_out = [
+        f"cells of {name} without a counterpart in {other}: {count}" for (name, other), count in lonely.items() if count
+    ]
+    return found, left_out
+
+
+def _by_cell(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[str, list[Record]]]:
+    found: dict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if record.status != "skipped":
+            cell = record.axes
+            found[cell.model, cell.method, cell.backend][record.protocol].append(record)
+    return found
+
+
+def _settings(record: Record) -> dict[str, object]:
+    return {key: value for key, value in record.config.items() if key not in ("seed", "model")}
 
 
 def compare(first: str, second: str) -> Comparison:
@@ -33,14 +123,14 @@ def compare(first: str, second: str) -> Comparison:
     """
     checkout = environment.root()
     if checkout is None or Path(first).is_dir() or Path(second).is_dir():
-        return paired.compare(load(first), load(second))
+        return compare_records(load(first), load(second))
     from spinbench.history import commits
 
     history, base = _commit(checkout, first)
     sides, left_out = commits.compared(history, base, _commit(checkout, second)[1])
     if not sides.common:
         raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(left_out)}")
-    return Comparison(judge(sides), left_out)
+    return Comparison(judge.judge(sides), left_out)
 
 
 def load(name: str) -> list[Record]:
@@ -76,11 +166,9 @@ def _commit(checkout: Path, name: str) -> tuple[History, str]:
 
 def table(found: Comparison) -> Table:
     """The differences beyond noise, for a terminal."""
-    board = Table(box=SIMPLE_HEAD, show_edge=False)
-    for heading in ("", "metric", "model", "method", "backend", "settings of B"):
-        board.add_column(heading, overflow="fold")
-    for heading in ("A", "B", "B / A", "95 % interval", "p"):
-        board.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("A", "B", "B / A", "95 % interval", "p")
+    texts = ("", "metric", "model", "method", "backend", "settings of B")
+    board = new_table(None, (*texts, *numbers), numbers=numbers, show_edge=False)
     for one in found.beyond_noise():
         board.add_row(
             Text(one.verdict, style=STYLES[one.verdict]),
@@ -112,22 +200,15 @@ def write(found: Comparison, names: tuple[str, str], folder: Path) -> Path:
         SpinbenchError: the folder cannot be written.
     """
     path = folder / PAGE
-    choices = {
-        axis: sorted({getattr(one.place, axis) for one in found.differences}) for axis in ("model", "method", "backend")
-    }
+    places = [one.place for one in found.differences]
+    choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("model", "method", "backend")}
     choices["metric"] = sorted({one.metric.title for one in found.differences})
-    text = (
-        page.environment()
-        .get_template("compare.html")
-        .render(names=names, found=found, sentences=sentences(found), choices=choices, settings=_any_settings(found))
-    )
+    settings = any(place.settings for place in places)
+    how = {"names": names, "found": found, "sentences": sentences(found), "choices": choices, "settings": settings}
+    text = page.environment().get_template("compare.html").render(how)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SpinbenchError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
-
-
-def _any_settings(found: Comparison) -> bool:
-    return any(one.place.settings for one in found.differences)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from spinbench.foundation.overrides import of_cell
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
-from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.leaderboard import Row, by_model
 
 DIGITS = 8
 """Of the measured numbers of records on the page: more than is shown of any, and half as much to pack."""
@@ -37,23 +38,6 @@ class Bounds:
     flagged: tuple[str, ...]
 
 
-def line(number: int, row: Row, titles: Sequence[str] = ()) -> dict[str, Any]:
-    """A row for the template: texts to show and numbers to sort by; `titles` are those of `Row.more`."""
-    return {
-        "number": number,
-        "row": row,
-        "place": leaderboard.place(row),
-        "rmse": leaderboard.with_error(row.rmse, row.rmse_se),
-        "more": [
-            {"value": one and one.value, "text": leaderboard.with_error(one and one.value, one and one.standard_error)}
-            for one in map(row.more.get, titles)
-        ],
-        "wrong": leaderboard.is_wrong(row),
-        "verdict": verdict(row),
-        "setup": setup(row),
-    }
-
-
 def verdict(row: Row) -> str:
     """The row's status in one word, to choose by."""
     if row.status.startswith("failed"):
@@ -74,10 +58,10 @@ def setup(row: Row) -> dict[str, str]:
 
 def setups(board: Sequence[Row]) -> tuple[dict[str, str], list[str]]:
     """Of budget, chains and precision: those that all rows share, and the names of the others."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = defaultdict(set)
     for row in board:
         for name, text in setup(row).items():
-            found.setdefault(name, set()).add(text)
+            found[name].add(text)
     shared = {name: next(iter(texts)) for name, texts in found.items() if len(texts) == 1}
     return shared, [name for name in found if name not in shared]
 
@@ -85,35 +69,22 @@ def setups(board: Sequence[Row]) -> tuple[dict[str, str], list[str]]:
 def on_front(board: Sequence[Row]) -> set[int]:
     """Numbers of the rows with a point on their model's Pareto front; rows that nobody vouches for have none."""
     found: set[int] = set()
-    for numbers in by_model(board).values():
-        candidates: list[tuple[float, float]] = []
-        owners: list[int] = []
-        for i in numbers:
-            curve = None if board[i].doubted else curves.curve(board[i].members)
-            if curve is not None:
-                candidates += curve.corners()
-                owners += [i] * len(curve.seconds)
-        found |= {owners[i] for i in curves.front(candidates)}
-    return found
-
-
-def by_model(board: Sequence[Row]) -> dict[str, list[int]]:
-    """Numbers of the rows of each model."""
-    found: dict[str, list[int]] = {}
-    for i, row in enumerate(board):
-        found.setdefault(row.model, []).append(i)
+    for rows in by_model(board).values():
+        lines = {number: curves.curve(row.members) for number, row in rows.items() if not row.doubted}
+        corners = [(number, corner) for number, line in lines.items() if line is not None for corner in line.corners()]
+        found |= {corners[i][0] for i in curves.front([corner for _, corner in corners])}
     return found
 
 
 def bounds(board: Sequence[Row]) -> list[Bounds]:
     """Of each model with a bound on log Z, whether or not it is known exactly."""
     found = []
-    for model, numbers in by_model(board).items():
-        rows = [board[i] for i in numbers]
-        known = brackets.bracket([record for row in rows for record in row.members])
+    for model, rows in by_model(board).items():
+        known = brackets.of_rows(rows.values())
         if known.lower_method or known.upper_method:
             width = known.upper - known.lower if known.lower_method and known.upper_method else None
-            found.append(Bounds(model, known, width, tuple(text for row in rows for text in _flagged(row, known))))
+            flagged = tuple(text for row in rows.values() for text in _flagged(row, known))
+            found.append(Bounds(model, known, width, flagged))
     return found
 
 
@@ -123,10 +94,9 @@ def _flagged(row: Row, known: Bracket) -> Iterable[str]:
     for flag in brackets.FLAGS:
         values = sorted(record.result.log_z or 0.0 for own, record in flags if own == flag)
         if values:
-            name = " ".join(filter(None, [f"{row.method} on {row.backend}", row.variant]))
             span = " to ".join(dict.fromkeys(f"{value:.6g}" for value in (values[0], values[-1])))
             seeds = f" ({len(values)} of {len(flags)} seeds)" if len(flags) > 1 else ""
-            yield f"{name}: {span} {flag}{seeds}"
+            yield f"{row.title}: {span} {flag}{seeds}"
 
 
 def problems(records: Iterable[Record]) -> list[dict[str, Any]]:
@@ -192,24 +162,20 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
 
     A command lacks its last word, the seeds. Measured numbers are cut to `DIGITS`; the records' own files have all.
     """
-    shared: dict[str, int] = {}
-    environments: list[Mapping[str, Any]] = []
-    cells = []
     place_of = {id(record): i for i, record in enumerate(records)}
-    for record in records:
-        content = record.content
-        text = repr(content["environment"])
-        if text not in shared:
-            shared[text] = len(environments)
-            environments.append(content["environment"])
-        measured = {name: for_scripts(content[name], DIGITS) for name in _MEASURED if name in content}
-        cells.append({**for_scripts(content), **measured, "environment": shared[text]})
+    texts = [repr(record.content["environment"]) for record in records]
+    environments = {text: record.content["environment"] for text, record in zip(texts, records, strict=True)}
+    number = {text: i for i, text in enumerate(environments)}
+    cells = []
+    for record, text in zip(records, texts, strict=True):
+        measured = {name: for_scripts(record[name], DIGITS) for name in _MEASURED if name in record.content}
+        cells.append({**for_scripts(record.content), **measured, "environment": number[text]})
     commands: dict[str, int] = {}
     command_of = [commands.setdefault(of_cell(record.config, ()), len(commands)) for record in records]
     return {
         "commands": list(commands),
         "command_of": command_of,
         "cells": cells,
-        "environments": environments,
+        "environments": list(environments.values()),
         "rows": [[place_of[id(record)] for record in row.members] for row in board],
     }

@@ -6,12 +6,14 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
@@ -37,6 +39,38 @@ def console() -> Console:
         return WholeNumbers(file=below, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     found = WholeNumbers(highlight=False, markup=False)
     return found if found.is_terminal else WholeNumbers(highlight=False, markup=False, width=PLAIN_WIDTH)
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a line, however long; it may be copied from the terminal."""
+    console().print(Text(text, style=style), soft_wrap=True)
+
+
+def print_parts(parts: Iterable[RenderableType]) -> None:
+    """Print tables and texts with an empty line before each."""
+    output = console()
+    for part in parts:
+        output.print()
+        output.print(part, soft_wrap=isinstance(part, str | Text))
+
+
+def new_table(
+    title: str | None, columns: Iterable[str], *, numbers: Collection[str] = (), whole: Collection[str] = (), **how: Any
+) -> Table:
+    """A table without rows.
+
+    Args:
+        title: above it, on the left.
+        columns: their headings.
+        numbers: columns on the right, which are never folded.
+        whole: others that are not folded.
+        how: further arguments of `rich.table.Table`.
+    """
+    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, **how)
+    for name in columns:
+        no_wrap = name in numbers or name in whole
+        found.add_column(name, justify="right" if name in numbers else "left", no_wrap=no_wrap, overflow="fold")
+    return found
 
 
 class Display:

@@ -1,19 +1,31 @@
-"""What all pictures share: colours, lines and markers, the style, how they are made, marked and saved."""
+"""What all pictures share: how methods and backends look, how figures are made, saved and put into a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import html
+import io
+import itertools
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from spinbench.errors import SpinbenchError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito, "Color universal design" (2008), without yellow and black
+    from spinbench.reporting.leaderboard import Row
+
+
+# Okabe and Ito, "Color universal design" (2008), without yellow and black: the colour-blind tell them apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
@@ -37,6 +49,8 @@ STYLE: Any = {
     "svg.hashsalt": "spinbench",
 }
 """Of all pictures."""
+BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "handlelength": 2.6, "fontsize": 8}
+"""Of a legend to the right of its panel."""
 
 
 @contextmanager
@@ -58,18 +72,32 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Into a file of the kind that its name says.
+def add_legend(panel: Axes | Figure, **how: Any) -> None:
+    """A legend without a frame, whose texts are no formulas; `how` is Matplotlib's."""
+    for text in panel.legend(frameon=False, **how).get_texts():
+        text.set_parse_math(False)
+
+
+def save(figure: Figure, *paths: Path) -> list[Path]:
+    """Into files of the kinds that their names say; returns them.
 
     Raises:
-        SpinbenchError: the file cannot be written.
+        SpinbenchError: a file cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+    for path in paths:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
         fix(figure)  # it is arranged now, for the next kind of file too
-    except OSError as error:
-        raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
+    return list(paths)
+
+
+def add_grid(panel: Axes) -> None:
+    """Lines below all else."""
+    panel.grid(which="major", color=GRID, linewidth=0.7)
+    panel.set_axisbelow(True)
 
 
 def fix(figure: Figure) -> None:
@@ -84,3 +112,108 @@ def mark(axis: Axis, first: float, last: float) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
     axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+
+
+METHODS = (
+    *("gibbs", "dhmc", "block_gibbs", "bp", "exact", "pt"),
+    *("blocks", "mf", "smc", "trw", "swendsen_wang", "wmb"),
+    *("metropolis", "g_mf", "g_bp", "nuts", "wmb_lower", "forney_mf"),
+    *("importance", "cftp", "mala", "nested", "gaussian_bound", "zanella"),
+    *("multicanonical", "g_bp_single", "g_bp_multiple", "g_bp_sequential", "tempered_transitions", "rejection"),
+    "elliptical_slice",
+)
+"""In the order of their looks: those that are compared most often differ in colour, not in fillings alone."""
+BACKENDS = (
+    *("numba", "numpy", "jax", "torch", "dwave", "blackjax", "numpyro", "openjij", "pgmax", "pgmpy"),
+    *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2", "cupy"),
+)
+METHOD_LOOKS = tuple(itertools.product(FILLS, COLOURS))
+BACKEND_LOOKS = tuple((LINES[i % len(LINES)], MARKERS[i % len(MARKERS)]) for i in range(len(LINES) * len(MARKERS)))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Colour and filling tell the method, line and marker the backend; the same in every sweep, report and picture."""
+
+    colours: dict[str, str]
+    fills: dict[str, str]
+    lines: dict[str, tuple[Any, str]]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Looks:
+        """For all methods and backends of a leaderboard."""
+        board = list(rows)
+        methods = places({row.method for row in board}, METHODS, len(METHOD_LOOKS))
+        backends = places({row.backend for row in board}, BACKENDS, len(BACKEND_LOOKS))
+        return cls(
+            {method: METHOD_LOOKS[place][1] for method, place in methods.items()},
+            {method: METHOD_LOOKS[place][0] for method, place in methods.items()},
+            {backend: BACKEND_LOOKS[place] for backend, place in backends.items()},
+        )
+
+
+def method_colour(method: str) -> str:
+    """Of a method that stands beside no other."""
+    return METHOD_LOOKS[places([method], METHODS, len(METHOD_LOOKS))[method]][1]
+
+
+def places(names: Iterable[str], known: Sequence[str], count: int) -> dict[str, int]:
+    """The place of each name among so many looks, in alphabetical order.
+
+    Those that are known have places of their own. A plugin's follows from its name; where another has it already, the
+    next free one is taken, and looks are shared only where there are more names than looks.
+    """
+    ordered = sorted(set(names))
+    found = {name: known.index(name) for name in ordered if name in known}
+    for name in ordered:
+        if name not in found:
+            first, taken = zlib.crc32(name.encode()) % count, set(found.values())
+            found[name] = next((i % count for i in range(first, first + count) if i % count not in taken), first)
+    return {name: found[name] for name in ordered}
+
+
+ROW_PREFIX = "row-"
+"""Of the ids of curves; the rest is the number of the row."""
+
+_VARIABLES = {
+    **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(COLOURS)},
+    INK.lower(): "var(--ink)",
+    MUTED.lower(): "var(--muted)",
+    GRID.lower(): "var(--grid)",
+    HIGHLIGHT.lower(): "var(--highlight)",
+}
+
+
+def inline(
+    figure: Figure, name: str, label: str, titles: Mapping[str, str], attributes: Mapping[str, str] | None = None
+) -> Markup:
+    """The figure as an `<svg>` element.
+
+    Args:
+        figure: drawn in the colours of `figures`.
+        name: makes ids unique within a page; letters and digits.
+        label: for readers who do not see the picture.
+        titles: by number of the row, what a curve shows when it is pointed at.
+        attributes: of the element.
+    """
+    output = io.StringIO()
+    for axes in figure.axes:
+        axes.set_facecolor("none")
+    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
+    text = output.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r' (?:width|height)="[^"]*pt"', "", text, count=2)
+    text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), text)
+    text = re.sub("#[0-9a-fA-F]{6}", lambda match: _VARIABLES.get(match[0].lower(), match[0]), text)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(xlink:href="#|url\(#)', f"\\1{name}-", text)
+    text = re.sub(
+        f'<g id="{name}-{ROW_PREFIX}(\\d+)">',
+        lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
+        text,
+    )
+    own = {"role": "img", "aria-label": label, **(attributes or {})}
+    return Markup(
+        text.replace("<svg", " ".join(["<svg", *(f'{key}="{html.escape(one)}"' for key, one in own.items())]), 1)
+    )

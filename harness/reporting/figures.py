@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import curves, drawing, leaderboard
 from spinbench.reporting.curves import Quantity
+from spinbench.reporting.drawing import Looks
 from spinbench.reporting.leaderboard import Row
-from spinbench.reporting.looks import Looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,54 +24,37 @@ PANELS = 12
 """Of a picture; more models take more pictures."""
 MODELS = 24
 """That are drawn: each takes a fourth of a second, and 50 kB of a page."""
+NAMES: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
+"""Of the pictures of each error, in names of files."""
 _LABELS = {"exact": "exact (time taken)"}
 
 
 def accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
-    """Draw the RMSE of the marginals over time into files; see `accuracy`.
+    """Draw the RMSE of the marginals over time into files; see `save`."""
+    with drawing.style():
+        return save(leaderboard.rows(records), "marginal_rmse", path)
+
+
+def save(board: Sequence[Row], quantity: Quantity, *paths: Path) -> list[Path]:
+    """Draw one panel a model, of the first `MODELS`, and a legend.
+
+    A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
+    error is not of sampling, is a vertical line at the seconds that it took.
 
     Returns:
-        `path` and, where there are many models, numbered ones beside it; none where no record has a trajectory with
-        errors, so that nothing was drawn.
+        The paths and, where there are many models, numbered ones beside them; none where no record has a trajectory
+        with errors, so that nothing was drawn.
 
     Raises:
         SpinbenchError: a file cannot be written.
     """
-    with drawing.style():
-        return [written for page in accuracy(leaderboard.rows(records)) for written in page.save(path)]
-
-
-@dataclass(frozen=True)
-class Page:
-    """A picture of some models.
-
-    Attributes:
-        figure: drawn.
-        number: 0 for the first page of a quantity.
-    """
-
-    figure: Figure
-    number: int
-
-    def save(self, *paths: Path) -> list[Path]:
-        """Into files of these names; the numbers of later pages are appended. Errors as of `drawing.save`."""
-        own = [path.with_stem(f"{path.stem}-{self.number + 1}") if self.number else path for path in paths]
-        for path in own:
-            drawing.save(self.figure, path)
-        return own
-
-
-def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Iterator[Page]:
-    """Pages of one panel a model, of the first `MODELS`, and a legend; none where there is nothing to draw.
-
-    A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
-    error is not of sampling, is a vertical line at the seconds that it took.
-    """
     drawn = [row for row in board if is_drawn(row, quantity)]
-    models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))
-    models, looks = models[:MODELS], Looks.of(drawn)
-    for number, first in enumerate(range(0, len(models), PANELS)):
-        yield Page(_page(drawn, models[first : first + PANELS], looks, quantity), number)
+    models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))[:MODELS]
+    looks, written = Looks.of(drawn), []
+    for number, first in enumerate(range(0, len(models), PANELS), start=1):
+        own = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
+        written += drawing.save(_draw_page(drawn, models[first : first + PANELS], looks, quantity), *own)
+    return written
 
 
 def is_drawn(row: Row, quantity: Quantity) -> bool:
@@ -80,7 +62,7 @@ def is_drawn(row: Row, quantity: Quantity) -> bool:
     return _curve(row, quantity) is not None or _exact_seconds(row) is not None
 
 
-def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Quantity) -> Figure:
+def _draw_page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Quantity) -> Figure:
     columns = min(len(models), COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
@@ -91,51 +73,46 @@ def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Q
     for spare in panels.flat[len(models) :]:
         spare.set_visible(False)
     for panel, model in zip(panels.flat, models, strict=False):
-        draw(panel, [row for row in drawn if row.model == model], looks, quantity)
+        _draw(panel, {i: row for i, row in enumerate(drawn) if row.model == model}, looks, quantity)
         panel.set_title(model, parse_math=False, wrap=True, y=1.0)
-    for panel in panels[:, 0]:
-        panel.set_ylabel(curves.TITLES[quantity])
+    for panel in panels[:, 1:].flat:
+        panel.set_ylabel("")
     _legend(figure, looks, doubted=any(row.doubted for row in drawn if row.model in models))
     return figure
 
 
 def panel_of(
-    rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str], *, whole: bool = False
+    rows: Mapping[int, Row],
+    looks: Looks,
+    quantity: Quantity,
+    *,
+    whole: bool = False,
+    size: tuple[float, float] = (4.6, 3.2),
+    place: tuple[float, float, float, float] = (0.165, 0.155, 0.77, 0.815),
 ) -> Figure | None:
-    """The panel of one model alone, without a title or a legend.
+    """The panel of one model alone, without a title or a legend; None where there is nothing to draw.
 
     Args:
-        rows: of the model.
+        rows: of the model, by number, which names a curve in the SVG.
         looks: of the whole report.
         quantity: which error.
-        names: for each row, the id of its curve in the SVG.
         whole: whether planning and compiling are among the seconds.
+        size: of the figure, in inches.
+        place: of the panel in it: left, bottom, width and height as shares.
     """
-    if all(_curve(row, quantity) is None for row in rows):
+    if all(_curve(row, quantity) is None for row in rows.values()):
         return None
-    figure = drawing.new_figure(4.6, 3.2)
+    figure = drawing.new_figure(*size)
     drawing.fix(figure)
-    panel = figure.add_axes((0.165, 0.155, 0.77, 0.815))
-    draw(panel, rows, looks, quantity, names, whole=whole)
-    panel.set_ylabel(curves.TITLES[quantity])
+    _draw(figure.add_axes(place), rows, looks, quantity, whole=whole)
     return figure
 
 
-def draw(
-    panel: Axes,
-    rows: Sequence[Row],
-    looks: Looks,
-    quantity: Quantity,
-    names: Sequence[str] = (),
-    *,
-    whole: bool = False,
-) -> None:
+def _draw(panel: Axes, rows: Mapping[int, Row], looks: Looks, quantity: Quantity, *, whole: bool = False) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
-    corners: list[tuple[float, float]] = []
     label = "seconds, with planning and compiling" if whole else "seconds of burn-in and sampling"
-    panel.set(xscale="log", yscale="log", xlabel=label)
-    for i, row in enumerate(rows):
-        corners += _draw_row(panel, row, looks, quantity, names[i] if names else None, whole=whole)
+    panel.set(xscale="log", yscale="log", xlabel=label, ylabel=curves.TITLES[quantity])
+    corners = [corner for i, row in rows.items() for corner in _draw_row(panel, i, row, looks, quantity, whole=whole)]
     (left, right), (low, high) = panel.get_xlim(), _a_decade(*panel.get_ylim())
     best = [corners[i] for i in curves.front(corners)]
     if best:
@@ -148,29 +125,29 @@ def draw(
     drawing.mark(panel.xaxis, left, right)
     drawing.mark(panel.yaxis, low, high)
     _place_labels(panel)
-    panel.grid(which="major", color=drawing.GRID, linewidth=0.7)
-    panel.set_axisbelow(True)
+    drawing.add_grid(panel)
 
 
 def _draw_row(
-    panel: Axes, row: Row, looks: Looks, quantity: Quantity, name: str | None, *, whole: bool
+    panel: Axes, number: int, row: Row, looks: Looks, quantity: Quantity, *, whole: bool
 ) -> Iterable[tuple[float, float]]:
     """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
-    colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
-    found = _curve(row, quantity, whole=whole)
+    line, marker = looks.lines[row.backend]
+    style: dict[str, Any] = {"color": looks.colours[row.method], "gid": f"{drawing.ROW_PREFIX}{number}"}
+    found, exact = _curve(row, quantity, whole=whole), _exact_seconds(row, whole=whole)
     if found is None:
-        if (seconds := _exact_seconds(row, whole=whole)) is not None:
-            panel.axvline(seconds, color=colour, linestyle=line, linewidth=1.4, gid=name)
+        if exact is not None:
+            panel.axvline(exact, linestyle=line, linewidth=1.4, **style)
         return ()
     many = found.seeds > 1
-    style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4, "markersize": 3.6, "gid": name}
-    style |= {"fillstyle": looks.fills[row.method]}
-    panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
+    shape: dict[str, Any] = {"marker": marker, "markersize": 3.6, "fillstyle": looks.fills[row.method]}
+    every = 4 if many else 1
+    panel.plot(found.seconds, found.middle, linestyle=line, linewidth=1.4, markevery=every, **shape, **style)
     if many:
-        panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
+        panel.fill_between(found.seconds, found.low, found.high, alpha=0.16, lw=0, **style)
     if row.doubted:
-        cross: dict[str, Any] = {"color": colour, "marker": "X", "markersize": 8, "markeredgecolor": drawing.INK}
-        panel.plot(found.seconds[-1:], found.middle[-1:], linestyle="none", gid=name, **cross)
+        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK}
+        panel.plot(found.seconds[-1:], found.middle[-1:], linestyle="none", **cross, **style)
         return ()
     return found.corners()
 
@@ -224,9 +201,7 @@ def _legend(figure: Figure, looks: Looks, *, doubted: bool) -> None:
     if doubted:
         cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK, "color": "white"}
         entries.append(Line2D([], [], linestyle="none", label="not vouched for", **cross))
-    legend = figure.legend(handles=entries, loc="upper right", frameon=False, handlelength=3.2)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    drawing.add_legend(figure, handles=entries, loc="upper right", handlelength=3.2)
 
 
 def _curve(row: Row, quantity: Quantity, *, whole: bool = False) -> curves.Curve | None:

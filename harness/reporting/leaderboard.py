@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from spinbench.foundation.trees import flattened
 from spinbench.measuring import believed
@@ -18,6 +16,7 @@ from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.ranks import Pooled
+from spinbench.reporting.variants import labels, settings_of
 
 R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
@@ -76,6 +75,16 @@ class Row:
     peak_mib: float | None = None
     more: Mapping[str, Pooled] = field(default_factory=dict, compare=False)
 
+    @property
+    def solver(self) -> str:
+        """For people."""
+        return f"{self.method} on {self.backend}"
+
+    @property
+    def title(self) -> str:
+        """The same with what tells the row from others."""
+        return " ".join(filter(None, [self.solver, self.variant]))
+
 
 def rows(records: Iterable[Record]) -> list[Row]:
     """One row for each model, method, backend, protocol and content of the model's files; by model, then by accuracy.
@@ -83,23 +92,33 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
     Rows whose verdict is not ok come after those whose is: their errors are no merit.
     """
+    listed = list(records)
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    headings = _headings(records := list(records))
-    for record in records:
+    models: dict[str, list[Record]] = defaultdict(list)
+    for record in listed:
         if record.status != "skipped":
             axes = record.axes
             files = json.dumps(record.files or {}, sort_keys=True)  # one may have changed under its name
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
-    variants = _variants(groups)
-    by_model: dict[str, list[Record]] = defaultdict(list)
-    for key, group in groups.items():
-        by_model[key[0]] += group
-    known = {model: brackets.bracket(group) for model, group in by_model.items()}
-    found = [_row(group, variants[key], known[key[0]], headings) for key, group in groups.items()]
-    ordered = sorted(
-        found, key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
-    )
-    return [row for _, same in itertools.groupby(ordered, key=lambda row: row.model) for row in _ranked(list(same))]
+            models[axes.model].append(record)
+    settings = [settings_of(group[0], "seed") | flattened({"files": group[0].files or {}}) for group in groups.values()]
+    variants = labels([key[:3] for key in groups], settings)
+    known = {model: brackets.bracket(group) for model, group in models.items()}
+    headings = _headings(listed)
+    found = [
+        _row(group, variant, known[group[0].axes.model], headings)
+        for group, variant in zip(groups.values(), variants, strict=True)
+    ]
+    found.sort(key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend))
+    return [row for board in by_model(found).values() for row in _ranked(list(board.values()))]
+
+
+def by_model(board: Iterable[Row]) -> dict[str, dict[int, Row]]:
+    """The rows of each model, by their numbers."""
+    found: dict[str, dict[int, Row]] = {}
+    for number, row in enumerate(board):
+        found.setdefault(row.model, {})[number] = row
+    return found
 
 
 def _ranked(board: Sequence[Row]) -> list[Row]:
@@ -119,20 +138,6 @@ def place(row: Row) -> str:
 def is_wrong(row: Row) -> bool:
     """Whether it failed, or bounds contradict it."""
     return row.status.startswith("failed") or any(flag in row.status for flag in brackets.DISQUALIFYING)
-
-
-def problems(records: Iterable[Record]) -> list[str]:
-    """One line for each reason for which cells failed or were skipped."""
-    reasons: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for record in records:
-        if record.status != "ok":
-            axes = record.axes
-            key = (record.status, axes.method, axes.backend, record.error or "no reason given")
-            reasons[key].append(axes.model)
-    return [
-        f"{status}: {method} on {backend}, {', '.join(dict.fromkeys(models))}: {reason}"
-        for (status, method, backend, reason), models in sorted(reasons.items())
-    ]
 
 
 def notes(records: Iterable[Record]) -> list[str]:
@@ -177,43 +182,45 @@ def with_error(value: float | None, error: float | None) -> str:
 
 def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mapping[tuple[str, str], str]) -> Row:
     good = [record for record in group if record.status == "ok"]
-    axes = group[0].axes
-
-    def median(pick: Callable[[Record], Any]) -> float | None:
-        values = [value for record in good if (value := pick(record)) is not None]
-        return statistics.median(values) if values else None
-
-    def metric(name: str) -> Callable[[Record], float | None]:
-        return lambda record: record.metric(name).value
-
-    rmse = ranks.pooled([record.metric("marginal_rmse") for record in good], _path(good[0]) if good else ())
-    per_sample = median(metric("seconds_per_ess"))
+    results = [record.result for record in good]
+    compiled = [one.timing.compile for one in results if one.compilation == "fresh"]
+    path = (
+        [(one.samples, one.marginal_rmse) for one in good[0].checkpoints if one.marginal_rmse is not None]
+        if good
+        else ()
+    )
+    rmse = ranks.pooled([record.metric("marginal_rmse") for record in good], path)
+    per_sample = _median(record.metric("seconds_per_ess").value for record in good)
+    peaks = [one.memory.peak_bytes for one in results if one.memory is not None]
+    # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
+    reached = statistics.median(map(believed.seconds, group))
     return Row(
-        model=axes.model,
-        method=axes.method,
-        backend=axes.backend,
+        model=group[0].axes.model,
+        method=group[0].axes.method,
+        backend=group[0].axes.backend,
         variant=variant,
         replicates=len(group),
         rmse=rmse.value,
         rmse_se=rmse.standard_error,
         rmse_margin=rmse.half_width,
-        log_z_error=median(metric("log_z_error")),
+        log_z_error=_median(record.metric("log_z_error").value for record in good),
         ess_per_second=1 / per_sample if per_sample else None,
-        compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
-        run_seconds=median(lambda record: record.result.timing.run),
+        compile_seconds=_median(compiled if any(compiled) else [one.timing.compile for one in results]),
+        run_seconds=_median(one.timing.run for one in results),
         tier=_tier(good[0]) if good else "",
         status=_status(group, good, known),
-        time_to_error=_reached(group),
+        time_to_error=reached if math.isfinite(reached) else None,
         members=tuple(group),
-        log_z=median(lambda record: record.result.log_z),
-        doubted=any(record.result.status != "ok" for record in good),
-        peak_mib=median(_peak_mib),
+        log_z=_median(one.log_z for one in results),
+        doubted=any(one.status != "ok" for one in results),
+        peak_mib=_median(None if peak is None else peak / 2**20 for peak in peaks),
         more=_more(good, headings),
     )
 
 
-def _path(record: Record) -> ranks.Path:
-    return [(point.samples, point.marginal_rmse) for point in record.checkpoints if point.marginal_rmse is not None]
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def more_titles(board: Iterable[Row]) -> list[str]:
@@ -252,38 +259,16 @@ def _tier(record: Record) -> str:
     return tier if known else f"{tier} ({owner})"
 
 
-def _reached(group: Sequence[Record]) -> float | None:
-    """The median of the seconds to the target; a seed that did not reach it takes longer than any that did.
-
-    Nor did one that failed, or whose marginals nobody vouches for: it came near the answer by luck.
-    """
-    middle = statistics.median(map(believed.seconds, group))
-    return middle if math.isfinite(middle) else None
-
-
-def _compiling(record: Record) -> float | None:
-    """Compile seconds in which something was compiled."""
-    return _binding(record) if record.result.compilation == "fresh" else None
-
-
-def _binding(record: Record) -> float:
-    return record.result.timing.compile
-
-
-def _peak_mib(record: Record) -> float | None:
-    memory = record.result.memory
-    return None if memory is None or memory.peak_bytes is None else memory.peak_bytes / 2**20
-
-
 def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:
     if not good:
         return "failed"
     verdicts = {doubt for record in good for doubt in record.result.status.split(", ") if doubt != "ok"}
     remarks = sorted(verdicts) or ["ok"]
-    remarks += [] if len(good) == len(group) else [f"{len(group) - len(good)} failed"]
+    if len(good) < len(group):
+        remarks.append(f"{len(group) - len(good)} failed")
     flags = {known.flag(record) for record in good}
     remarks += [flag for flag in brackets.FLAGS if flag in flags]
-    mixing = max((record.result.r_hat_max or 1.0 for record in good), default=1.0)
+    mixing = max(record.result.r_hat_max or 1.0 for record in good)
     if mixing > R_HAT_LIMIT:
         remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
     if any(record.no_reference is not None for record in good):
@@ -292,21 +277,4 @@ def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> 
         remarks.append("oversubscribed")
     # compile seconds of a warm process or from a disk cache are no compilation
     kinds = {record.result.compilation for record in good}
-    remarks += [kind for kind in ("warm", "cached") if kind in kinds]
-    return ", ".join(remarks)
-
-
-def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[str, ...], str]:
-    """For each group the settings that tell it from other groups of the same model, method and backend."""
-    flat = {
-        key: flattened({**{k: v for k, v in group[0].config.items() if k != "seed"}, "files": group[0].files or {}})
-        for key, group in groups.items()
-    }
-    rivals: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for key, settings in flat.items():
-        rivals[key[:3]].append(settings)
-    found = {}
-    for key, settings in flat.items():
-        differing = [name for name in settings if any(other.get(name) != settings[name] for other in rivals[key[:3]])]
-        found[key] = " ".join(f"{name.removeprefix('method.')}={settings[name]}" for name in differing)
-    return found
+    return ", ".join([*remarks, *(kind for kind in ("warm", "cached") if kind in kinds)])

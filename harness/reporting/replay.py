@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -19,13 +18,14 @@ from spinbench.measuring.record_parts import Checkpoint, Metric
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import CELL, RecordError, read_record
 from spinbench.metrics import registry
-from spinbench.reporting.display import cell_name
+from spinbench.reporting.display import cell_name, new_table
 from spinbench.reporting.leaderboard import short
 
 PLACES = ("multirun", ".asv/journal")
 """Folders, in the working folder and in the checkout, in which a record is looked for by its key or id."""
 
 _SURROUNDINGS = ("python", "versions", "cpu", "platform")
+STYLE: dict[str, Any] = {"title_style": "bold", "show_edge": False}
 _FIGURES = ("samples", "burn_in", "log_z", "log_z_se", "log_z_estimates", "ess_min", "ess_median", "r_hat_max")
 
 
@@ -68,53 +68,30 @@ def _fitting(name: str, roots: Iterable[Path]) -> dict[str, Path]:
 
 def describe(record: Record) -> list[RenderableType]:
     """All that a record holds, for a terminal."""
-    started = datetime.fromtimestamp(record.started_at, UTC)
     style = {"ok": "green", "failed": "red"}.get(record.status, "yellow")
-    head = Text.assemble(
-        (cell_name(record.axes, {"seed": record.config["seed"]}), "bold"), ": ", (record.status, style)
-    )
-    parts: list[RenderableType] = [head]
-    if record.error:
-        parts.append(Text(record.error, style=style))
-    if record.traceback:
-        parts.append(Text(record.traceback, style="dim"))
+    name = cell_name(record.axes, {"seed": record.config["seed"]})
+    parts: list[RenderableType] = [Text.assemble((name, "bold"), ": ", (record.status, style))]
+    parts += [Text(text, style=how) for text, how in ((record.error, style), (record.traceback, "dim")) if text]
     general = {
         "key": record.key,
         "id": record.id,
-        "started": f"{started:%Y-%m-%d %H:%M:%S} UTC",
+        "started": f"{datetime.fromtimestamp(record.started_at, UTC):%Y-%m-%d %H:%M:%S} UTC",
         "duration": f"{record.duration:.3g} s",
         "family": record.family,
         "protocol": record.protocol,
         **flattened({"git": record["git"], "plugins": record.plugins or {}}),
     }
-    parts.append(_pairs("record", general))
-    parts.append(_pairs("configuration", flattened(record.config)))
+    parts += [_pairs("record", general), _pairs("configuration", flattened(record.config))]
     if record.race:
         parts.append(_pairs("race", flattened(record["race"])))
     if record.metrics:
         parts.append(_metrics(record.metrics))
     if record.result_or_none is not None:
         result = {key: value for key, value in record["result"].items() if key != "trajectory"}
-        parts.append(_pairs("result", flattened(result)))
-        parts.append(_trajectory(record.checkpoints))
+        parts += [_pairs("result", flattened(result)), _trajectory(record.checkpoints)]
     if record["reference"]:
         parts.append(_pairs("exact answer", flattened(record["reference"])))
-    parts.append(_pairs("environment", flattened(record["environment"])))
-    return parts
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number then and now."""
-
-    name: str
-    then: Any
-    now: Any
-
-    @property
-    def same(self) -> bool:
-        """Bit for bit."""
-        return bool(self.then == self.now)
+    return [*parts, _pairs("environment", flattened(record["environment"]))]
 
 
 @dataclass(frozen=True)
@@ -124,14 +101,14 @@ class Replay:
     Attributes:
         then, now: the records.
         comparable: whether the figures do not depend on how fast the machine was.
-        figures: that should be equal.
+        figures: by name, those that should be equal, then and now.
         changes: what is not as it was: "commit: 1234 then, 5678 now".
     """
 
     then: Record
     now: Record
     comparable: bool
-    figures: tuple[Figure, ...]
+    figures: Mapping[str, tuple[Any, Any]]
     changes: tuple[str, ...]
 
     @property
@@ -139,7 +116,12 @@ class Replay:
         """1 where figures that should be equal are not, or the outcome is another."""
         if self.then.status != self.now.status:
             return 1
-        return int(self.comparable and not all(figure.same for figure in self.figures))
+        return int(self.comparable and bool(self.differing))
+
+    @property
+    def differing(self) -> list[str]:
+        """Names of the figures that are not equal bit for bit."""
+        return [name for name, (then, now) in self.figures.items() if then != now]
 
     def verdict(self) -> str:
         """One sentence."""
@@ -148,20 +130,19 @@ class Replay:
             return f"not reproduced: the record says {before}, now the cell {_outcome(self.now)}"
         if after != "ok":
             return f"the cell {_outcome(self.now)}, as the record says"
-        differing = [figure.name for figure in self.figures if not figure.same]
         if not self.comparable:
             return (
                 "cannot be compared bit for bit: the budget is in seconds, so the number of samples depends on the "
                 f"machine's speed at the time{self._apart()}"
             )
-        if not differing:
+        if not self.differing:
             return f"reproduced: all {len(self.figures)} figures are equal bit for bit"
-        return f"not reproduced: {len(differing)} of {len(self.figures)} figures differ ({', '.join(differing)})"
+        names = ", ".join(self.differing)
+        return f"not reproduced: {len(self.differing)} of {len(self.figures)} figures differ ({names})"
 
     def _apart(self) -> str:
         """How far apart the estimates of log Z are, in standard errors of their difference."""
-        found = {figure.name: (figure.then, figure.now) for figure in self.figures}
-        values, errors = found.get("log_z", (None, None)), found.get("log_z_se", (None, None))
+        values, errors = (self.figures.get(name, (None, None)) for name in ("log_z", "log_z_se"))
         if None in (*values, *errors) or not math.hypot(*errors) > 0:
             return ""
         return (
@@ -192,16 +173,16 @@ def compare(then: Record, now: Record) -> Replay:
     exact = then.result_or_none is not None and then.result_or_none.log_z_kind == "exact"
     metrics = _compared(then, now)
     old, new = _figures(then, metrics), _figures(now, metrics)
-    figures = tuple(Figure(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new]))
+    figures = {name: (old.get(name), new.get(name)) for name in (old | new)}
     return Replay(then, now, exact or not seconds, figures, tuple(_changes(then, now)))
 
 
 def table(replay: Replay) -> Table:
     """The figures then and now."""
-    found = _new_table("figures", "figure", "record", "now", "")
-    for figure in replay.figures:
-        word = Text("equal", style="green") if figure.same else Text("differs", style="yellow")
-        found.add_row(Text(figure.name), Text(_plain(figure.then)), Text(_plain(figure.now)), word)
+    found = new_table("figures", ("figure", "record", "now", ""), **STYLE)
+    for name, (then, now) in replay.figures.items():
+        word = Text("equal", style="green") if then == now else Text("differs", style="yellow")
+        found.add_row(Text(name), Text(_plain(then)), Text(_plain(now)), word)
     return found
 
 
@@ -224,20 +205,19 @@ def _compared(then: Record, now: Record) -> list[str]:
     return own + [name for name in found if name in then.metrics and name in now.metrics]
 
 
-def _changes(then: Record, now: Record) -> Iterable[str]:
-    pairs: list[tuple[str, Any, Any]] = [
-        (name, getattr(then.git, key), getattr(now.git, key))
-        for name, key in (("commit", "commit"), ("uncommitted changes", "diff"))
-    ]
-    old, new = (
-        {"plugins": one.plugins or {}, **{name: getattr(one.environment, name) for name in _SURROUNDINGS}}
-        for one in (then, now)
-    )
-    flat_old, flat_new = flattened(old), flattened(new)
-    pairs += [(name, flat_old.get(name), flat_new.get(name)) for name in dict.fromkeys([*flat_old, *flat_new])]
-    for name, before, after in pairs:
+def _changes(then: Record, now: Record) -> Iterator[str]:
+    old, new = (_surroundings(one) for one in (then, now))
+    for name in old | new:
+        before, after = old.get(name), new.get(name)
         if before != after:
             yield f"{name}: {before or 'none'} then, {after or 'none'} now"
+
+
+def _surroundings(record: Record) -> dict[str, Any]:
+    """The code and the machine, by dotted names."""
+    parts = {name: getattr(record.environment, name) for name in _SURROUNDINGS}
+    code = {"commit": record.git.commit, "uncommitted changes": record.git.diff}
+    return flattened({**code, "plugins": record.plugins or {}, **parts})
 
 
 def _outcome(record: Record) -> str:
@@ -245,14 +225,14 @@ def _outcome(record: Record) -> str:
 
 
 def _pairs(title: str, content: Mapping[str, Any]) -> Table:
-    found = _new_table(title, "name", "value")
+    found = new_table(title, ("name", "value"), **STYLE)
     for name, value in content.items():
         found.add_row(Text(name, style="dim"), Text(_plain(value)))
     return found
 
 
 def _metrics(metrics: Mapping[str, Metric]) -> Table:
-    found = _new_table("metrics", "name", "value", "standard error")
+    found = new_table("metrics", ("name", "value", "standard error"), **STYLE)
     for name, metric in metrics.items():
         value = f"none: {metric.failed or 'no reason given'}" if metric.value is None else _plain(metric.value)
         spread = "" if metric.standard_error is None else _plain(metric.standard_error)
@@ -261,17 +241,10 @@ def _metrics(metrics: Mapping[str, Metric]) -> Table:
 
 
 def _trajectory(points: Iterable[Checkpoint]) -> Table:
-    found = _new_table("accuracy over time", "seconds", "samples", "marginal RMSE", "log Z", "|log Z error|")
+    found = new_table("accuracy over time", ("seconds", "samples", "marginal RMSE", "log Z", "|log Z error|"), **STYLE)
     for point in points:
         numbers = (point.marginal_rmse, point.log_z, point.log_z_error)
         found.add_row(f"{point.seconds:.3g}", str(point.samples), *map(short, numbers))
-    return found
-
-
-def _new_table(title: str, *headings: str) -> Table:
-    found = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False)
-    for heading in headings:
-        found.add_column(heading, overflow="fold")
     return found
 
 

@@ -1,12 +1,12 @@
-"""Records of many models to one line for each variant of a method: errors averaged over the models."""
+"""Which settings tell records apart, and records of many models to one line for each variant of a method."""
 
 from __future__ import annotations
 
 import json
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,31 @@ class Average:
     models: int
 
 
+def settings_of(record: Record, *without: str) -> dict[str, Any]:
+    """A record's configuration by dotted names, without some of its parts."""
+    return flattened({key: value for key, value in record.config.items() if key not in without})
+
+
+def differing(names: Sequence[Hashable], settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each of some settings, those that not all settings of the same name have with the same value."""
+    count = Counter(names)
+    shared = Counter(
+        (name, key, str(value)) for name, own in zip(names, settings, strict=True) for key, value in own.items()
+    )
+    return [
+        {key: value for key, value in own.items() if shared[name, key, str(value)] < count[name]}
+        for name, own in zip(names, settings, strict=True)
+    ]
+
+
+def labels(names: Sequence[Hashable], settings: Sequence[Mapping[str, Any]], between: str = " ") -> list[str]:
+    """What is `differing`, as a label: "steps=5 scan=random"."""
+    return [
+        between.join(f"{key.removeprefix('method.')}={value}" for key, value in own.items())
+        for own in differing(names, settings)
+    ]
+
+
 def variants(records: Iterable[Record]) -> dict[str, list[Record]]:
     """Records grouped by all settings but the model and the seed, in the order of their first record.
 
@@ -42,18 +67,11 @@ def variants(records: Iterable[Record]) -> dict[str, list[Record]]:
     """
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        groups[json.dumps(_settings(record), sort_keys=True)].append(record)
-    flat = {key: _settings(group[0]) for key, group in groups.items()}
-    found = {}
-    for key, settings in flat.items():
-        rivals = [other for other in flat.values() if other["method.name"] == settings["method.name"]]
-        differing = [
-            f"{name.removeprefix('method.')}={value}"
-            for name, value in settings.items()
-            if any(name not in other or other[name] != value for other in rivals)
-        ]
-        found[" ".join([str(settings["method.name"]), *differing])] = groups[key]
-    return found
+        groups[json.dumps(settings_of(record, "model", "seed"), sort_keys=True)].append(record)
+    settings = [settings_of(group[0], "model", "seed") for group in groups.values()]
+    names = [str(own["method.name"]) for own in settings]
+    found = zip(names, labels(names, settings), groups.values(), strict=True)
+    return {" ".join(filter(None, [name, label])): group for name, label, group in found}
 
 
 def metric(name: str) -> Value:
@@ -108,7 +126,3 @@ def median(records: Iterable[Record], value: Value) -> float | None:
     """The median over all records that have the number."""
     found = [x for record in records if (x := value(record)) is not None]
     return statistics.median(found) if found else None
-
-
-def _settings(record: Record) -> dict[str, Any]:
-    return flattened({key: value for key, value in record.config.items() if key not in ("model", "seed")})

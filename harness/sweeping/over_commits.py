@@ -26,7 +26,7 @@ from spinbench.history.recorder import History
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import display
-from spinbench.reporting.past import picture, verdicts
+from spinbench.reporting.past import verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.sweep import open_folder
@@ -247,6 +247,6 @@ def _conclude(checkout: Checkout, past: Sequence[_Past], entered: int, folder: P
     for line in verdicts.lines(row):
         output.print(line, soft_wrap=True)
     if row.spans:
-        picture.draw(measured[0].build.commit, row.spans, folder / PICTURE)
+        verdicts.draw(measured[0].build.commit, row.spans, folder / PICTURE)
         output.print(f"picture: {display.shown(folder / PICTURE)}", soft_wrap=True)
     return int(row.red)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import get_args
@@ -11,10 +12,11 @@ import shtab
 
 from spinbench import conf
 from spinbench.api import Precision
+from spinbench.conf import searchpath
 from spinbench.inference import registry
 from spinbench.models import specs
 from spinbench.reference.solvers import methods
-from spinbench.reporting.commands import bash_words, peers
+from spinbench.reporting import listing
 
 FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 """What arguments that are files and folders are called."""
@@ -26,7 +28,7 @@ NEW = "NEW"
 """What names are called that are not to be there already."""
 
 
-def show(parser: argparse.ArgumentParser, shell: str) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the script for a shell that `shtab` knows; 0, the exit status.
 
     Names of methods and backends are those that are installed now.
@@ -38,16 +40,16 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
         "--device": ["cpu", "gpu"],
         "--solver": methods(),
     }
-    groups = _groups()
+    parser, groups = arguments.parser, _groups()
     _with_words_of_sweeps(parser, groups)
     for action in _actions(parser):
         if action.metavar in (*FILES, *FOLDERS):
             action.complete = shtab.FILE if action.metavar in FILES else shtab.DIRECTORY  # type: ignore[attr-defined]
         if action.metavar == PEER:
-            action.choices = peers.names()
+            action.choices = listing.peers()
         for option in action.option_strings if action.metavar != NEW else ():
             action.choices = names.get(option, action.choices)
-    print(shtab.complete(parser, shell) + (bash_words.script(groups) if shell == "bash" else ""))
+    print(shtab.complete(parser, arguments.shell) + (_bash_script(groups) if arguments.shell == "bash" else ""))
     return 0
 
 
@@ -76,3 +78,94 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 yield from _actions(command)
+
+
+_COMPLETE = r"""
+_spinbench() {
+    local -a whole=()
+    local word begun before= key= joined=
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#whole[@]} -gt 0 && ( $word == = || -n $joined ) ]]; then
+            whole[${#whole[@]}-1]+=$word
+        else
+            whole+=("$word")
+        fi
+        joined=
+        [[ $word == = ]] && joined=yes
+    done
+    local COMP_WORDS=("${whole[@]}") COMP_CWORD=$((${#whole[@]} - 1))
+    begun=${COMP_WORDS[COMP_CWORD]}
+    if [[ ${COMP_WORDS[1]} == sweep && $begun =~ ^(model|method|backend|budget)\.[^=]*$ ]]; then
+        _spinbench_settings "$begun"
+        return
+    fi
+    if [[ $begun == *=*,* ]]; then  # only the last of several values
+        before=${begun#*=}
+        before=${before%,*},
+        begun=${begun%%=*}=${begun##*,}
+        COMP_WORDS[COMP_CWORD]=$begun
+    fi
+    _shtab_spinbench
+    if [[ $begun == *=* && ( -n $before || $COMP_WORDBREAKS == *=* ) ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${begun%=*}="}")
+        [[ $COMP_WORDBREAKS == *=* ]] || key=${begun%%=*}=
+        local IFS=$'\n'
+        [[ -z ${COMPREPLY[0]} ]] && COMPREPLY=($(compgen -f -- "${begun##*=}"))
+        [[ -n $key$before ]] && COMPREPLY=("${COMPREPLY[@]/#/$key$before}")
+    fi
+}
+_spinbench_settings() {
+    local group=${1%%.*} chosen= word member settings=
+    for word in "${COMP_WORDS[@]}"; do
+        [[ $word == "$group="* ]] && chosen=${word#*=}
+    done
+    local IFS=$',\n '
+    for member in ${chosen:-default}; do
+        settings+=" $(_spinbench_settings_of "$group=$member")"
+    done
+    COMPREPLY=($(compgen -P "$group." -S = -W "$settings" -- "${1#*.}"))
+    compopt -o nospace +o filenames 2>/dev/null  # which would put \ before =
+    return 0
+}
+"""
+"""Bash takes NAME=VALUE for three words, and completes the last of them."""
+
+
+def _bash_script(names: Mapping[str, Sequence[str]]) -> str:
+    """What bash is told beside shtab's script: NAME=VALUE, lists of values, and the settings of what is chosen.
+
+    Args:
+        names: of the members of each group of a sweep.
+    """
+    cases = "\n".join(f"        {' | '.join(members)}) echo '{words}' ;;" for words, members in _alike(names).items())
+    settings = f"_spinbench_settings_of() {{\n    case $1 in\n{cases}\n    esac\n}}\n"
+    return f"{_COMPLETE}{settings}complete -o filenames -F _spinbench spinbench\n"
+
+
+def _alike(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """GROUP=NAME of all that have settings, by what these are."""
+    usual = dict(re.findall(r"^  - (\w+): (\S+)$", _text("config.yaml"), re.MULTILINE))
+    found: dict[str, list[str]] = {}
+    for group, members in names.items():
+        for name in members:
+            if words := " ".join(_settings(group, name)):
+                found.setdefault(words, []).append(f"{group}={name}")
+                if usual.get(group) == name:
+                    found[words].append(f"{group}=default")
+    return found
+
+
+def _settings(group: str, name: str) -> Iterator[str]:
+    defaults = {
+        "model": searchpath.model_defaults,
+        "method": searchpath.method_defaults,
+        "backend": searchpath.backend_defaults,
+    }
+    if group in defaults:
+        yield from (key for key in defaults[group](name) if key != "name")
+    elif group == "budget":
+        yield from re.findall(r"^(\w+):", _text(f"{group}/{name}.yaml"), re.MULTILINE)
+
+
+def _text(path: str) -> str:
+    return resources.files(conf).joinpath(path).read_text(encoding="utf-8")

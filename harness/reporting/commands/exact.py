@@ -1,52 +1,82 @@
-"""`spinbench exact` on the command line: its options. What it needs is imported when it is called."""
+"""`spinbench exact`: the answer for one model, or for a folder of them."""
 
 from __future__ import annotations
 
-import argparse
+import sys
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
+
+from spinbench.errors import IntractableError, SpinbenchError
+from spinbench.foundation.remarks import printable
+from spinbench.inference.result import SUFFIXES
+from spinbench.models import specs
+from spinbench.reporting.commands import exact_folder
+from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, solve_side_by_side
+from spinbench.reporting.commands.running import check_outputs, print_marginals
+from spinbench.reporting.display import console, say, shown
+
+DEFAULT_BUDGET = "60s"
+"""Of each model of a folder."""
+ALLOWED_SUFFIXES = tuple(suffix for suffix in SUFFIXES if suffix != ".MPE")
+"""The heaviest state takes an elimination of its own: `spinbench run --method exact --target map` finds it."""
 
 
-def add(commands: Any) -> None:
-    """The command's options."""
-    exact: argparse.ArgumentParser = commands.add_parser(
-        "exact",
-        help="exact log Z and marginals of a model, or of all models in a folder",
-        epilog="An example: spinbench exact models --budget 60s --output answers.csv",
-    )
-    exact.add_argument("model", metavar="MODEL", help="a file, a name that `spinbench list` shows, or a folder")
-    exact.add_argument("--evidence", metavar="FILE", help="observed variables; in a folder, FILE.evid beside each FILE")
-    exact.add_argument("--budget", metavar="TIME", help="wall-clock of each model; by default 60s in a folder")
-    exact.add_argument(
-        "--max-gib", type=float, metavar="G", help="memory; by default half of what is free, divided by the jobs"
-    )
-    exact.add_argument("--no-marginals", dest="marginals", action="store_false", help="log Z alone")
-    exact.add_argument("--solver", default="auto", metavar="NAME", help="by default auto, the cheapest that fits")
-    exact.add_argument(
-        "--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .csv; of a folder .csv"
-    )
-    exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
-    exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
+def run(arguments: Namespace) -> int:
+    """Print exact answers, and write them to files.
 
+    Returns:
+        The exit status: 0, or 1 where an answer is refused or the child process does not end with one.
 
-def run(arguments: argparse.Namespace) -> int:
-    """Answer for one model or for a folder of them; the exit status."""
-    from spinbench.models import specs
-    from spinbench.reporting.commands import exact_folder, exact_model
-    from spinbench.reporting.commands.exact_solving import Settings
-
-    name = arguments.model
+    Raises:
+        SpinbenchError: an option does not fit, the model is none, or Z = 0.
+    """
+    name, budget = arguments.model, arguments.budget
     in_folder = name not in specs.names() and Path(name).is_dir()
-    settings = Settings.parse(
-        arguments.solver,
-        arguments.max_gib,
-        exact_folder.DEFAULT_BUDGET if in_folder and arguments.budget is None else arguments.budget,
-        max(arguments.jobs, 1),
-        marginals=arguments.marginals,
-    )
+    if in_folder and budget is None:
+        budget = DEFAULT_BUDGET
+    jobs = max(arguments.jobs, 1)
+    settings = Settings.parse(arguments.solver, arguments.max_gib, budget, jobs, marginals=arguments.marginals)
     if in_folder:
-        exact_folder.check_options(arguments.evidence, arguments.output, arguments.jobs)
-        table = next(iter(arguments.output), None)
-        return exact_folder.show(Path(name), settings, table, arguments.uai_results, arguments.jobs)
-    exact_model.check_options(arguments.output, arguments.uai_results, arguments.jobs)
-    return exact_model.show(name, arguments.evidence, settings, arguments.output)
+        return exact_folder.show(arguments, settings)
+    check_outputs(arguments.output, ALLOWED_SUFFIXES)
+    if arguments.uai_results is not None or arguments.jobs != 1:
+        raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
+    return _show_model(Question(name, arguments.evidence, settings, tuple(arguments.output)))
+
+
+def _show_model(question: Question) -> int:
+    outcome = _follow(question)
+    if outcome.solved is None:
+        if isinstance(outcome.error, SpinbenchError) and not isinstance(outcome.error, IntractableError):
+            raise outcome.error
+        print(f"spinbench: {printable(' '.join(outcome.message.split()))}", file=sys.stderr)
+        return 1
+    for line in _sentences(outcome.solved, outcome.seconds):
+        say(printable(line))
+    for path in question.outputs:
+        say(f"written: {printable(shown(path))}")
+    if not question.outputs and outcome.solved.result.marginals is not None:
+        print_marginals(outcome.solved.result)
+    return 0
+
+
+def _follow(question: Question) -> Outcome:
+    """The outcome; on a terminal, what it takes is shown meanwhile."""
+    news = solve_side_by_side({"": question}, jobs=1)
+    working, _, outcome = next(news)  # the process is forked before a thread draws
+    with console().status("") as status:
+        while outcome is None:
+            status.update(working.get("", ""))
+            working, _, outcome = next(news)
+    return outcome
+
+
+def _sentences(solved: Solved, seconds: float) -> list[str]:
+    result = solved.result
+    how, took = solved.describe(), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
+    if solved.cached:
+        took = f"from the cache, once found in {result.seconds.run:.2g} s"
+    lines = [f"{result.model}: log Z = {result.log_z:.10f} (exact)", f"by {how} on {result.backend}: {took}"]
+    if count := result.diagnostics.get("open_marginals"):
+        lines.append(f"marginals of {count:.0f} variables take more memory than --max-gib allows")
+    return [*lines, f"the whole took {seconds:.2f} s"]

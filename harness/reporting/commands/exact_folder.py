@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import math
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.text import Text
-
 from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import unpacked_name
-from spinbench.reporting.commands.exact_model import describe
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, cell, visible
 from spinbench.reporting.commands.running import check_outputs
-from spinbench.reporting.display import Display, console, shown
+from spinbench.reporting.display import Display, console, say, shown
 
 MORE_MEMORY = 1.25
 """Times as much memory as before with which a model is tried again: what is free changes from call to call."""
-DEFAULT_BUDGET = "60s"
 STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
 
 
@@ -41,42 +38,44 @@ class ModelFiles(NamedTuple):
         return self.path.name
 
 
-def check_options(evidence: str | None, outputs: Sequence[Path], jobs: int) -> None:
-    """Raises SpinbenchError where an option is not for a folder."""
-    if evidence is not None:
+def show(arguments: Namespace, settings: Settings) -> int:
+    """Answer for all models in a folder, a line each.
+
+    Args:
+        arguments: of the command line; the folder has files of the formats that are registered, and FILE.evid beside
+            FILE has its evidence.
+        settings: how answers are looked for.
+
+    Returns:
+        The exit status: 0, or 1 where a model has no answer.
+
+    Raises:
+        SpinbenchError: an option is not for a folder, or something cannot be read or written.
+    """
+    outputs, jobs, results = arguments.output, arguments.jobs, arguments.uai_results
+    if arguments.evidence is not None:
         raise SpinbenchError("--evidence belongs to one model; in a folder, the evidence of FILE lies in FILE.evid")
     if len(outputs) > 1:
         raise SpinbenchError(f"--output was given {len(outputs)} times; a folder of models has one table, a .csv file")
     check_outputs(outputs, (".csv",))
     if not is_whole(jobs, 1):
         raise SpinbenchError(f"--jobs {jobs} was given; a whole number, 1 or more, is needed")
-
-
-def show(folder: Path, settings: Settings, output: Path | None, results: Path | None, jobs: int) -> int:
-    """Answer for all models in a folder, a line each.
-
-    Args:
-        folder: with files of the formats that are registered; FILE.evid beside FILE has its evidence.
-        settings: how answers are looked for.
-        output: the table, which a later call goes on with; None: there is none.
-        results: a folder for FILE.PR and FILE.MAR of each model.
-        jobs: models at a time.
-
-    Returns:
-        The exit status: 0, or 1 where a model has no answer.
-    """
-    models = list(_find_models(folder))
-    if results is not None:
-        _make(results)
+    output = next(iter(outputs), None)
+    models = list(_find_models(Path(arguments.model)))
+    try:
+        if results is not None:
+            results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpinbenchError(f"{results}: the folder cannot be made ({error.strerror or error})") from None
     with nullcontext() if output is None else AnswerTable(output) as table:
         counts, questions = Counter[str](), dict[str, Question]()
         for model in models:
-            outputs = _outputs(model, settings, results)
+            files = _outputs(model, settings, results)
             row = None if table is None else table.find(model.name, model.digest, _settings_cell(settings))
-            if row is not None and _is_settled(row, settings, outputs):
+            if row is not None and _is_settled(row, settings, files):
                 counts[row["status"]] += 1
             else:
-                questions[model.name] = Question(model.path, model.evidence, settings, outputs, in_folder=True)
+                questions[model.name] = Question(model.path, model.evidence, settings, files, in_folder=True)
         _print_settled(counts, len(models))
         by_name = {model.name: model for model in models}
         with Display(console(), len(questions), auto_refresh=False) as display:
@@ -124,13 +123,6 @@ def _outputs(model: ModelFiles, settings: Settings, results: Path | None) -> tup
     if results is None:
         return ()
     return tuple(results / f"{model.name}{suffix}" for suffix in (".PR", *([".MAR"] if settings.marginals else [])))
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpinbenchError(f"{folder}: the folder cannot be made ({error.strerror or error})") from None
 
 
 def _is_settled(row: Row, settings: Settings, outputs: Sequence[Path]) -> bool:
@@ -201,7 +193,7 @@ def _sentence(row: Row, outcome: Outcome) -> str:
         return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
     cached = ", from the cache" if outcome.solved.cached else ""
     some = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
-    how = describe(outcome.solved)
+    how = outcome.solved.describe()
     return f"log Z = {outcome.solved.result.log_z:.10f}, {how}, {outcome.seconds:.1f} s{cached}{some}"
 
 
@@ -219,5 +211,5 @@ def _print_summary(counts: Counter[str], output: Path | None, results: Path | No
     print(", ".join([f"{counts['answered']} of {counts.total()} answered", *others]))
     for what, path in (("table", output), ("UAI results", results)):
         if path is not None:
-            console().print(Text(f"{what}: {visible(shown(path))}"), soft_wrap=True)
+            say(f"{what}: {visible(shown(path))}")
     return int(bool(others))

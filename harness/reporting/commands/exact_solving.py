@@ -21,11 +21,10 @@ from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
-from spinbench.models import Model, load
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
 from spinbench.reference.elimination.slices import PROGRESS
-from spinbench.reporting.commands.answer import opened
+from spinbench.reporting.commands.running import open_model
 
 Status = Literal["answered", "refused", "timeout", "failed"]
 KnownMarginals = Literal["all", "some", "none"]
@@ -69,7 +68,7 @@ class Question(NamedTuple):
     """What a child process is asked.
 
     Attributes:
-        source: a file, or, as text, what `opened` takes.
+        source: a file, or, as text, what `open_model` takes.
         evidence: a file.
         outputs: files that the answer is written to.
         in_folder: whether it is one of many. Its result comes back without marginals, which may be large, and a file of
@@ -91,6 +90,16 @@ class Solved(NamedTuple):
     cached: bool
     marginals: KnownMarginals
     cpu_seconds: float
+
+    def describe(self) -> str:
+        """The solver, with the width, entries, memory and slices of its elimination where it has one."""
+        known = self.result.diagnostics
+        width, entries, slices = known.get("width", self.width), known.get("log2_entries"), known.get("slices", 1)
+        parts = [f"{self.result.settings.get('solver', '')}" + ("" if width is None else f" of width {width:.0f}")]
+        parts += [] if entries is None else [f"2^{entries:.1f} entries"]
+        parts += [f"{known['memory_gib']:.2g} GiB"] if "memory_gib" in known else []
+        parts += [f"{slices:.0f} slices"] if slices > 1 else []
+        return ", ".join(parts)
 
 
 class Progress(NamedTuple):
@@ -197,7 +206,7 @@ def _solve(question: Question) -> Iterator[Progress | Solved]:
     die_with_parent()
     yield_memory_first()
     settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
-    model = _load(question)
+    model, _ = open_model(str(question.source), None if question.evidence is None else str(question.evidence))
     answered: list[ExactAnswer] = []
 
     def answer_it() -> None:
@@ -246,12 +255,6 @@ def _progress(action: Callable[[], None]) -> Iterator[Progress]:
             yield Progress(done, total, (time.perf_counter() - since) * (total - done) / done)
     if errors:
         raise errors[0]
-
-
-def _load(question: Question) -> Model:
-    if isinstance(question.source, Path):
-        return load(question.source, evidence=question.evidence)
-    return opened(question.source, None if question.evidence is None else str(question.evidence))[0]
 
 
 def _marginals_status(result: Result) -> KnownMarginals:

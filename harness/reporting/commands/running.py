@@ -1,8 +1,11 @@
-"""`spinbench run`: one model, one method, one answer."""
+"""`spinbench run`: one model, one method, one answer; and how answers are shown."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,67 +13,120 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
-from spinbench.api import Method
-from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
+from spinbench.api import LogZKind, Method
+from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.foundation.parameters import assignments
+from spinbench.inference import registry, runner
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import SUFFIXES, Result
-from spinbench.inference.runner import run
-from spinbench.reporting.commands import method_files
-from spinbench.reporting.commands.answer import of_log_z, of_marginals, opened
-from spinbench.reporting.display import console, shown
+from spinbench.models import Model, load, specs
+from spinbench.models.families import FILE
+from spinbench.reporting.display import console, new_table, say, shown
+from spinbench.reporting.leaderboard import short
 
 USUAL = ("numba", "numpy", "jax")
 """Backends, as they are tried where none is named."""
+SHOWN = 20
+"""States whose marginals are printed."""
 SHOWN_STATES = 40
 """Variables whose states are printed."""
 
 
-def show(
-    name: str,
-    evidence: str | None,
-    *,
-    method: str,
-    settings: Mapping[str, Any],
-    backend: str | None,
-    outputs: Sequence[Path],
-    **how: Any,
-) -> int:
-    """Run a method on a model of that name or in that file, print the answer, and write it to files.
-
-    Args:
-        name, evidence: of the model.
-        method: a registered name, or a file of Python that defines one.
-        settings: of the method.
-        backend: a registered name; None: the first of `USUAL` that the method runs on.
-        outputs: files as `Result.save` writes them.
-        how: further arguments of `spinbench.run`.
+def run(arguments: Namespace) -> int:
+    """Run a method, a registered one or one of a file of Python, on a model, print the answer, and write it to files.
 
     Returns:
         The exit status: 0, or 1 where the verdict is not ok or a tolerance was not reached.
     """
-    check_outputs(outputs, SUFFIXES)
-    made = _method(method, dict(settings))
-    model, _ = opened(name, evidence)
+    check_outputs(arguments.output, SUFFIXES)
+    method = _make_method(arguments.method, assignments(arguments.set, "--set"))
+    model, _ = open_model(arguments.model, arguments.evidence)
+    names = ("budget", "chains", "seed", "precision", "device", "until", "target", "tier", "kernel")
+    how = {name: getattr(arguments, name) for name in names}
     try:
-        found = run(model, made, backend or _usual(made, Wish(how.get("tier"), how.get("kernel"))), **how)
+        backend = arguments.backend or _usual(method, Wish(arguments.tier, arguments.kernel))
+        found = runner.run(model, method, backend, **how)
     except SystemExit:  # no exit status of a plugin's is an answer
-        raise SpinbenchError(f"{made.name} ended the program before it gave an answer") from None
-    output = console()
+        raise SpinbenchError(f"{method.name} ended the program before it gave an answer") from None
     for line in _sentences(found):
-        output.print(Text(line), soft_wrap=True)
-    if outputs:
-        for path in outputs:
-            found.save(path)
-            output.print(Text(f"written: {shown(path)}"), soft_wrap=True)
-    elif found.marginals is not None:
-        output.print(of_marginals(found))
-        output.print(Text("--output FILE.csv, .MAR or .PR has all of it"), soft_wrap=True)
-    elif found.best_state is not None:
+        say(line)
+    for path in arguments.output:
+        found.save(path)
+        say(f"written: {shown(path)}")
+    if not arguments.output and found.marginals is not None:
+        print_marginals(found)
+    elif not arguments.output and found.best_state is not None:
         more = " …" if len(found.best_state) > SHOWN_STATES else ""
-        output.print(Text(f"states {' '.join(map(str, found.best_state[:SHOWN_STATES]))}{more}"), soft_wrap=True)
-        output.print(Text("--output FILE.MPE has all of it"), soft_wrap=True)
+        say(f"states {' '.join(map(str, found.best_state[:SHOWN_STATES]))}{more}")
+        say("--output FILE.MPE has all of it")
     return int(found.status != "ok" or found.reached is False)
+
+
+def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
+    """A model, and its configuration in a sweep."""
+    if name in specs.names() and name != FILE and evidence is None:
+        return specs.build({"name": name}), {"model": name}
+    beside = {} if evidence is None else {"model.evidence": str(Path(evidence))}
+    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **beside}
+
+
+def describe_log_z(answer: Result) -> list[str]:
+    """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
+    lines = [] if answer.log_z is None else [_said_of(answer.log_z, answer.log_z_se, answer.log_z_kind)]
+    lines += [f"do not believe it: {doubt}" for doubt in answer.status.split(", ") if doubt.startswith("log Z outside")]
+    for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
+        sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
+        low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
+        chance = 1 - sum(bound.delta for bound in sides.values())
+        lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
+    return lines
+
+
+def _said_of(log_z: float, error: float | None, kind: LogZKind) -> str:
+    if error is not None and not math.isfinite(error):
+        return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
+    return f"log Z = {log_z:.8g}{'' if error is None else f' ± {error:.2g}'} ({kind})"
+
+
+def print_marginals(answer: Result) -> None:
+    """The first marginals, a line for each state."""
+    columns = {name.replace("_", " "): values[:SHOWN].tolist() for name, values in answer.columns().items()}
+    table = new_table(None, columns, numbers=columns, show_edge=False)
+    for line in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(str(value) if isinstance(value, int) else short(value)) for value in line))
+    console().print(table)
+    say("--output FILE.csv, .MAR or .PR has all of it")
+
+
+def _method_of_file(path: Path, settings: dict[str, Any]) -> Method:
+    """The one method that a file defines, with settings; the file is run as a module.
+
+    Raises:
+        SpinbenchError: there is no such file, it defines no method or several, or a setting is wrong.
+        BrokenPluginError: what the file does raises.
+    """
+    if not path.is_file():
+        raise SpinbenchError(f"method {str(path)!r} was given; there is no such file")
+    name = f"_method_of_{path.stem}"  # which hides no module, whatever the file is called
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # the suffix is Python's
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their own module up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise BrokenPluginError(f"{path}: {type(error).__name__}: {error}") from error
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == name
+    ]
+    if len(found) != 1:
+        names = ", ".join(cls.__name__ for cls in found) or "none"
+        raise SpinbenchError(f"{path} defines {names}; one method is needed, a class derived from spinbench.api.Method")
+    return registry.make_method(found[0], settings)
 
 
 def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
@@ -82,10 +138,8 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
             raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
-def _method(name: str, settings: dict[str, Any]) -> Method:
-    if name.endswith(method_files.SUFFIX):
-        return method_files.made(Path(name), settings)
-    return registry.make_method(name, settings)
+def _make_method(name: str, settings: dict[str, Any]) -> Method:
+    return _method_of_file(Path(name), settings) if name.endswith(".py") else registry.make_method(name, settings)
 
 
 def _usual(method: Method, wish: Wish) -> str:
@@ -93,7 +147,7 @@ def _usual(method: Method, wish: Wish) -> str:
 
 
 def _sentences(found: Result) -> list[str]:
-    lines = [f"{found.model}: {found.status}", *of_log_z(found)]
+    lines = [f"{found.model}: {found.status}", *describe_log_z(found)]
     if found.marginals is None and found.best_log_weight is not None:
         exact = " (exact)" if found.method == "exact" else ""
         lines.append(f"heaviest state: log weight {found.best_log_weight:.8g}{exact}")

@@ -6,21 +6,19 @@ samples alone; that of the whole call by the clock, with the plan, the library's
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.inference import kernels, registry
 from spinbench.measuring.record_types import Record
+from spinbench.reporting import curves
+from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import short
-
-COLUMNS = ("kernel, /s", "× library", "whole call, /s", "plan,\ncompile, s", "run, s", "ESS /s", "RMSE", "R-hat")
-Number = Callable[[Record], float | None]
+from spinbench.reporting.variants import Value, median, metric
 
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
@@ -38,19 +36,18 @@ def table(method: str, model: str, chains: int, group: Sequence[Record]) -> Tabl
     by_backend: dict[str, list[Record]] = defaultdict(list)
     for record in group:
         by_backend[record.axes.backend].append(record)
-    rates = {name: _median(own, kernel_rate) for name, own in by_backend.items()}
-    others = [rate for name, rate in rates.items() if rate and kernels.is_peer(_plain(by_backend[name]))]
+    rates = {name: median(own, kernel_rate) for name, own in by_backend.items()}
+    peers = [name for name, own in by_backend.items() if kernels.is_peer(str(own[0].config["backend"]["name"]))]
+    others = [rate for name, rate in rates.items() if rate and name in peers]
     unit = "samples" if is_sampler(group[0]) else "solutions"
     shown = f", {chains} chain{'' if chains == 1 else 's'}" if unit == "samples" else ""
-    found = Table(title=f"{method}, {model}{shown} ({unit})", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
-    found.add_column("backend")
-    for column in COLUMNS:
-        found.add_column(column, justify="right")
-    found.add_column("status")
+    title = f"{method}, {model}{shown} ({unit})"
+    columns = ("kernel, /s", "× library", *NUMBERS)
+    found = new_table(title, ("backend", *columns, "status"), numbers=columns, padding=(0, 1))
     for name in sorted(rates, key=lambda name: -(rates[name] or 0.0)):
         own, rate = by_backend[name], rates[name]
         ratio = rate / max(others) if rate and others else None
-        numbers = (rate, ratio, *(_median(own, number) for number in (call_rate, first, run, ess, rmse, r_hat)))
+        numbers = (rate, ratio, *(median(own, number) for number in NUMBERS.values()))
         found.add_row(name, *map(short, numbers), own[0].result.status)
     return found
 
@@ -78,30 +75,20 @@ def call_rate(record: Record) -> float | None:
     return work / result.timing.total
 
 
-def first(record: Record) -> float | None:
-    """Seconds before the first step."""
-    return record.result.timing.plan + record.result.timing.compile
-
-
-def run(record: Record) -> float | None:
-    """Seconds of the kept samples."""
-    return record.result.timing.run
-
-
-def ess(record: Record) -> float | None:
+def _ess(record: Record) -> float | None:
     """Effective samples a second of the run."""
     needed = record.metric("seconds_per_ess").value
     return 1 / needed if needed else None
 
 
-def rmse(record: Record) -> float | None:
-    """Of the marginals."""
-    return record.metric("marginal_rmse").value
-
-
-def r_hat(record: Record) -> float | None:
-    """The largest."""
-    return record.result.r_hat_max
+NUMBERS: Mapping[str, Value] = {
+    "whole call, /s": call_rate,
+    "plan,\ncompile, s": curves.before,
+    "run, s": lambda record: record.result.timing.run,
+    "ESS /s": _ess,
+    "RMSE": metric("marginal_rmse"),
+    "R-hat": lambda record: record.result.r_hat_max,
+}
 
 
 def versions(records: Sequence[Record]) -> str:
@@ -110,12 +97,3 @@ def versions(records: Sequence[Record]) -> str:
     for record in records:
         found |= record.environment.versions
     return "versions: " + ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
-
-
-def _median(records: Sequence[Record], number: Number) -> float | None:
-    known = [value for value in map(number, records) if value is not None]
-    return statistics.median(known) if known else None
-
-
-def _plain(records: Sequence[Record]) -> str:
-    return str(records[0].config["backend"]["name"])

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.believed import BEYOND, Number, log_z_error, rmse, truth, vouched
 from spinbench.measuring.record_types import Record
+from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import short
 from spinbench.reporting.variants import variants
 
@@ -63,13 +63,9 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
 
 def table(records: Sequence[Record]) -> Table:
     """What was reached, by model and seconds."""
-    found = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    found.add_column("model", overflow="fold")
-    found.add_column("s", justify="right")
-    for quantity in ("RMSE", "log Z error"):
-        found.add_column(f"best\n{quantity}", overflow="fold")
-        found.add_column("median (range)", justify="right")
-        found.add_column("aim", justify="right")
+    numbers = ("s", "median (range)", "aim")
+    columns = ("model", "s", "best\nRMSE", *numbers[1:], "best\nlog Z error", *numbers[1:])
+    found = new_table(None, columns, numbers=numbers, padding=(0, 1))
     for (model, seconds), group in sorted(_by_model(records).items()):
         aims = AIMS.get((model, seconds), (math.nan, math.nan))
         cells = [_cells(best(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)]

@@ -62,11 +62,8 @@ def write(root: Path, site: Path, commits: str = "#") -> Path:
     """
     rows, sentences = _found(root)
     choices = {axis: sorted({getattr(row.found.step.place, axis) for row in rows}) for axis in ("method", "backend")}
-    text = (
-        page.environment()
-        .get_template("changes.html")
-        .render(rows=rows, sentences=sentences, choices=choices, height=HEIGHT, commits=commits.removesuffix("#"))
-    )
+    how = {"rows": rows, "sentences": sentences, "choices": choices, "commits": commits.removesuffix("#")}
+    text = page.environment().get_template("changes.html").render(how, height=HEIGHT)
     path, index = site / PAGE, site / "index.html"
     whole = index.read_text(encoding="utf-8")
     if whole.count(_BEFORE) != 1:

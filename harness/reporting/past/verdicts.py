@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from spinbench.history.changepoints.report import Steps
 from spinbench.history.gate import GateReport, between
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
+from spinbench.history.regression_test.judge import Finding
+from spinbench.reporting import drawing
+
+PANELS: Mapping[str, str] = {"step_cpu_seconds": "CPU seconds of a step", "marginal_rmse": "RMSE of the marginals"}
+"""Metrics that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +78,55 @@ def lines(row: Row) -> list[str]:
         found += [f"    {line}" for line in (*formatting.changes(judgement), *step.left_out)]
     known = formatting.remarks(row.steps[-1].judgement) if row.steps else []
     return [*found, *row.silent, *known, "all commits together:", *report.lines(row.found)]
+
+
+def draw(first: str, spans: Sequence[GateReport], path: Path) -> None:
+    """Draw ratios to the first commit, with their 95 % intervals where the gate tested them.
+
+    Args:
+        first: full hash.
+        spans: later commits, each compared with the first.
+        path: of the picture.
+
+    Raises:
+        SpinbenchError: it cannot be written.
+    """
+    commits = [first, *(span.head for span in spans)]
+    with drawing.style():
+        figure = drawing.new_figure(1.6 + 0.9 * max(len(commits), 4), 5.6)
+        for panel, (metric, title) in zip(figure.subplots(len(PANELS)), PANELS.items(), strict=True):
+            groups = _groups(spans, metric)
+            for number, (group, found) in enumerate(sorted(groups.items())):
+                ratios = [1.0, *(one.ratio if one is not None and one.ratio else math.nan for one in found)]
+                panel.errorbar(
+                    range(len(commits)),
+                    ratios,
+                    yerr=list(zip((0.0, 0.0), *map(_width, found), strict=True)),
+                    label=group,
+                    color=drawing.COLOURS[number % len(drawing.COLOURS)],
+                    marker=drawing.MARKERS[number % len(drawing.MARKERS)],
+                    linestyle=drawing.LINES[number // len(drawing.COLOURS) % len(drawing.LINES)],
+                    capsize=2,
+                )
+            if groups:
+                panel.legend(fontsize="small", ncols=2)
+            panel.set_yscale("log")
+            panel.axhline(1.0, color=drawing.MUTED, linewidth=0.7)
+            panel.set_ylabel(f"{title},\nratio to {first[:8]}")
+            panel.set_xticks(range(len(commits)), [commit[:8] for commit in commits], rotation=30)
+        drawing.save(figure, path)
+
+
+def _groups(spans: Sequence[GateReport], metric: str) -> dict[str, list[Finding | None]]:
+    """Of each method on each backend, what was found at each commit."""
+    at = [
+        {one.place.group: one for one in span.judgement.findings if (one.metric.name, one.level) == (metric, "group")}
+        for span in spans
+    ]
+    return {group: [found.get(group) for found in at] for group in {name for found in at for name in found}}
+
+
+def _width(found: Finding | None) -> tuple[float, float]:
+    if found is None or found.ratio is None or found.low is None or found.high is None:
+        return 0.0, 0.0
+    return found.ratio - found.low, found.high - found.ratio

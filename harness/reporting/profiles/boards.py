@@ -1,12 +1,13 @@
-"""Records to boards: what each solver reached on each model after one budget."""
+"""Records to boards: what each solver reached on each model after one budget, and how solvers compare over models."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,60 @@ from spinbench.foundation.trees import flattened
 from spinbench.measuring import believed
 from spinbench.measuring.believed import Number
 from spinbench.measuring.record_types import Record
-from spinbench.reporting.profiles import measures
+from spinbench.reporting.variants import labels
 
 FloatArray = npt.NDArray[np.float64]
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+
+class MeanRanks(NamedTuple):
+    """Of each solver, (S,): the mean over models, and the ends of its interval."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def ratios(values: FloatArray, floor: float) -> FloatArray:
+    """Each value over the least of its model, (M, S), 1 or more; infinite where unsolved.
+
+    These are the performance ratios of Dolan and Moré, "Benchmarking optimization software with performance profiles",
+    Math. Program. 91 (2002), equation (1.1). Values below `floor` are equal: who needs one that small has no use for
+    a smaller one, and an exact answer would be infinitely better than any other.
+    """
+    floored = np.maximum(values, floor)
+    best = floored.min(axis=1, keepdims=True)
+    return np.where(np.isfinite(floored), floored / np.where(np.isfinite(best), best, 1.0), np.inf)
+
+
+def performance(ratio: FloatArray, factors: FloatArray) -> FloatArray:
+    """The profiles ρ, (F, S): on which share of the models a solver is within each factor of the best (the same)."""
+    within: FloatArray = (ratio[None] <= factors[:, None, None]).mean(axis=1)
+    return within
+
+
+def places(ratio: FloatArray) -> FloatArray:
+    """The rank of each solver on each model, (M, S), from 1; equals, and all that solve nothing, share their mean."""
+    less = (ratio[:, None, :] < ratio[:, :, None]).sum(axis=2)
+    equal = (ratio[:, None, :] == ratio[:, :, None]).sum(axis=2)
+    shared: FloatArray = less + (equal + 1) / 2
+    return shared
+
+
+def mean_ranks(place: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> MeanRanks:
+    """Over models, with percentile intervals of the bootstrap over models (Efron and Tibshirani 1993, chapter 13).
+
+    The interval says how much the rank hangs on which models were asked; noise within a model is no part of it.
+    """
+    models = len(place)
+    drawn = np.random.default_rng(seed).integers(models, size=(resamples, models))
+    counts = np.stack([np.bincount(row, minlength=models) for row in drawn])
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(counts @ place / models, (tail, 1 - tail), axis=0)
+    return MeanRanks(place.mean(axis=0), low, high)
+
+
 REFERENCE = "exact"
 """The method that errors are taken against, and which is left out: it has none, and is compared by its seconds."""
 
@@ -75,12 +127,12 @@ class Board:
     @property
     def ratios(self) -> FloatArray:
         """(models, solvers) of the values over the least of their model."""
-        return measures.ratios(self.values, self.quantity.floor)
+        return ratios(self.values, self.quantity.floor)
 
     @property
-    def ranks(self) -> measures.MeanRanks:
+    def ranks(self) -> MeanRanks:
         """Of each solver over the models."""
-        return measures.mean_ranks(measures.places(self.ratios))
+        return mean_ranks(places(self.ratios))
 
     def wins(self) -> dict[str, list[tuple[str, int]]]:
         """By class, of those that are best somewhere or tied: solver, on how many models."""
@@ -104,41 +156,31 @@ def board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quanti
         quantity: to compare by.
         name: of the budget.
     """
-    told = {
-        key for cells in budgets for key, group in cells.items() if any(_measured(record, quantity) for record in group)
+    measured = {
+        key
+        for cells in budgets
+        for key, group in cells.items()
+        if any(record.metric(quantity.metric).value is not None for record in group)
     }
-    models = [model for model in classes if any(model == other for _, other in told)]
-    solvers = list(dict.fromkeys(solver for solver, _ in told))
+    models = [model for model in classes if any(model == other for _, other in measured)]
+    solvers = sorted({solver for solver, _ in measured})
     if not models:
         return None
     values = np.array(
         [[min(_value(cells.get((s, m), ()), quantity) for cells in budgets) for s in solvers] for m in models]
     )
-    mean = measures.places(measures.ratios(values, quantity.floor)).mean(axis=0)
-    order = sorted(range(len(solvers)), key=lambda i: (mean[i], solvers[i]))
-    return Board(
-        quantity,
-        name,
-        tuple(solvers[i] for i in order),
-        tuple(models),
-        tuple(classes[model] for model in models),
-        values[:, order],
-        tuple(_counts(budgets, solvers[i], models, quantity) for i in order),
-    )
+    order = np.argsort(places(ratios(values, quantity.floor)).mean(axis=0), kind="stable")
+    ordered = [solvers[i] for i in order]
+    counts = tuple(_counts(budgets, solver, models, quantity) for solver in ordered)
+    names = tuple(classes[model] for model in models)
+    return Board(quantity, name, tuple(ordered), tuple(models), names, values[:, order], counts)
 
 
 def solver_names(records: Sequence[Record]) -> list[str]:
     """Of each record "METHOD.BACKEND", with the settings in which those of the same name differ beside budgets."""
     settings = [{"chains": record.config["chains"], **flattened(record.config["method"])} for record in records]
     short = [f"{record.axes.method}.{record.axes.backend}" for record in records]
-    rivals: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for name, own in zip(short, settings, strict=True):
-        for key, value in own.items():
-            rivals[name][key].add(str(value))
-    return [
-        " ".join([name, *(f"{key}={value}" for key, value in own.items() if len(rivals[name][key]) > 1)])
-        for name, own in zip(short, settings, strict=True)
-    ]
+    return [" ".join(filter(None, pair)) for pair in zip(short, labels(short, settings), strict=True)]
 
 
 def outcome(record: Record, quantity: Quantity) -> str:
@@ -148,11 +190,6 @@ def outcome(record: Record, quantity: Quantity) -> str:
     if record.status != "ok":
         return "failed"
     return "ok" if believed.vouched(record, quantity.doubt) else "doubted"
-
-
-def _measured(record: Record, quantity: Quantity) -> bool:
-    """Whether it has the number; without an exact answer there is a reason in its place."""
-    return record.metric(quantity.metric).value is not None
 
 
 def _value(group: Sequence[Record], quantity: Quantity) -> float:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.reporting import drawing
-from spinbench.reporting.looks import colour
-from spinbench.reporting.profiles.boards import Board
-from spinbench.reporting.profiles.measures import performance
+from spinbench.reporting.profiles.boards import Board, performance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +28,7 @@ Looks = dict[str, tuple[str, Any]]
 def looks(boards: Iterable[Board]) -> Looks:
     """For the solvers that are drawn."""
     names = sorted({solver for board in boards for solver in board.solvers[:SOLVERS]})
-    colours = {name: colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
+    colours = {name: drawing.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
     lines: dict[str, int] = Counter()
     found = {}
     for name, own in colours.items():  # solvers of one colour differ in their lines
@@ -65,10 +63,7 @@ def save(boards: Sequence[Board], *paths: Path) -> list[Path]:
     if not boards:
         return []
     with drawing.style():
-        drawn = figure(boards)
-        for path in paths:
-            drawing.save(drawn, path)
-    return list(paths)
+        return drawing.save(figure(boards), *paths)
 
 
 def _draw(axes: Axes, board: Board, known: Looks) -> None:
@@ -80,8 +75,5 @@ def _draw(axes: Axes, board: Board, known: Looks) -> None:
         colour, line = known[solver]
         axes.step(factors, shares[:, i], where="post", color=colour, linestyle=line, linewidth=1.5, label=solver)
     drawing.mark(axes.xaxis, 1, WORST)
-    axes.grid(which="major", color=drawing.GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, handlelength=2.6, fontsize=8.5)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    drawing.add_grid(axes)
+    drawing.add_legend(axes, **{**drawing.BESIDE, "bbox_to_anchor": (1.0, 1.02), "fontsize": 8.5})

@@ -1,17 +1,20 @@
-"""What a terminal shows of many models: one page, whatever their number."""
+"""What a terminal and pages show of many models, whatever their number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.reporting.profiles.boards import Board
-from spinbench.reporting.profiles.measures import performance
-from spinbench.reporting.profiles.profile import Profile
+from spinbench.measuring.record_types import Record
+from spinbench.reporting import drawing
+from spinbench.reporting.display import new_table
+from spinbench.reporting.profiles import pictures
+from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance
+from spinbench.reporting.profiles.profile import Profile, profile
 
 MANY = 8
 """Models from which on a sweep ends with a page on all of them, instead of a table for each."""
@@ -20,8 +23,11 @@ LINES = 8
 FACTORS = np.array([2.0, 10.0])
 """How far behind the best a solver may be to count as near it."""
 
+MIN_MODELS = 5
+"""From which on a report's page has something to say across models."""
 WORDS = ("doubted", "failed", "refused", "not run")
 HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *WORDS)
+STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
 
 
 def page(found: Profile, *, whole: bool = False) -> Iterator[RenderableType]:
@@ -67,29 +73,19 @@ def title(board: Board) -> str:
     return f"{board.quantity.name}{f' after {board.budget}' if board.budget else ''}, {len(board.models)} models"
 
 
-def lines(board: Board) -> list[tuple[str, ...]]:
-    """Of each solver the texts for `HEADINGS`."""
+def table_of(board: Board) -> tuple[list[str], list[list[str]]]:
+    """Headings, and of each solver the texts below them; columns without any text are left out."""
     ratios, ranks = board.ratios, board.ranks
     near = performance(ratios, FACTORS)
     found = []
     for i, solver in enumerate(board.solvers):
         best, count = int((ratios[:, i] == 1).sum()), board.counts[i]
-        found.append(
-            (
-                solver,
-                f"{ranks.mean[i]:.1f}",
-                f"{ranks.low[i]:.1f}–{ranks.high[i]:.1f}",
-                str(best),
-                *(f"{100 * share:.0f} %" for share in near[:, i]),
-                *(str(count[word] or "") for word in WORDS),
-            )
-        )
-    return found
-
-
-def shown_columns(found: Sequence[tuple[str, ...]]) -> list[int]:
-    """Of `HEADINGS`, those with anything in them."""
-    return [i for i in range(len(HEADINGS)) if any(line[i] for line in found)]
+        interval = f"{ranks.low[i]:.1f}–{ranks.high[i]:.1f}"
+        shares = [f"{100 * share:.0f} %" for share in near[:, i]]
+        outcomes = [str(count[word] or "") for word in WORDS]
+        found.append([solver, f"{ranks.mean[i]:.1f}", interval, str(best), *shares, *outcomes])
+    shown = [i for i in range(len(HEADINGS)) if any(line[i] for line in found)]
+    return [HEADINGS[i] for i in shown], [[line[i] for i in shown] for line in found]
 
 
 def winners(board: Board, name: str, limit: int = 2) -> str:
@@ -106,27 +102,36 @@ def best_by_class(boards: Sequence[Board], limit: int = 2) -> tuple[list[str], l
 
 
 def _ranking(board: Board, limit: int | None) -> Table:
-    found = lines(board)
-    columns = shown_columns(found)
-    table = _table(title(board))
-    for i in columns:
-        table.add_column(HEADINGS[i], justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
-    for line in found[:limit]:
-        table.add_row(*(line[i] for i in columns))
+    heads, lines = table_of(board)
+    table = new_table(title(board), heads, numbers=heads[1:], **STYLE)
+    for line in lines[:limit]:
+        table.add_row(*line)
     return table
 
 
 def _classes(boards: Sequence[Board]) -> Table:
-    table = _table("best by class: first or tied, and on how many of its models")
-    table.add_column("class", overflow="fold")
-    table.add_column("models", justify="right")
     heads, rows = best_by_class(boards, limit=1)
-    for head in heads:
-        table.add_column(head, overflow="fold")
+    heading = "best by class: first or tied, and on how many of its models"
+    table = new_table(heading, ["class", "models", *heads], numbers=("models",), **STYLE)
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def _table(heading: str) -> Table:
-    return Table(title=heading, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1))
+def section(records: Sequence[Record]) -> dict[str, Any] | None:
+    """For a report's page; None where there are few models, or no errors."""
+    if len({record.axes.model for record in records}) < MIN_MODELS:
+        return None
+    found = profile(records)
+    if not found.boards:
+        return None
+    looks = pictures.looks(found.boards)
+    boards = []
+    for number, board in enumerate(found.boards):
+        heads, lines = table_of(board)
+        chart = drawing.inline(pictures.panel(board, looks), f"across{number}", title(board), {})
+        unfolded = board in found.last
+        boards.append({"title": title(board), "unfolded": unfolded, "chart": chart, "heads": heads, "lines": lines})
+    columns, classes = best_by_class(found.boards)
+    floors = [f"{what.floor:g}" for what in (RMSE, LOG_Z)]
+    return {"sentences": sentences(found), "columns": columns, "classes": classes, "floors": floors, "boards": boards}

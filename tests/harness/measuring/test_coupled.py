@@ -10,7 +10,7 @@ import spinbench
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.measure import described, measure_cell
 from spinbench.models import specs
-from spinbench.reporting import board_tables, leaderboard
+from spinbench.reporting import leaderboard, summary
 from tests.helpers.small_records import typed, whole
 
 TITLE = "sweeps to TV < 0.01"
@@ -50,9 +50,9 @@ def test_it_is_the_number_that_mixing_gives_and_a_column() -> None:
     assert "mixing" not in found[1]["metrics"]
     board = leaderboard.rows(typed(found))
     assert TITLE in leaderboard.more_titles(board)
-    (table,) = board_tables.tables(board)
+    (table,) = summary.board_tables(board)
     cells = {str(column.header): list(column.cells) for column in table.columns}
-    assert sorted(map(str, cells[board_tables.heading(TITLE)])) == sorted([leaderboard.short(alone.sweeps), "–"])
+    assert sorted(map(str, cells[summary.heading(TITLE)])) == sorted([leaderboard.short(alone.sweeps), "–"])
 
 
 @pytest.mark.parametrize(

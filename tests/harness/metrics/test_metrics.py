@@ -24,7 +24,7 @@ from spinbench.measuring.in_process import measure_here
 from spinbench.metrics import registry
 from spinbench.metrics.joint import PairRMSE
 from spinbench.models import FactorGraph, generators
-from spinbench.reporting import board_tables, export, leaderboard, page
+from spinbench.reporting import export, leaderboard, page, summary
 
 PLUGIN = '''
 from spinbench.api import Measured, Metric
@@ -323,12 +323,12 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     assert bp.more["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
     assert bp.more["share right ↑"].standard_error == pytest.approx(0.125 / np.sqrt(2))
     console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
-    for table in board_tables.tables(board, 200):
+    for table in summary.board_tables(board, 200):
         console.print(table)
     text = console.export_text()
     assert "RMSE of" in text
     assert "right ↑" in text
-    for narrow in board_tables.tables(board, 80):
+    for narrow in summary.board_tables(board, 80):
         assert "no room for RMSE of pairs" in str(narrow.caption)
     line = export.leaderboard(board)[board.index(bp)]
     assert line["RMSE of pairs"] == bp.more["RMSE of pairs"].value

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from small_records import typed
 
-from spinbench.reporting import board_tables, brackets, leaderboard
+from spinbench.reporting import brackets, leaderboard, summary
 
 
 def record(method: str, log_z: float | None, kind: str = "estimate", se: float | None = None, **more: Any) -> Any:
@@ -51,7 +51,7 @@ def statuses(records: list[Any]) -> dict[str, str]:
 
 def shown(records: list[Any]) -> str:
     console = Console(width=140, file=io.StringIO())
-    for table in board_tables.tables(leaderboard.rows(typed(records))):
+    for table in summary.board_tables(leaderboard.rows(typed(records))):
         console.print(table)
     return " ".join(console.file.getvalue().split())
 

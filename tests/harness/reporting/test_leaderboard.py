@@ -12,7 +12,7 @@ from rich.console import Console
 from small_records import typed
 
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import board_tables, content, drawing, figures, leaderboard, summary
+from spinbench.reporting import content, drawing, figures, leaderboard, summary
 from spinbench.reporting.leaderboard import short, with_error
 
 
@@ -127,7 +127,7 @@ def test_rows_within_noise_share_a_rank() -> None:
     assert [leaderboard.place(row) for row in board] == ["1=", "1=", "1=", "3", "4"]
     assert [row.method for row in board] == ["a", "b", "d", "c", "e"]  # little is known of d
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
-    output.print(*board_tables.tables(board))
+    output.print(*summary.board_tables(board))
     assert "=: within noise (95 %) of others of this rank" in output.export_text()
 
 
@@ -218,7 +218,7 @@ def test_status_holds_what_qualifies_the_figures(changes: dict[str, Any], status
 
 
 def test_reasons_are_told_once() -> None:
-    lines = leaderboard.problems(
+    lines = summary.reasons_of(
         typed([record(), record("dhmc", status="failed"), record("dhmc", status="failed", seed=1)])
     )
     assert lines == ["failed: dhmc on numpy, m: it broke"]
@@ -254,7 +254,7 @@ def test_numbers_with_errors() -> None:
 
 def test_table_shows_every_figure() -> None:
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
-    for table in board_tables.tables(leaderboard.rows(typed([record(), record("dhmc", status="failed")]))):
+    for table in summary.board_tables(leaderboard.rows(typed([record(), record("dhmc", status="failed")]))):
         output.print(table)
     text = output.export_text()
     for piece in ("model m", "1 % RMSE", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
@@ -263,7 +263,7 @@ def test_table_shows_every_figure() -> None:
 
 def test_table_has_the_seconds_to_the_target_where_one_is_reached() -> None:
     def columns(rmse: float) -> list[str]:
-        (table,) = board_tables.tables(leaderboard.rows(typed([record(rmse=rmse)])))
+        (table,) = summary.board_tables(leaderboard.rows(typed([record(rmse=rmse)])))
         return [str(column.header) for column in table.columns]
 
     assert "seconds to\n1 % RMSE" in columns(0.005)
@@ -291,7 +291,7 @@ def test_no_seed_reaches_the_target_by_luck() -> None:
 
 def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:
     board = leaderboard.rows(typed([record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed")]))
-    (whole,), (narrow,) = board_tables.tables(board, 140), board_tables.tables(board, 74)
+    (whole,), (narrow,) = summary.board_tables(board, 140), summary.board_tables(board, 74)
     assert [str(column.header) for column in narrow.columns] == [
         str(column.header) for column in whole.columns if column.header not in ("tier", "compile\nseconds", "ESS/s")
     ]

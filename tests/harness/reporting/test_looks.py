@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spinbench.reporting import drawing, looks
-from spinbench.reporting.looks import Looks
+from spinbench.reporting import drawing
+from spinbench.reporting.drawing import Looks
 
 
 class Named:
@@ -24,30 +24,30 @@ def of(*names: str) -> Looks:
     return Looks.of(rows)
 
 
-@pytest.mark.parametrize(("group", "known"), [("methods", looks.METHODS), ("backends", looks.BACKENDS)])
+@pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHODS), ("backends", drawing.BACKENDS)])
 def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> None:
     points = entry_points(group=f"spinbench.{group}")
     own = {point.name for point in points if point.value.startswith("spinbench.")}
     assert set(known) == own
-    assert len(set(known)) == len(known) <= min(len(looks.METHOD_LOOKS), len(looks.BACKEND_LOOKS) + 30)
+    assert len(set(known)) == len(known) <= min(len(drawing.METHOD_LOOKS), len(drawing.BACKEND_LOOKS) + 30)
 
 
 def test_looks_are_those_of_the_name_whoever_stands_beside() -> None:
     alone, together = of("gibbs"), of("aardvark", "bp", "gibbs", "zebra")
-    assert alone.colours["gibbs"] == together.colours["gibbs"] == looks.colour("gibbs")
+    assert alone.colours["gibbs"] == together.colours["gibbs"] == drawing.method_colour("gibbs")
     assert of("zebra").colours["zebra"] == of("gibbs", "zebra").colours["zebra"]
-    assert len({of(name).colours[name] for name in looks.METHODS[:6]}) == 6, "those that are compared most often"
+    assert len({of(name).colours[name] for name in drawing.METHODS[:6]}) == 6, "those that are compared most often"
 
 
 def test_no_two_methods_look_alike() -> None:
-    names = [*looks.METHODS, *(f"plugin{i}" for i in range(len(looks.METHOD_LOOKS) - len(looks.METHODS)))]
+    names = [*drawing.METHODS, *(f"plugin{i}" for i in range(len(drawing.METHOD_LOOKS) - len(drawing.METHODS)))]
     found = of(*names)
     assert len({(found.colours[name], found.fills[name]) for name in names}) == len(names)
     assert set(of(*names, "one_more").colours) == {*names, "one_more"}
 
 
 def test_no_two_backends_look_alike() -> None:
-    names = [*looks.BACKENDS, *(f"plugin{i}" for i in range(len(looks.BACKEND_LOOKS) - len(looks.BACKENDS)))]
+    names = [*drawing.BACKENDS, *(f"plugin{i}" for i in range(len(drawing.BACKEND_LOOKS) - len(drawing.BACKENDS)))]
     rows: Any = [Named("gibbs", name) for name in names]
     assert len(set(Looks.of(rows).lines.values())) == len(names)
 

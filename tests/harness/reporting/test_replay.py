@@ -118,7 +118,7 @@ def test_metrics_that_one_record_lacks_are_changes(measured: dict[str, Any], rec
     for then, now in ((measured, record), (record, measured)):
         done = replay.compare(whole(then), whole(now))
         assert done.exit_status == 0
-        assert not [figure for figure in done.figures if figure.name.startswith("first")]
+        assert not [name for name in done.figures if name.startswith("first")]
         (said,) = [text for text in done.changes if text.startswith("plugins.metrics.first.version: ")]
         assert said.endswith(("1.0 then, none now", "none then, 1.0 now"))
 

@@ -14,7 +14,7 @@ from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
 from spinbench.measuring import records
-from spinbench.reporting import comparison, paired
+from spinbench.reporting import comparison
 
 MODELS, METHODS, SEEDS = ("m", "n", "o"), ("gibbs", "dhmc"), 3
 LAPS = {"count": 256, "wall": [1e-3] * 3, "cpu": [1e-3] * 3, "mean_cpu": 1e-3}
@@ -70,7 +70,7 @@ def side(
     return found
 
 
-def places(found: paired.Comparison, level: str = "cell") -> set[tuple[str, str, str]]:
+def places(found: comparison.Comparison, level: str = "cell") -> set[tuple[str, str, str]]:
     """Metric, model and method of what is beyond noise."""
     return {(one.metric.name, *one.place[:2]) for one in found.beyond_noise() if one.level == level}
 
@@ -84,19 +84,19 @@ def test_planted_differences_are_found_and_noise_is_not(rng: np.random.Generator
     def factor(metric: str, model: str, method: str) -> float:
         return 3.0 if (metric, model, method) in (("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")) else 1
 
-    found = paired.compare(typed(side(rng)), typed(side(rng, factor)))
+    found = comparison.compare_records(typed(side(rng)), typed(side(rng, factor)))
     assert places(found) == {("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")}
     assert {one.verdict for one in found.beyond_noise()} == {"worse"}
     (cell,) = [one for one in found.beyond_noise() if one.metric.name == "step_seconds" and one.level == "cell"]
     assert cell.ratio == pytest.approx(3.0, rel=0.2)  # e^(4 * 0.05 * sqrt(2 / 3)) = 1.18
     assert cell.seeds == (SEEDS, SEEDS)
-    backwards = paired.compare(typed(side(rng, factor)), typed(side(rng)))
+    backwards = comparison.compare_records(typed(side(rng, factor)), typed(side(rng)))
     assert {one.verdict for one in backwards.beyond_noise()} == {"better"}
 
 
 def test_errors_fifteen_times_as_large_are_worse_for_the_gate_and_the_report(rng: np.random.Generator) -> None:
     """The same numbers in, the same words out: there is one test."""
-    found = paired.compare(
+    found = comparison.compare_records(
         typed(side(rng)), typed(side(rng, lambda metric, *_: 15.0 if metric == "marginal_rmse" else 1.0))
     )
     assert {one.verdict for one in found.differences if one.metric.name == "marginal_rmse"} == {"worse"}
@@ -109,26 +109,28 @@ def test_small_differences_of_all_models_show_together(rng: np.random.Generator)
     def factor(metric: str, model: str, method: str) -> float:
         return 1.35 if (metric, method) == ("step_seconds", "dhmc") else 1.0
 
-    found = paired.compare(typed(side(rng)), typed(side(rng, factor)))
+    found = comparison.compare_records(typed(side(rng)), typed(side(rng, factor)))
     assert places(found, "group") == {("step_seconds", "all", "dhmc")}
     assert not places(found)
 
 
 def test_false_alarms_are_rarer_than_promised(rng: np.random.Generator) -> None:
-    assert not sum(paired.compare(typed(side(rng)), typed(side(rng))).judgement.red for _ in range(40))
+    assert not sum(comparison.compare_records(typed(side(rng)), typed(side(rng))).judgement.red for _ in range(40))
 
 
 def test_the_same_records_differ_in_nothing(rng: np.random.Generator) -> None:
     one = side(rng)
-    found = paired.compare(typed(one), typed(one))
+    found = comparison.compare_records(typed(one), typed(one))
     assert not found.beyond_noise()
     assert (found.judgement.identical, found.judgement.common) == (len(one), len(one))
     assert [one.ratio for one in found.differences] == pytest.approx([1.0] * len(found.differences))
 
 
 def test_single_seeds_are_judged_on_cost_alone(rng: np.random.Generator) -> None:
-    assert not paired.compare(typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 1.2, seeds=1))).beyond_noise()
-    found = paired.compare(typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 100.0, seeds=1)))
+    assert not comparison.compare_records(
+        typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 1.2, seeds=1))
+    ).beyond_noise()
+    found = comparison.compare_records(typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 100.0, seeds=1)))
     assert {one.metric.name for one in found.beyond_noise()} == {"step_seconds"}
 
 
@@ -139,7 +141,7 @@ def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
         if record["axes"] == {"model": "m", "method": "gibbs", "backend": "numpy"}:
             record["metrics"] = {**record["metrics"], "marginal_rmse": {"failed": "no marginals"}}
     for a, b in ((side(rng), lacking), (lacking, side(rng))):
-        found = paired.compare(typed(a), typed(b))
+        found = comparison.compare_records(typed(a), typed(b))
         assert not found.beyond_noise()
         assert not found.failures
         (one,) = [
@@ -153,12 +155,14 @@ def test_settings_and_cells_without_a_counterpart_are_told(rng: np.random.Genera
     other = side(rng, protocol="q")
     for record in other:
         record["config"] = {**record["config"], "chains": 8}
-    found = paired.compare(typed(side(rng)), typed(other))
+    found = comparison.compare_records(typed(side(rng)), typed(other))
     assert {one.place.settings for one in found.differences if one.level != "all"} == {"chains=8 (A has 4)"}
     assert found.left_out == ()
-    assert paired.compare(typed(side(rng)), typed(other[:3])).left_out == ("cells of A without a counterpart in B: 5",)
+    assert comparison.compare_records(typed(side(rng)), typed(other[:3])).left_out == (
+        "cells of A without a counterpart in B: 5",
+    )
     with pytest.raises(SpinbenchError, match="no cell in common"):
-        paired.compare(typed(side(rng)), typed([]))
+        comparison.compare_records(typed(side(rng)), typed([]))
 
 
 def test_command_prints_and_writes_a_page(

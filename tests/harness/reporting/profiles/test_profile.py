@@ -14,10 +14,11 @@ from rich.console import Console
 from small_records import typed, whole
 
 import spinbench
+from spinbench import cli
 from spinbench.errors import SpinbenchError
+from spinbench.measuring import records as stored
 from spinbench.reporting import page, summary
-from spinbench.reporting.commands import profiling
-from spinbench.reporting.profiles import markdown, tables
+from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, SECONDS
 from spinbench.reporting.profiles.profile import class_of, profile
 
@@ -203,14 +204,12 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
 
 
 def test_tables_of_single_models_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(profiling.records, "read_records", lambda folder: typed(many()))
-    assert profiling.tables([Path()], ["m3", "m1*"]) == 0
+    monkeypatch.setattr(stored, "read_records", lambda folder: typed(many()))
+    assert cli.main(["report", ".", "--model", "m3", "--model", "m1*"]) == 0
     text = capsys.readouterr().out
     assert [line.split()[1] for line in text.splitlines() if line.startswith("model ")] == ["m1", "m10", "m11", "m3"]
-    with pytest.raises(SpinbenchError, match="no model is called M3 here; there are m0, m1, "):
-        profiling.tables([Path()], ["M3"])
-    with pytest.raises(SpinbenchError, match="no folder"):
-        profiling.tables([], ["*"])
+    assert cli.main(["report", ".", "--model", "M3"]) == 2
+    assert "no model is called M3 here; there are m0, m1, " in capsys.readouterr().err
 
 
 def test_all_solvers_are_shown_on_demand() -> None:
@@ -234,21 +233,21 @@ def test_all_solvers_are_shown_on_demand() -> None:
 def test_the_markdown_page_keeps_the_prose_around_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(profiling.records, "read_records", lambda folder: typed(FIELD))
+    monkeypatch.setattr(stored, "read_records", lambda folder: typed(FIELD))
     path = tmp_path / "board.md"
-    assert profiling.show([Path()], whole=False, page=path) == 0
+    assert cli.main(["profile", ".", "--page", str(path)]) == 0
     assert "board.md" in capsys.readouterr().out
     assert (tmp_path / "board.png").exists()
     first = path.read_text()
     assert "| wmb.numpy | 1.1 | 1.0–1.4 | 3 | 75 % | 75 % |  | 1 |" in first
     assert "processor: Some processor" in first
-    monkeypatch.setattr(markdown.pictures, "save", lambda boards, *paths: list(paths))
+    monkeypatch.setattr(page.pictures, "save", lambda boards, *paths: list(paths))
     path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
-    markdown.write(profile(typed(FIELD)), typed(FIELD), path)
+    page.write_profile(profile(typed(FIELD)), typed(FIELD), path)
     assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"
     path.write_text("# Prose alone\n")
     with pytest.raises(SpinbenchError, match="lacks the marks"):
-        markdown.write(profile(typed(FIELD)), typed(FIELD), path)
+        page.write_profile(profile(typed(FIELD)), typed(FIELD), path)
 
 
 def test_the_report_has_a_section_across_models(tmp_path: Path) -> None:

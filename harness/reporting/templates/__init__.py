@@ -1,1 +1,0 @@
-"""Templates, style and scripts of the pages."""
