@@ -20,7 +20,7 @@ from spinbench.history.axes import Cell
 from spinbench.history.calibration import calibrate
 from spinbench.history.gate import GateReport, gate
 from spinbench.history.recorder import record
-from spinbench.reporting import comparison, paired
+from spinbench.reporting import comparison
 
 Two = tuple[str, str]
 Edit = Callable[[dict[str, Any]], object]
@@ -217,7 +217,7 @@ def test_the_report_of_two_commits_says_the_same(
     assert "grid" in (tmp_path / comparison.PAGE).read_text()
     assert ("marginal_rmse", CELLS[0]) in {(one.metric.name, one.place[:3]) for one in found.beyond_noise()}
     assert found.judgement == gate(project.root, base, head).judgement
-    assert found.judgement == paired.compare(comparison.load(base), comparison.load("main")).judgement
+    assert found.judgement == comparison.compare_records(comparison.load(base), comparison.load("main")).judgement
     folders = sorted((project.root / "multirun").iterdir(), key=lambda folder: folder.name.startswith(head[:8]))
     assert comparison.compare(*map(str, folders)).judgement == found.judgement
     project.commit("unmeasured")
