@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from random_models import enumerate_all, error, graph, grouped, many, pairwise, tree
+from random_models import enumerate_all, error, graph, grouped, pairwise, tree
 
-from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.inference import runner
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, Model, PairwiseModel, catalogue, lattices, to_factor_graph
@@ -66,65 +63,30 @@ def naive(model: FactorGraph, iterations: int) -> tuple[float, list[np.ndarray]]
     return log_z, beliefs
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize(("backend", "schedule"), RUNS)
-def test_trees_are_exact(backend: str, schedule: str) -> None:
-    rng = np.random.default_rng(0)
-    models: list[Model] = [tree(rng, int(rng.integers(0, 5)), zeros) for zeros in (0.0, 0.4) for _ in range(12)]
-    for n in (1, 2, 6, 9):
-        edges = lattices.random_tree_edges(n, rng)
-        models.append(PairwiseModel.from_edges(rng.normal(size=n), edges, 3 * rng.normal(size=n - 1)))
-    for model in models:
-        log_z, exact = enumerate_all(model)
-        result = run(model, backend, schedule=schedule)
-        assert result.status == "ok"
-        assert result.log_z == pytest.approx(log_z, abs=1e-9)
-        assert error(result.marginals, exact) < 1e-9
-        assert result.log_z_kind == "estimate"
-
-
-def test_loops_give_the_fixed_point_of_a_plain_implementation() -> None:
-    """On factor graphs and pairwise models alike; damping does not move the fixed point."""
+def test_the_fixed_point_is_that_of_a_plain_implementation(backend: str, schedule: str, precision: str) -> None:
+    """On factor graphs and pairwise models, with loops and without, where it is exact; damping does not move it."""
     rng = np.random.default_rng(1)
-    models: list[Model] = [graph(rng, 5, 7, zeros, scale=0.5) for zeros in (0.0, 0.2) for _ in range(6)]
-    models += [pairwise(rng, 7, 0.6, 0.7) for _ in range(6)]
-    for model in models:
-        log_z, beliefs = naive(to_factor_graph(model), 300)
-        for backend, schedule in RUNS:
-            result = run(model, backend, schedule=schedule, damping=0.2)
-            assert result.status == "ok"
-            assert result.log_z == pytest.approx(log_z, abs=1e-7)
-            assert error(result.marginals, beliefs) < 1e-7
-
-
-def test_all_schedules_agree_on_random_models() -> None:
-    """Where they converge from weak couplings, to what enumeration says within the loops' effect."""
-    compared = 0
-    for model in many(60, seed=2):
-        results = [run(model, backend, 500, schedule=schedule) for backend, schedule in RUNS]
-        assert all(np.isfinite(r.log_z) for r in results)
-        log_z, exact = enumerate_all(model)
-        good = [r for r in results if r.status == "ok" and abs(r.log_z - log_z) < 0.05]
-        for one, other in itertools.pairwise(good):
-            assert one.log_z == pytest.approx(other.log_z, abs=1e-6)
-            compared += 1
-        if good:
-            assert error(good[0].marginals, exact) < 0.2
-    assert compared > 80
+    models: list[Model] = [graph(rng, 5, 7, zeros, scale=0.5) for zeros in (0.0, 0.2) for _ in range(4)]
+    models += [pairwise(rng, 7, 0.6, 0.7) for _ in range(4)]
+    trees: list[Model] = [tree(rng, int(rng.integers(0, 5)), zeros) for zeros in (0.0, 0.4) for _ in range(6)]
+    close = 1e-7 if precision == "float64" else 1e-4
+    for model in models + trees:
+        log_z, beliefs = enumerate_all(model) if model in trees else naive(to_factor_graph(model), 200)
+        result = run(model, backend, schedule=schedule, damping=0.2, precision=precision)
+        assert result.status == "ok"
+        assert result.log_z == pytest.approx(log_z, abs=close)
+        assert error(result.marginals, beliefs) < close
 
 
 def test_jax_is_numpy() -> None:
     rng = np.random.default_rng(3)
     for model in (graph(rng, 6, 8, 0.2), grouped(rng)):
-        one, other = run(model, "jax", 200, damping=0.1), run(model, "numpy", 200, damping=0.1)
+        one, other = (run(model, backend, 200, damping=0.1) for backend in ("jax", "numpy"))
         assert one.log_z == pytest.approx(other.log_z, abs=1e-9)
-        assert error(one.marginals, [np.atleast_1d(v) for v in _tables(other)]) < 1e-9
+        np.testing.assert_allclose(np.hstack(one.marginals), np.hstack(other.marginals), atol=1e-9)
         assert abs(one.diagnostics["iterations"] - other.diagnostics["iterations"]) <= 2  # rounding
-
-
-def _tables(result: Result) -> list[np.ndarray]:
-    if isinstance(result.marginals, list):
-        return result.marginals
-    return [np.array([1 - p, p]) for p in result.marginals]
 
 
 @pytest.mark.parametrize(("backend", "schedule"), RUNS)
@@ -177,26 +139,14 @@ def test_a_large_glass_converges_alike_with_odds_and_tables() -> None:
         np.testing.assert_allclose(r.marginals, results[0].marginals, atol=1e-8)
 
 
-def test_strong_couplings_leave_no_nan() -> None:
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(("backend", "schedule"), RUNS)
+def test_strong_couplings_leave_no_nan(backend: str, schedule: str, precision: str) -> None:
     """Beyond the range of odds, and of exp."""
-    rng = np.random.default_rng(5)
     for scale in (50.0, 500.0, 5000.0):
-        model = pairwise(rng, 8, 0.3, scale)
-        for backend, schedule in RUNS:
-            for precision in ("float32", "float64"):
-                result = run(model, backend, 50, schedule=schedule, precision=precision)
-                assert np.isfinite(result.log_z)
-                assert np.isfinite(result.marginals).all()
-
-
-def test_float32_converges() -> None:
-    rng = np.random.default_rng(6)
-    for model in (pairwise(rng, 8, 0.5, 0.7), graph(rng, 6, 7, 0.2, scale=0.5)):
-        exact = run(model)
-        for backend, schedule in RUNS:
-            result = run(model, backend, schedule=schedule, precision="float32")
-            assert result.status == "ok"
-            assert result.log_z == pytest.approx(exact.log_z, abs=1e-4)
+        model = pairwise(np.random.default_rng(5), 8, 0.3, scale)
+        result = run(model, backend, 50, schedule=schedule, precision=precision)
+        assert np.isfinite([result.log_z, *result.marginals]).all()
 
 
 def test_renaming_states_of_a_pairwise_model_changes_nothing() -> None:
@@ -229,40 +179,3 @@ def test_a_restart_that_oscillates_is_not_chosen() -> None:
     assert result.status == "ok"
     assert 1 <= result.diagnostics["converged_restarts"] < 8
     assert result.diagnostics["residual"] <= 1e-9
-
-
-def test_results_do_not_depend_on_the_budgets_batches() -> None:
-    model = pairwise(np.random.default_rng(7), 8, 0.5, 1.0)
-    for backend in ("numba", "numpy"):
-        results = [run(model, backend, budget) for budget in (500, 3000)]
-        assert results[0].log_z == results[1].log_z
-        assert results[0].diagnostics == results[1].diagnostics
-
-
-def test_a_budget_in_seconds_ends() -> None:
-    result = runner.run(catalogue.load("libdai/testfast"), "bp", "numba", "50 ms", chains=1)
-    assert result.status == "ok"
-    unfinished = runner.run(catalogue.load("uai14/Grids_12"), "bp", "numba", "50 ms", chains=1)
-    assert unfinished.status == "not converged"
-    assert unfinished.seconds.run < 1
-
-
-def test_contradictions_are_refused() -> None:
-    equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
-    apart = np.where(np.eye(2) > 0, -np.inf, 0.0)
-    unary = [-np.inf, 0.0], [0.0, -np.inf]
-    model = FactorGraph.from_log_tables([2, 2], [((0, 1), equal), ((0,), unary[0]), ((1,), unary[1])])
-    with pytest.raises(ModelError, match="Z = 0"):
-        run(model)
-    loop = FactorGraph.from_log_tables([2, 2, 2], [((0, 1), equal), ((1, 2), equal), ((0, 2), apart)])
-    result = run(loop)  # no state has weight, and no message can tell
-    assert np.isfinite(result.log_z)
-
-
-def test_settings_are_checked() -> None:
-    model = pairwise(np.random.default_rng(8), 4, 0.5, 1.0)
-    for settings in ({"schedule": "tree"}, {"damping": 1.0}, {"tolerance": 0.0}, {"restarts": 0}):
-        with pytest.raises(SpinbenchError, match=next(iter(settings))):
-            run(model, **settings)
-    with pytest.raises(UnsupportedError, match="schedule=residual runs on backend numba only"):
-        run(model, "numpy", schedule="residual")

@@ -65,6 +65,13 @@ def test_messages_that_follow_one_another_end_where_flooding_does_not(seed: int)
     assert result.log_z == pytest.approx(spinbench.exact(model, cache=False).log_z, abs=0.5)
 
 
+def test_a_loop_without_any_state_is_not_noticed() -> None:
+    """No message can tell: those of each factor allow both states."""
+    equal, apart = np.where(np.eye(2), 0.0, -np.inf), np.where(np.eye(2), -np.inf, 0.0)
+    loop = FactorGraph.from_log_tables([2, 2, 2], [((0, 1), equal), ((1, 2), equal), ((0, 2), apart)])
+    assert np.isfinite(spinbench.run(loop, "bp", "numba", 400, simplify=False).log_z)
+
+
 def test_what_is_not_finite_is_not_converged() -> None:
     """As a plugin's messages may be: the estimate says nothing, and raises nothing."""
     method, model = BeliefPropagation(restarts=2), tangled(FLOODED[0])

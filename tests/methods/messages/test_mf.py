@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from random_models import enumerate_all, error, graph, grouped, many, pairwise
 
-from spinbench.errors import ModelError, SpinbenchError
 from spinbench.inference import runner
 from spinbench.inference.result import Result
 from spinbench.mathematics.graphs.lowering import lower
@@ -37,16 +36,16 @@ def tables(result: Result) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_lower_bound_on_every_model(backend: str) -> None:
-    """The value reported is that of the marginals reported, to rounding."""
-    for model in many(100, seed=1):
-        log_z, _ = enumerate_all(model)
-        for budget in (1, 500):
-            result = run(model, backend, budget)
-            assert result.log_z_kind == "lower"
-            assert result.log_z <= log_z + 1e-9
-        if not isinstance(model, PairwiseModel) or not model.groups:
-            assert result.log_z == pytest.approx(direct_bound(model, tables(result)), abs=1e-8)
+def test_the_bound_is_that_of_the_marginals_reported(backend: str) -> None:
+    """To rounding; on product laws it is log Z itself."""
+    for model in (m for m in many(40, seed=1) if not isinstance(m, PairwiseModel) or not m.groups):
+        result = run(model, backend, 500)
+        assert result.log_z == pytest.approx(direct_bound(model, tables(result)), abs=1e-8)
+    product = FactorGraph.from_log_tables([2, 3, 1], [((0,), [0.3, -1.2]), ((1,), [0.1, 0.9, -0.4])])
+    log_z, exact = enumerate_all(product)
+    result = run(product, backend)
+    assert result.log_z == pytest.approx(log_z - work_of(product).allowance(), abs=1e-12)
+    assert error(result.marginals, exact) < 1e-12
 
 
 def test_every_sweep_raises_the_bound() -> None:
@@ -83,16 +82,6 @@ def test_backends_agree() -> None:
                 assert error(result.marginals, tables(results[0])) < 1e-8
 
 
-def test_a_product_law_is_exact() -> None:
-    rng = np.random.default_rng(5)
-    model = FactorGraph.from_log_tables([2, 3, 4, 1], [((v,), rng.normal(size=k)) for v, k in enumerate([2, 3, 4])])
-    log_z, exact = enumerate_all(model)
-    for backend in (*BACKENDS, "jax"):
-        result = run(model, backend)
-        assert result.log_z == pytest.approx(log_z - work_of(model).allowance(), abs=1e-12)
-        assert error(result.marginals, exact) < 1e-12
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_libdais_published_row(backend: str) -> None:
     """libDAI's testfast.out: naive mean field max 3.234e-1, mean 1.576e-1, log Z -1.235."""
@@ -125,31 +114,3 @@ def test_weight_on_a_hard_zero_is_minus_infinity() -> None:
     model = FactorGraph.from_log_tables([2, 2], [((0, 1), [0.0, -np.inf, 0.0, 0.0])])
     _, bounds = evaluate(lower(model), np.array([[0.5, 1.0], [0.5, 0.0], [0.5, 1.0], [0.5, 0.0]]))
     assert bounds.tolist() == [-np.inf, 0.0]
-
-
-def test_float32_bounds_are_bounds() -> None:
-    rng = np.random.default_rng(6)
-    for model in (pairwise(rng, 9, 0.6, 1.0), graph(rng, 6, 9, 0.3), pairwise(rng, 9, 0.6, 100.0)):
-        log_z, _ = enumerate_all(model)
-        for backend in BACKENDS:
-            result = run(model, backend, precision="float32")
-            assert result.status == "ok"
-            assert result.log_z <= log_z + 1e-9
-
-
-def test_the_same_start_gives_the_same_result() -> None:
-    model = pairwise(np.random.default_rng(7), 9, 0.6, 2.0)
-    for backend in BACKENDS:
-        one, two, longer = (run(model, backend, budget, seed=5) for budget in (300, 300, 900))
-        assert one.log_z == two.log_z
-        assert one.status == "not converged" or one.log_z == longer.log_z
-
-
-def test_bad_input_is_refused() -> None:
-    apart = np.where(np.eye(2) > 0, -np.inf, 0.0)
-    triangle = FactorGraph.from_log_tables([2, 2, 2], [((0, 1), apart), ((1, 2), apart), ((0, 2), apart)])
-    with pytest.raises(ModelError, match="Z = 0"):
-        run(triangle)
-    with pytest.raises(SpinbenchError, match="tolerance=0"):
-        run(triangle, tolerance=0)
-    assert run(catalogue.load("libdai/testfast"), budget=2).status == "not converged"
