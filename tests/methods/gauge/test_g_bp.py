@@ -10,16 +10,13 @@ import pytest
 
 import spinbench
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.gauge.ascent import point_mass
 from spinbench.methods.gauge.bounds import verified_tables
 from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
-    GaugedBeliefPropagationMultiple,
     GaugedBeliefPropagationSequential,
 )
 from spinbench.methods.gauge.kernel import GaugeKernel
-from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney import build, convert
 from spinbench.models.networks import gauge_complete, gauge_regular
 
@@ -129,16 +126,6 @@ def test_sequential_sums_a_tree_exactly_though_nothing_is_contracted(backend):
     assert result.diagnostics["bound_multiple"] < result.log_z - 1e-4
 
 
-def test_exact_answers_of_models_that_contract_to_nothing():
-    model = zoo.random_tables([(0, 1), (1, 2), (1, 3)], 1.0, np.random.default_rng(0)).to_factor_graph()
-    exact = spinbench.exact(model, cache=False)
-    for name in ("g_bp", "g_bp_multiple", "g_mf"):
-        result = spinbench.run(model, name, "numpy", "5 samples")
-        assert result.log_z == pytest.approx(exact.log_z, abs=1e-10)
-        assert (result.status, result.log_z_kind) == ("ok", "lower")
-        assert result.marginals is None or result.marginals == pytest.approx(exact.marginals, abs=1e-10)
-
-
 def test_marginals_are_derivatives_of_the_bound():
     """Exact where the bound is; elsewhere the finite difference of the bound in a log weight."""
     line = zoo.random_tables(zoo.line(5), 1.0, np.random.default_rng(1)).to_factor_graph()
@@ -177,78 +164,3 @@ def test_runs_may_be_cut_and_end_early():
     assert short.status == "not converged"
     assert short.log_z <= whole.log_z <= spinbench.exact(model, cache=False).log_z + 1e-9
     assert whole.diagnostics["bound_g_bp"] <= whole.diagnostics["bound_single"] <= whole.log_z
-
-
-def test_the_methods_are_native_on_all_built_in_backends():
-    for name in ("g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential", "g_mf"):
-        for backend in ("numpy", "numba", "jax"):
-            assert spinbench.inference.registry.support(name, backend).tier in ("native", "unavailable")
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"labels": "map"}, "g_bp: labels='map' was given; mode, zero, best, greedy are allowed"),
-        ({"merge": 1}, "g_bp: merge=1 was given; 0 (nothing) or 2 to 10 is allowed"),
-        ({"merge": 11}, "g_bp: merge=11 was given; 0 (nothing) or 2 to 10 is allowed"),
-        ({"deltas": (0.1, 1.0)}, "g_bp: deltas=[0.1, 1.0] was given; decreasing positive numbers are needed"),
-        ({"deltas": ()}, "g_bp: deltas=[] was given; decreasing positive numbers are needed"),
-    ],
-)
-def test_settings_out_of_range(settings, sentence):
-    with pytest.raises(SpinbenchError) as error:
-        GaugedBeliefPropagation(**settings)
-    assert str(error.value) == sentence
-
-
-class TestDifficultModels:
-    def test_zeros_that_no_gauge_escapes_leave_the_weight_of_a_mode(self):
-        """Every node allows one state only, so that no interior point exists."""
-        table = np.full((2, 2, 2), -np.inf)
-        table[0, 1, 0] = 0.3
-        model = FactorGraph.from_log_tables([2, 2, 2], [((0, 1, 2), table), ((0, 1, 2), table)])
-        report = run(GaugedBeliefPropagation(merge=0), model)
-        assert report.bound == pytest.approx(0.6, abs=1e-12)
-        assert np.isfinite(report.marginals).all() or np.isnan(report.marginals).all()
-
-    def test_equality_nodes(self):
-        """Zeros everywhere at the identity: an interior point is searched for."""
-        rng = np.random.default_rng(5)
-        scopes = [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
-        model = FactorGraph.from_log_tables([2] * 4, [(scope, rng.normal(size=(2, 2, 2))) for scope in scopes])
-        log_z = spinbench.exact(model, cache=False).log_z
-        report = run(GaugedBeliefPropagationMultiple(merge=0), model)
-        states = np.stack(np.meshgrid(*[[0, 1]] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
-        assert model.log_weight(states).max() + 0.05 < report.bound <= log_z + 1e-9
-
-    def test_degree_above_the_limit(self):
-        model = PairwiseModel.from_dense(np.zeros(12), np.ones((12, 12)) - np.eye(12))
-        with pytest.raises(UnsupportedError, match="degree 11"):
-            GaugedBeliefPropagation().plan(model)
-
-    def test_more_than_two_states(self):
-        model = FactorGraph.from_log_tables([3, 2], [((0, 1), np.zeros((3, 2)))])
-        with pytest.raises(UnsupportedError, match="3 states"):
-            GaugedBeliefPropagation().plan(model)
-
-    @pytest.mark.parametrize("name", ["g_bp_multiple", "g_mf"])
-    def test_disconnected_isolated_and_constant_parts(self, name):
-        triangle = zoo.GRAPHS["complete"]
-        rng = np.random.default_rng(6)
-        factors = [((0,), [0.0, 0.4])]
-        for a in range(4):
-            scope = tuple(1 + e for e, ends in enumerate(triangle) if a in ends)
-            factors.append((scope, rng.normal(size=(2, 2, 2))))
-        factors.append(((), np.array(0.7)))
-        model = FactorGraph.from_log_tables([2] * 9, factors, log_constant=-2.0)  # 7 and 8 are in no factor
-        exact = spinbench.exact(model, cache=False)
-        result = spinbench.run(model, name, "numpy", "4000 samples")
-        assert exact.log_z - 1.0 < result.log_z <= exact.log_z + 1e-9
-        if result.marginals is not None:
-            assert result.marginals[[0, 7, 8]] == pytest.approx(exact.marginals[[0, 7, 8]], abs=1e-12)
-
-    def test_huge_weights(self):
-        model = zoo.random_tables(zoo.complete(4), 60.0, np.random.default_rng(7))
-        report = run(GaugedBeliefPropagationMultiple(), model)
-        log_z = zoo.enumerated_log_z(model)
-        assert log_z - 5.0 < report.bound <= log_z + 1e-9
