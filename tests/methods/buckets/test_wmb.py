@@ -9,7 +9,6 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
-from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.inference import binding
 from spinbench.methods.buckets.layout import lay_out
 from spinbench.methods.buckets.orders import search_orders
@@ -39,53 +38,24 @@ def random_graph(rng: np.random.Generator) -> FactorGraph:
     return FactorGraph.from_log_tables(cards, factors, log_constant=float(rng.normal()))
 
 
-def looked_at(backend: str, seed: int, count: int) -> list[tuple[float, float]]:
-    """(error, claim) of each log Z that is believed; bounds are checked on the way."""
-    rng, found, missed = np.random.default_rng(seed), [], 0
-    for k in range(count):
-        model, ibound = random_graph(rng), int(rng.integers(1, 6))
-        options: dict[str, Any] = {"budget": int(rng.choice([8, 32, 64])), "seed": k, "ibound": ibound}
-        said = spinbench.run(model, "wmb", backend, **options)
-        true, _ = enumerate_graph(model)
-        for bound in said.bounds:
-            beyond = (bound.value - true) * (1 if bound.side == "lower" else -1)
-            if bound.grade == "exact":
-                assert abs(beyond) < 1e-9 * max(1, abs(true))
-            elif bound.grade == "certified":
-                assert beyond <= 0, (k, ibound)
-            else:
-                missed += beyond > 0
-        if said.status == "ok" and said.log_z_kind == "estimate":
-            found.append((said.log_z - true, said.log_z_se))
-    assert missed <= 1  # each of them with a probability of 1 in 2000
-    return found
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_bounds_of_random_models(backend: str) -> None:
-    believed = looked_at(backend, 7, 100)
-    assert len(believed) >= 25
-    z = np.array([error / claim for error, claim in believed])
+    """And each log Z that is believed is as far from the true one as is claimed."""
+    rng, z, missed = np.random.default_rng(7), [], 0
+    for k in range(60):
+        model, ibound, budget = random_graph(rng), int(rng.integers(1, 6)), int(rng.choice([8, 32, 64]))
+        found = spinbench.run(model, "wmb", backend, budget, seed=k, ibound=ibound)
+        true, _ = enumerate_graph(model)
+        for bound in found.bounds:
+            beyond = (bound.value - true) * (1 if bound.side == "lower" else -1)
+            missed += bound.grade == "probable" and beyond > 0
+            assert beyond <= (1e-9 * max(1, abs(true)) if bound.grade == "exact" else 0) or bound.grade == "probable"
+        if found.status == "ok" and found.log_z_kind == "estimate":
+            z.append((found.log_z - true) / found.log_z_se)
+    assert missed <= 1  # each of them with a probability of 1 in 2000
+    assert len(z) >= 15
     assert np.abs(z).max() < 4.5
     assert (np.abs(z) > 2).mean() < 0.15
-
-
-@pytest.mark.calibration
-@pytest.mark.parametrize("seed", range(3))
-def test_bounds_of_thousands_of_random_models(seed: int) -> None:
-    z = np.array([error / claim for error, claim in looked_at("numba", seed, 1000)])
-    assert np.abs(z).max() < 6
-    assert (np.abs(z) > 2).mean() < 0.07
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_exact_where_nothing_is_split(backend: str) -> None:
-    model = grid(4, 4, 1.0, 2.0, seed=3)
-    exact, found = spinbench.exact(model, cache=False), spinbench.run(model, "wmb", backend, budget=4, ibound=12)
-    assert found.log_z_kind == "exact"
-    assert found.log_z == pytest.approx(exact.log_z, abs=1e-10)
-    assert np.allclose(found.marginals, exact.marginals, atol=1e-11)
-    assert {(bound.side, bound.grade) for bound in found.bounds} == {("lower", "exact"), ("upper", "exact")}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -162,24 +132,6 @@ def test_the_numbers_do_not_depend_on_how_many_chains_run() -> None:
     model = grid(4, 4, 1.0, 2.0, seed=3)
     few, many = (spinbench.run(model, "wmb", "numba", 1, chains=c, burn_in=0, ibound=3, draws=True) for c in (4, 9))
     assert np.array_equal(few.draws[0], many.draws[0][:, :4])
-
-
-@pytest.mark.parametrize("settings", [{"ibound": -1}, {"ibound": 31}, {"max_gib": 0.0}, {"delta": 1.0}])
-def test_settings_are_checked(settings: dict[str, Any]) -> None:
-    with pytest.raises(SpinbenchError, match="wmb: "):
-        spinbench.run(grid(2, 2, 1.0, 1.0), "wmb", "numpy", **settings)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="a smaller ibound is needed"):
-        spinbench.run(grid(12, 12, 1.0, 1.0), "wmb", "numpy", ibound=12, max_gib=1e-3)
-
-
-def test_no_state_of_weight() -> None:
-    same = np.where(np.eye(2), 0.0, -np.inf)
-    model = FactorGraph.from_log_tables([2, 2], [([0, 1], same), ([1, 0], same[::-1])])
-    with pytest.raises(ModelError, match="Z = 0"):
-        spinbench.run(model, "wmb", "numpy", ibound=5)
 
 
 def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
