@@ -9,7 +9,6 @@ from scipy import stats
 import spinbench
 from spinbench import reference
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.trees import map_arrays
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.models import PairwiseModel
@@ -77,25 +76,6 @@ def test_a_smaller_trace_mixes_faster() -> None:
     assert means[0.02] > 2 * means[3.0]
 
 
-def test_rao_blackwell_and_empirical_marginals_agree() -> None:
-    exact = reference.solve(MODEL, method="enumeration", cache=False).probabilities
-    errors = {}
-    for marginals in ("rao_blackwell", "empirical"):
-        result = spinbench.run(
-            MODEL, "block_gibbs", "numpy", 500, chains=32, seed=4, marginals=marginals, diagonal="minshift", slack=0.5
-        )
-        assert (np.abs(result.marginals - exact) < 4 * result.marginals_se).all()
-        errors[marginals] = result.marginals_se.mean()
-    assert errors["rao_blackwell"] < errors["empirical"]
-
-
-def test_statistics_follow_the_settings() -> None:
-    assert BlockGibbs().reductions == {"p": "sum", "alpha": "last"}
-    zero_state = BlockGibbs(marginals="empirical", log_z="zero_state")
-    assert zero_state.reductions == {"s": "sum", "zero_state": "logsumexp", "alpha": "last"}
-    assert BlockGibbs(log_z="none").reductions == {"p": "sum"}
-
-
 def test_auto_takes_the_diagonal_that_suits_the_form() -> None:
     dominance = np.abs(MODEL.dense()).sum(axis=1)
     np.testing.assert_allclose(BlockGibbs(form="sparse", slack=0.1).plan(MODEL).d, 1.1 * dominance)
@@ -104,30 +84,3 @@ def test_auto_takes_the_diagonal_that_suits_the_form() -> None:
     tables = BlockGibbs(form="sparse").plan(MODEL)
     assert tables.root is None
     assert tables.gram is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"form": "dense"}, "form='dense' was given; harmonium, identity, sparse are allowed"),
-        ({"log_z": "chib"}, "log_z='chib' was given"),
-        ({"marginals": "rb"}, "marginals='rb' was given"),
-        ({"diagonal": "smallest"}, "minshift, dd, sdp, auto"),
-        ({"slack": float("nan")}, "slack=nan was given"),
-    ],
-)
-def test_wrong_settings_are_one_sentence(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(SpinbenchError, match=message):
-        BlockGibbs(**settings)
-
-
-def test_wrong_diagonals_are_one_sentence() -> None:
-    with pytest.raises(ModelError, match="not positive definite"):
-        BlockGibbs(diagonal=[0.1, 0.1, 0.1]).plan(MODEL)
-    with pytest.raises(ModelError, match="not positive definite"):
-        BlockGibbs(form="identity", diagonal=[0.1, 0.1, 0.1]).plan(MODEL)
-    with pytest.raises(UnsupportedError, match="form=sparse needs"):
-        BlockGibbs(form="sparse", diagonal="minshift").plan(MODEL)
-    grouped = PairwiseModel.from_edges([0.0, 0.0], [], [], groups=[(0, 1)])
-    with pytest.raises(UnsupportedError, match="log_z=zero_state needs the state s = 0"):
-        BlockGibbs(log_z="zero_state").plan(grouped)

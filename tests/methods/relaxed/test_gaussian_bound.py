@@ -8,9 +8,8 @@ from bounded_models import KINDS, log_z
 
 import spinbench
 from spinbench.api import Precision
-from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.relaxed.gaussian_fit import fit, log_cosh, spins_of
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import PairwiseModel
 from spinbench.models.generators import sherrington_kirkpatrick
 
 
@@ -72,14 +71,3 @@ def test_a_model_without_couplings_costs_next_to_nothing() -> None:
     model = PairwiseModel.from_edges([0.3, -2.0, 5.0], np.zeros((0, 2), dtype=int), [])
     found = spinbench.run(model, "gaussian_bound", "numpy", 100, chains=4)
     assert found.log_z == pytest.approx(np.logaddexp(0, model.biases).sum(), abs=1e-3)
-
-
-def test_what_it_does_not_take_is_refused() -> None:
-    wide = FactorGraph.from_log_tables([3, 3], [((0, 1), np.arange(9.0))])
-    with pytest.raises(UnsupportedError, match="more than two states; wmb takes any"):
-        spinbench.run(wide, "gaussian_bound", "numpy", 10)
-    many = PairwiseModel.from_edges(np.zeros(3001), np.zeros((0, 2), dtype=int), [])
-    with pytest.raises(UnsupportedError, match="has 3001 variables, and at most 3000"):
-        spinbench.run(many, "gaussian_bound", "numpy", 10)
-    with pytest.raises(SpinbenchError, match="a number between 0 and 1 is needed"):
-        spinbench.run(many, "gaussian_bound", "numpy", 10, delta=2.0)

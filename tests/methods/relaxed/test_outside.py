@@ -10,7 +10,7 @@ import pytest
 
 import spinbench
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.errors import UnavailableError
 from spinbench.inference import registry
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.elliptical_slice import Ellipses, EllipticalSlice
@@ -87,12 +87,6 @@ def test_without_blackjax_a_sentence_says_what_to_install(name: str, monkeypatch
     with pytest.raises(UnavailableError, match=f"^method {name} {MISSING}$"):
         spinbench.run(model(), name, "jax", budget=10)
     assert registry.support(name, "numpy").reason.startswith("numpy does not provide jax")
-
-
-@pytest.mark.parametrize("settings", [{"form": "sparse"}, {"target_acceptance": 1.0}, {"max_doublings": 0}])
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(SpinbenchError, match=f"{next(iter(settings))}="):
-        NoUTurn(**settings)
 
 
 def test_defaults_are_those_of_the_literature() -> None:
