@@ -19,7 +19,7 @@ from spinbench.sweeping import cellconfigs, explaining, omissions, search
 from spinbench.sweeping.refusals import CHECKS, Refusals
 
 
-def _seed(*parameters: float) -> int:
+def _seed(*parameters: int | float) -> int:
     """Resolver `${spinbench.seed:a,b,…}`: a seed for each choice of parameters, their hundredths one after another.
 
     Models of one family that share a seed share their random numbers, merely scaled.
