@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import spinbench.data
-from spinbench.errors import UnknownNameError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel, catalogue, to_pairwise
 
 DATA = Path(spinbench.data.__file__).parent
@@ -139,19 +138,6 @@ def test_object_detection_loses_its_impossible_state():
     assert {len(group) for group in model.groups} == {10}
     states = np.random.default_rng(0).integers(1, 11, size=(5, 60))
     np.testing.assert_allclose(model.log_weight(model.origin.lower(states)), graph.log_weight(states), rtol=1e-12)
-
-
-def test_an_unknown_name_offers_the_closest():
-    with pytest.raises(UnknownNameError, match=r"'uai14/grids12'; did you mean uai14/Grids_12"):
-        catalogue.load("uai14/grids12")
-    with pytest.raises(UnknownNameError, match=r"'zzz'; known: boltzmann/digits_lattice, "):
-        catalogue.reference("zzz")
-
-
-def test_a_model_without_an_answer_says_so():
-    assert catalogue.load(catalogue.UNANSWERED).num_variables == 1077
-    with pytest.raises(UnsupportedError, match="linkage_11 has no trusted answer"):
-        catalogue.reference(catalogue.UNANSWERED)
 
 
 def test_licences_stand_beside_the_files():

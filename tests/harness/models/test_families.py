@@ -1,7 +1,8 @@
-"""Families of models of third parties: listed, built, swept with their parameters; what is no family is refused."""
+"""Models from configuration: families, those of third parties too, shipped models, files."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from spinbench import cli
 from spinbench.conf import searchpath
 from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError, UnknownNameError
 from spinbench.measuring.records import model_label
-from spinbench.models import build, families, specs
+from spinbench.models import build, catalogue, families, generators, networks, save, specs
 
 SOURCE = '''
 from spinbench.api import PairwiseModel, family
@@ -41,6 +42,39 @@ def named(name="x"): ...
 Install = Callable[..., Path]
 
 
+@pytest.mark.parametrize("name", families.names())
+def test_every_family_builds_with_its_defaults(name, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "spinbench-cache"))
+    model = build({"name": name})
+    assert model.name.split()[0] == name
+    assert model.content_hash == families.load(name)().content_hash
+
+
+def test_every_generator_is_a_family():
+    public = {
+        name
+        for module in (generators, networks)
+        for name, value in inspect.getmembers(module, inspect.isfunction)
+        if value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert public | {"bayesian_network", "skip_chain"} == set(families.names())
+
+
+def test_parameters_reach_the_family():
+    model = build({"name": "grid", "rows": 3, "cols": 4.0, "c1": 1, "kind": "frustrated", "seed": 5, "scale": None})
+    assert model.content_hash == generators.grid(3, 4, c1=1.0, kind="frustrated", seed=5).content_hash
+
+
+def test_shipped_models_and_files(tmp_path):
+    assert build({"name": "libdai/testfast"}).content_hash == catalogue.load("libdai/testfast").content_hash
+    save(generators.grid(2, 2), tmp_path / "m.uai")
+    (tmp_path / "m.evid").write_text("1 0 1")
+    spec = {"name": "file", "path": tmp_path / "m.uai", "evidence": None, "beta": None}
+    assert build(spec).num_variables == 4
+    assert build(spec | {"evidence": str(tmp_path / "m.evid")}).num_variables == 3
+    assert build(spec | {"evidence": {0: 1, 3: 0}}).num_variables == 2
+
+
 @pytest.fixture
 def star(install_plugin: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """For processes that a sweep starts, too."""
@@ -55,27 +89,26 @@ def test_a_third_partys_family_is_listed_and_built(capsys: pytest.CaptureFixture
     assert "star" in specs.names()
     model = build({"name": "star", "leaves": 3.0, "field": None})
     assert (model.num_variables, model.biases[0], model.couplings[0]) == (4, 0.5, 1.0)
-    with pytest.raises(ModelError, match=r"^model 'star': leaves = 2\.5 was given; an integer is needed$"):
-        build({"name": "star", "leaves": 2.5})
-    with pytest.raises(ModelError, match=r"^model 'star' needs the parameter leaves$"):
-        build({"name": "star", "field": 1})
-    with pytest.raises(ModelError, match=r"^model 'star' has no parameter 'leafs'; its parameters are leaves, field"):
-        build({"name": "star", "leafs": 2})
-    with pytest.raises(UnknownNameError, match="no model is named 'stat'; did you mean star"):
-        build({"name": "stat"})
+    for wrong, words in (
+        ({"name": "star", "leaves": 2.5}, r"^model 'star': leaves = 2\.5 was given; an integer is needed$"),
+        ({"name": "star", "field": 1}, "^model 'star' needs the parameter leaves$"),
+        ({"name": "star", "leafs": 2}, "^model 'star' has no parameter 'leafs'; its parameters are leaves, field"),
+        ({"name": "stat"}, "no model is named 'stat'; did you mean star"),
+    ):
+        with pytest.raises((ModelError, UnknownNameError), match=words):
+            build(wrong)
 
 
 @pytest.mark.usefixtures("star", "faulty")
 def test_a_third_partys_family_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert searchpath.model_defaults("star") == {"name": "star", "leaves": "???", "field": 0.5, "sign": "plus"}
-    cells = [line for line in QUICK if not line.startswith("model")]
-    assert sweep("-m", *cells, "model=star", "model.leaves=2,3", "model.sign=minus", "sweep_dir=out") == 0
-    found = {record["config"]["model"]["leaves"]: record for record in stored("out")}
-    assert set(found) == {2, 3}
-    assert {record["status"] for record in found.values()} == {"ok"}
-    assert found[2]["config"]["model"] == {"name": "star", "leaves": 2, "field": 0.5, "sign": "minus"}
-    assert model_label(found[3]["config"]["model"]) == "star(leaves=3,sign=minus)"
+    cell = [line for line in QUICK if not line.startswith("model")]
+    assert sweep(*cell, "model=star", "model.leaves=3", "model.sign=minus", "sweep_dir=out") == 0
+    (record,) = stored("out")
+    assert record["status"] == "ok"
+    assert record["config"]["model"] == {"name": "star", "leaves": 3, "field": 0.5, "sign": "minus"}
+    assert model_label(record["config"]["model"]) == "star(leaves=3,sign=minus)"
 
 
 @pytest.mark.usefixtures("star")

@@ -2,264 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import os
 import pickle
 import struct
-import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
 from spinbench.models import load, save
-from spinbench.models.files import text
-from spinbench.models.files.uai import read_evidence
+from spinbench.models.files import uai
 from spinbench.models.generators import grid
 
-GOOD = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
-
-
-def refuse(path, read=load):
-    """The message, after the checks that hold for all."""
-    with pytest.raises(ModelError) as info:
-        read(path)
-    message = str(info.value)
-    assert path.name in message
-    assert "\n" not in message
-    return message
-
-
-@pytest.mark.parametrize("suffix", ["uai", "fg", "npz", "json", "evid"])
-def test_files_that_are_not_there_or_empty_or_folders(tmp_path, suffix):
-    read = read_evidence if suffix == "evid" else load
-    path = tmp_path / f"m.{suffix}"
-    assert refuse(path, read).endswith("there is no such file")
-    path.touch()
-    assert refuse(path, read).endswith("the file is empty")
-    path.unlink()
-    path.mkdir()
-    assert "this is a folder" in refuse(path, read)
-
-
-@pytest.mark.parametrize("weight", ["1e-400", "0.5E-0330", "00.07e-999"])
-def test_weights_that_float64_takes_for_0_are_no_zeros(tmp_path, weight):
-    path = tmp_path / "m.uai"
-    path.write_text(GOOD.replace("4 5 6", f"0e-500 0.0 {weight}"))
-    assert f"m.uai, line 7, token '{weight}': so small a weight is 0 in float64" in refuse(path)
-    path.write_text(GOOD.replace("4 5 6", "0e-500 0.0 1e-307"))
-    assert np.isneginf(load(path).factors[0].log_table).sum() == 2
-
-
-@pytest.mark.parametrize("suffix", ["uai", "fg", "json"])
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"  \n\t\n", "nothing but white space"),
-        (b"2\n2\n\x00\x01\x02", "this is a binary file"),
-        (b"\x7fELF\x02\x01\x01", "this is a binary file"),
-        (b"2\n2\n2 \xff\n", "m.{suffix}, line 3: byte 0xff is not UTF-8"),
-    ],
-)
-def test_files_that_are_not_text(tmp_path, suffix, content, words):
-    path = tmp_path / f"m.{suffix}"
-    path.write_bytes(content)
-    assert words.format(suffix=suffix) in refuse(path)
-
-
-def test_a_file_that_is_too_long_is_not_read_whole(tmp_path):
-    path = tmp_path / "m.uai"
-    path.write_text(GOOD)
-    with pytest.raises(ModelError, match="the file is longer than 0 MiB"):
-        text.read_text(path, limit=10)
-
-
-def test_names_and_contents_that_no_format_knows(tmp_path):
-    path = tmp_path / "m.xyz"
-    path.write_text("1 2 3")
-    message = refuse(path)
-    assert "neither name nor content is that of a known format; files that end in" in message
-    assert ".bif, .erg, .fg, .json, .npz, .uai, .wcnf are read as models, gzipped ones, too" in message
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("GRAPH 2", "m.uai, line 1, token 'GRAPH': a UAI model begins with MARKOV or BAYES"),
-        ("\n\n2 2", "m.uai, line 3, token '2': a UAI model begins with"),
-        ("MARKOV", "m.uai: the file ends after line 1, where the number of variables is missing"),
-        ("MARKOV\n0\n", "line 2, token '0': the number of variables must be an integer from 1"),
-        ("MARKOV\n2.5 2 2", "token '2.5': the number of variables must be an integer"),
-        ("MARKOV\n-2 2 2", "token '-2': the number of variables must be an integer"),
-        ("MARKOV\nnan 2 2", "token 'nan': the number of variables must be an integer"),
-        ("MARKOV\n1000000000\n2 2\n", "token '1000000000': 1000000000 variables are claimed, but only 2 tokens follow"),
-        (
-            "MARKOV\n2\n2 2147483647\n0\n",
-            "token '2147483647': the variables have 2147483649 states together; a file of",
-        ),
-        ("MARKOV\n2\n2 x\n1\n", "m.uai, line 3, token 'x': a number is needed"),
-        ("MARKOV\n2\n2 1.5.2\n1\n", "m.uai, line 3, token '1.5.2': a number is needed"),
-        ("MARKOV\n2\n2 1_0\n1\n", "m.uai, line 3, token '1_0': a number is needed"),
-        ("MARKOV\n2\n2 0x10\n1\n", "token '0x10': a number is needed"),
-        ("MARKOV\n2\n2 ２\n1\n", "token '２': a number is needed"),
-        ("MARKOV\n2\n2 0\n1\n", "m.uai, line 3, token '0': a number of states must be an integer from 1"),
-        ("MARKOV\n2\n2 2\n", "where the number of factors is missing"),
-        ("MARKOV\n2\n2 2\n7\n1 0", "token '7': 7 factors are claimed, but only 2 tokens follow"),
-        ("MARKOV\n2\n2 2\n1\n9 0 1", "token '9': 9 variables of factor 0 are claimed, but only 2 tokens follow"),
-        ("MARKOV\n2\n2 2\n1\n41" + " 0" * 50, "token '41': factor 0 has 41 variables; at most 40"),
-        (GOOD.replace("2 0 1", "2 0 2"), "m.uai, line 5, token '2': a variable must be an integer from 0 to 1"),
-        (GOOD.replace("2 0 1", "2 0 -1"), "m.uai, line 5, token '-1': a variable must be"),
-        (GOOD.replace("2 0 1", "2 1 1"), "m.uai, line 5, token '1': factor 0 names a variable twice"),
-        (GOOD.replace("\n6\n", "\n5\n"), "m.uai, line 6, token '5': the table of factor 0 over variables (0, 1) has 6"),
-        (GOOD.replace(" 6\n", "\n"), "m.uai: the file ends after line 7, where the table of factor 0 has 5 of its 6"),
-        (GOOD.partition("6\n")[0], "m.uai: the file ends after line 5, where the table of factor 0 is missing"),
-        (GOOD + "7\n", "m.uai, line 8, token '7': nothing is expected here, but 1 tokens follow the last table"),
-        (GOOD.replace("3 4", "3 -4"), "m.uai, line 7, token '-4': a weight must be a finite number, 0 or more"),
-        (GOOD.replace("3 4", "3 nan"), "m.uai, line 7, token 'nan': a weight must be a finite number"),
-        (GOOD.replace("3 4", "inf 4"), "m.uai, line 7, token 'inf': a weight must be a finite number"),
-        (GOOD.replace("3 4", "3 1e999"), "m.uai, line 7, token '1e999': a weight must be a finite number"),
-        (GOOD.replace("1 2 3 4 5 6", "0 0 0 0 0 0"), "m.uai, line 7, token '0': the table of factor 0 is zero everywh"),
-    ],
-)
-def test_bad_uai(tmp_path, content, words):
-    path = tmp_path / "m.uai"
-    path.write_text(content)
-    assert words in refuse(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        # 40 variables of 8 states in one factor: 8**40 entries
-        (
-            "m.uai",
-            "MARKOV\n40\n" + "8 " * 40 + "\n1\n40 " + " ".join(map(str, range(40))) + "\n1e9\n1 1",
-            "has 13292279957",
-        ),
-        # 2**30 entries, and the file says so
-        (
-            "m.uai",
-            "MARKOV\n30\n" + "2 " * 30 + "\n1\n30 " + " ".join(map(str, range(30))) + "\n1073741824\n1 1",
-            "2 of its",
-        ),
-        ("m.uai", "MARKOV\n1\n2000000000\n1\n1 0\n2000000000\n1 1", "the variables have 2000000000 states together"),
-        ("m.fg", "1\n\n1\n0\n2000000000\n1\n0 1.0\n", "has 2000000000 entries, more than the 67108864 left"),
-        ("m.fg", "1\n\n3\n0 1 2\n2000000 2000000 2000000\n1\n0 1.0\n", "has 8000000000000000000 entries"),
-    ],
-)
-def test_claims_of_a_gigabyte_take_no_memory(tmp_path, name, content, words):
-    path = tmp_path / name
-    path.write_text(content)
-    tracemalloc.start()
-    try:
-        message = refuse(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert words in message
-    assert peak < 4 * 2**20
-
-
-@given(st.lists(st.text("0123456789+-.einfaNIt_xE", min_size=1, max_size=6), min_size=1, max_size=5))
-def test_numbers_are_pythons_floats_or_refused(parts):
-    data = " \n".join(parts).encode()
-    try:
-        values = [float(part) for part in parts]
-        plain = not any("_" in part for part in parts)
-    except ValueError:
-        plain = False
-    if plain:
-        np.testing.assert_array_equal(text.Tokens(data, "m").values, values)
-    else:
-        with pytest.raises(ModelError, match="a number is needed") as info:
-            text.Tokens(data, "m")
-        line = int(str(info.value).split("line ")[1].split(",")[0])
-        assert repr(parts[line - 1]) in str(info.value)
-
-
-@pytest.mark.parametrize("cut", range(1, len(GOOD.rstrip()) - 1))
-def test_every_truncation_is_refused_or_another_number(tmp_path, cut):
-    path = tmp_path / "m.uai"
-    path.write_text(GOOD[:cut])
-    refuse(path)
-
-
+UAI = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
 FG = "# comment\n1\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("# only a comment\n", "m.fg: the file ends after line 1, where the number of factors is missing"),
-        ("x", "m.fg, line 1, token 'x': a number is needed"),
-        ("0\n", "m.fg, line 1, token '0': no factor names a variable"),
-        ("5\n2\n", "token '5': 5 factors are claimed, but only 1 tokens follow"),
-        ("1\n\n9\n0 1\n", "token '9': 9 variables of factor 0 are claimed"),
-        ("1\n\n2\n0 1\n2\n", "m.fg: the file ends after line 5, where factor 0 is not complete"),
-        (FG.replace("0 1\n2 2", "0 0\n2 2"), "line 5, token '0': factor 0 names a variable twice"),
-        (FG.replace("0 1\n2 2", "0 -1\n2 2"), "line 5, token '-1': a variable must be an integer"),
-        (FG.replace("0 1\n2 2", "0 1\n2 0"), "line 6, token '0': a number of states must be an integer from 1"),
-        (
-            FG.replace("\n4\n", "\n5\n"),
-            "line 7, token '5': the number of entries of factor 0 must be an integer from 0",
-        ),
-        (FG.replace("\n4\n", "\n3\n"), "line 11, token '3': nothing is expected here, but 2 tokens follow"),
-        (FG.replace("3 4.0", ""), "where the table of factor 0 is not complete"),
-        (FG.replace("3 4.0", "4 4.0"), "line 11, token '4': an entry's index must be an integer from 0 to 3"),
-        (FG.replace("3 4.0", "0.5 4.0"), "line 11, token '0.5': an entry's index must be"),
-        (FG.replace("3 4.0", "1 4.0"), "line 11, token '1': factor 0 has this entry twice"),
-        (FG.replace("4.0", "-4.0"), "line 11, token '-4.0': a weight must be a finite number, 0 or more"),
-        (FG.replace("4.0", "nan"), "line 11, token 'nan': a weight must be"),
-        ("1\n\n1\n0\n2\n0\n", "line 6, token '0': the table of factor 0 is zero everywhere"),
-        ("1\n\n1\n0\n2\n1\n0 0.0\n", "line 6, token '1': the table of factor 0 is zero everywhere"),
-        ("2\n\n1\n0\n2\n1\n0 1\n\n1\n0\n3\n1\n0 1\n", "line 11, token '3': variable 0 has 3 states here and 2 before"),
-    ],
-)
-def test_bad_fg(tmp_path, content, words):
-    path = tmp_path / "m.fg"
-    path.write_text(content)
-    assert words in refuse(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("x", "m.evid, line 1, token 'x': a number is needed"),
-        ("-1", "token '-1': the number of observed variables must be an integer from 0"),
-        ("3 0 1", "m.evid, line 1, token '3': 3 pairs of variable and state are claimed, but 2 tokens follow"),
-        ("1\n3 0 1", "m.evid, line 2, token '3': 3 pairs of variable and state are claimed, but 2 tokens follow"),
-        ("2 0 1 1 0 5", "token '5': nothing is expected after the 2 pairs"),
-        ("0 0 1", "token '0': nothing is expected after the 0 pairs"),
-        ("1 0 -1", "token '-1': a variable or state must be an integer from 0"),
-        ("1 0.5 1", "token '0.5': a variable or state must be"),
-        ("2\n1 0 1\n1 0 0\n", "token '2': the file holds 2 evidence samples; one is needed"),
-        ("2 4 0 4 1", "token '4': the evidence is contradictory, for variable 4 has states 0 and 1"),
-    ],
-)
-def test_bad_evidence(tmp_path, content, words):
-    path = tmp_path / "m.evid"
-    path.write_text(content)
-    assert words in refuse(path, read_evidence)
-
-
-@pytest.mark.parametrize(
-    ("evidence", "words"),
-    [
-        ("1 2 0", "m: evidence names variable 2; variables are 0..1"),
-        ("1 0 2", "m: evidence sets variable 0 to 2; its states are 0..1"),
-        ("1 1 2", "m: the evidence is contradictory, for factor 0 over variables (0, 1) is zero under it"),
-    ],
-)
-def test_evidence_that_does_not_fit_the_model(tmp_path, evidence, words):
-    path, observed = tmp_path / "m.uai", tmp_path / "m.evid"
-    path.write_text(GOOD.replace("1 2 3 4 5 6", "1 2 0 4 5 0"))
-    observed.write_text(evidence)
-    with pytest.raises(ModelError) as info:
-        load(path, evidence=observed)
-    assert words in str(info.value)
+BQM = {
+    "type": "BinaryQuadraticModel",
+    "version": {"bqm_schema": "3.0.0"},
+    "use_bytes": False,
+    "variable_labels": ["a", "b"],
+    "variable_type": "SPIN",
+    "offset": 0.0,
+    "linear_biases": [1.0, 2.0],
+    "quadratic_biases": [0.5],
+    "quadratic_head": [0],
+    "quadratic_tail": [1],
+}
+SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tables": np.zeros(4)}
 
 
 def npz_bytes(**arrays):
@@ -287,12 +60,101 @@ def zip_bytes(**members):
     return buffer.getvalue()
 
 
-SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tables": np.zeros(4)}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+BAD = {
+    "m.uai": [
+        # 40 variables of 8 states in one factor: 8**40 entries
+        (
+            "MARKOV\n40\n" + "8 " * 40 + "\n1\n40 " + " ".join(map(str, range(40))) + "\n1e9\n1 1",
+            "has 13292279957",
+        ),
+        # 2**30 entries, and the file says so
+        (
+            "MARKOV\n30\n" + "2 " * 30 + "\n1\n30 " + " ".join(map(str, range(30))) + "\n1073741824\n1 1",
+            "2 of its",
+        ),
+        ("MARKOV\n1\n2000000000\n1\n1 0\n2000000000\n1 1", "the variables have 2000000000 states together"),
+        *(
+            (
+                UAI.replace("4 5 6", f"0e-500 0.0 {weight}"),
+                f"line 7, token '{weight}': so small a weight is 0 in float64",
+            )
+            for weight in ("1e-400", "0.5E-0330", "00.07e-999")
+        ),
+        ("GRAPH 2", "m.uai, line 1, token 'GRAPH': a UAI model begins with MARKOV or BAYES"),
+        ("\n\n2 2", "m.uai, line 3, token '2': a UAI model begins with"),
+        ("MARKOV", "m.uai: the file ends after line 1, where the number of variables is missing"),
+        ("MARKOV\n0\n", "line 2, token '0': the number of variables must be an integer from 1"),
+        ("MARKOV\n2.5 2 2", "token '2.5': the number of variables must be an integer"),
+        ("MARKOV\n-2 2 2", "token '-2': the number of variables must be an integer"),
+        ("MARKOV\nnan 2 2", "token 'nan': the number of variables must be an integer"),
+        ("MARKOV\n1000000000\n2 2\n", "token '1000000000': 1000000000 variables are claimed, but only 2 tokens follow"),
+        (
+            "MARKOV\n2\n2 2147483647\n0\n",
+            "token '2147483647': the variables have 2147483649 states together; a file of",
+        ),
+        ("MARKOV\n2\n2 x\n1\n", "m.uai, line 3, token 'x': a number is needed"),
+        ("MARKOV\n2\n2 1.5.2\n1\n", "m.uai, line 3, token '1.5.2': a number is needed"),
+        ("MARKOV\n2\n2 1_0\n1\n", "m.uai, line 3, token '1_0': a number is needed"),
+        ("MARKOV\n2\n2 0x10\n1\n", "token '0x10': a number is needed"),
+        ("MARKOV\n2\n2 ２\n1\n", "token '２': a number is needed"),
+        ("MARKOV\n2\n2 0\n1\n", "m.uai, line 3, token '0': a number of states must be an integer from 1"),
+        ("MARKOV\n2\n2 2\n", "where the number of factors is missing"),
+        ("MARKOV\n2\n2 2\n7\n1 0", "token '7': 7 factors are claimed, but only 2 tokens follow"),
+        ("MARKOV\n2\n2 2\n1\n9 0 1", "token '9': 9 variables of factor 0 are claimed, but only 2 tokens follow"),
+        ("MARKOV\n2\n2 2\n1\n41" + " 0" * 50, "token '41': factor 0 has 41 variables; at most 40"),
+        (UAI.replace("2 0 1", "2 0 2"), "m.uai, line 5, token '2': a variable must be an integer from 0 to 1"),
+        (UAI.replace("2 0 1", "2 0 -1"), "m.uai, line 5, token '-1': a variable must be"),
+        (UAI.replace("2 0 1", "2 1 1"), "m.uai, line 5, token '1': factor 0 names a variable twice"),
+        (UAI.replace("\n6\n", "\n5\n"), "m.uai, line 6, token '5': the table of factor 0 over variables (0, 1) has 6"),
+        (UAI.replace(" 6\n", "\n"), "m.uai: the file ends after line 7, where the table of factor 0 has 5 of its 6"),
+        (UAI.partition("6\n")[0], "m.uai: the file ends after line 5, where the table of factor 0 is missing"),
+        (UAI + "7\n", "m.uai, line 8, token '7': nothing is expected here, but 1 tokens follow the last table"),
+        (UAI.replace("3 4", "3 -4"), "m.uai, line 7, token '-4': a weight must be a finite number, 0 or more"),
+        (UAI.replace("3 4", "3 nan"), "m.uai, line 7, token 'nan': a weight must be a finite number"),
+        (UAI.replace("3 4", "inf 4"), "m.uai, line 7, token 'inf': a weight must be a finite number"),
+        (UAI.replace("3 4", "3 1e999"), "m.uai, line 7, token '1e999': a weight must be a finite number"),
+        (UAI.replace("1 2 3 4 5 6", "0 0 0 0 0 0"), "m.uai, line 7, token '0': the table of factor 0 is zero everywh"),
+    ],
+    "m.fg": [
+        ("1\n\n1\n0\n2000000000\n1\n0 1.0\n", "has 2000000000 entries, more than the 67108864 left"),
+        ("1\n\n3\n0 1 2\n2000000 2000000 2000000\n1\n0 1.0\n", "has 8000000000000000000 entries"),
+        ("# only a comment\n", "m.fg: the file ends after line 1, where the number of factors is missing"),
+        ("x", "m.fg, line 1, token 'x': a number is needed"),
+        ("0\n", "m.fg, line 1, token '0': no factor names a variable"),
+        ("5\n2\n", "token '5': 5 factors are claimed, but only 1 tokens follow"),
+        ("1\n\n9\n0 1\n", "token '9': 9 variables of factor 0 are claimed"),
+        ("1\n\n2\n0 1\n2\n", "m.fg: the file ends after line 5, where factor 0 is not complete"),
+        (FG.replace("0 1\n2 2", "0 0\n2 2"), "line 5, token '0': factor 0 names a variable twice"),
+        (FG.replace("0 1\n2 2", "0 -1\n2 2"), "line 5, token '-1': a variable must be an integer"),
+        (FG.replace("0 1\n2 2", "0 1\n2 0"), "line 6, token '0': a number of states must be an integer from 1"),
+        (
+            FG.replace("\n4\n", "\n5\n"),
+            "line 7, token '5': the number of entries of factor 0 must be an integer from 0",
+        ),
+        (FG.replace("\n4\n", "\n3\n"), "line 11, token '3': nothing is expected here, but 2 tokens follow"),
+        (FG.replace("3 4.0", ""), "where the table of factor 0 is not complete"),
+        (FG.replace("3 4.0", "4 4.0"), "line 11, token '4': an entry's index must be an integer from 0 to 3"),
+        (FG.replace("3 4.0", "0.5 4.0"), "line 11, token '0.5': an entry's index must be"),
+        (FG.replace("3 4.0", "1 4.0"), "line 11, token '1': factor 0 has this entry twice"),
+        (FG.replace("4.0", "-4.0"), "line 11, token '-4.0': a weight must be a finite number, 0 or more"),
+        (FG.replace("4.0", "nan"), "line 11, token 'nan': a weight must be"),
+        ("1\n\n1\n0\n2\n0\n", "line 6, token '0': the table of factor 0 is zero everywhere"),
+        ("1\n\n1\n0\n2\n1\n0 0.0\n", "line 6, token '1': the table of factor 0 is zero everywhere"),
+        ("2\n\n1\n0\n2\n1\n0 1\n\n1\n0\n3\n1\n0 1\n", "line 11, token '3': variable 0 has 3 states here and 2 before"),
+    ],
+    "m.evid": [
+        ("x", "m.evid, line 1, token 'x': a number is needed"),
+        ("-1", "token '-1': the number of observed variables must be an integer from 0"),
+        ("3 0 1", "m.evid, line 1, token '3': 3 pairs of variable and state are claimed, but 2 tokens follow"),
+        ("1\n3 0 1", "m.evid, line 2, token '3': 3 pairs of variable and state are claimed, but 2 tokens follow"),
+        ("2 0 1 1 0 5", "token '5': nothing is expected after the 2 pairs"),
+        ("0 0 1", "token '0': nothing is expected after the 0 pairs"),
+        ("1 0 -1", "token '-1': a variable or state must be an integer from 0"),
+        ("1 0.5 1", "token '0.5': a variable or state must be"),
+        ("2\n1 0 1\n1 0 0\n", "token '2': the file holds 2 evidence samples; one is needed"),
+        ("2 4 0 4 1", "token '4': the evidence is contradictory, for variable 4 has states 0 and 1"),
+    ],
+    "m.npz": [
         (b"not a zip", "m.npz: the file is not a whole .npz archive"),
         (pickle.dumps([1]), "m.npz: the file is not a whole .npz archive"),
         (npz_bytes(biases=[1.0, 2.0], couplings=np.zeros((2, 2)))[:-40], "not a whole .npz archive"),
@@ -326,42 +188,7 @@ SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tab
         (npz_bytes(**SIZES | {"cardinalities": [2, 0], "log_tables": []}), "cardinalities are [2, 0]"),
         (npz_bytes(**SIZES | {"log_tables": [0, 0, 0, np.inf]}), "factor 0 has a NaN or infinite entry at (1, 1)"),
     ],
-)
-def test_bad_npz(tmp_path, content, words):
-    path = tmp_path / "m.npz"
-    path.write_bytes(content)
-    with pytest.raises(ModelError) as info:
-        load(path)
-    assert words in str(info.value)
-    assert str(info.value).startswith("m")
-
-
-def test_a_corrupt_byte_in_an_archive_is_noticed(tmp_path):
-    path = tmp_path / "m.npz"
-    save(grid(3, 3), path)
-    data = bytearray(path.read_bytes())
-    data[data.index(b"\x93NUMPY") + 140] ^= 0xFF
-    path.write_bytes(bytes(data))
-    assert "not a whole .npz archive" in refuse(path)
-
-
-BQM = {
-    "type": "BinaryQuadraticModel",
-    "version": {"bqm_schema": "3.0.0"},
-    "use_bytes": False,
-    "variable_labels": ["a", "b"],
-    "variable_type": "SPIN",
-    "offset": 0.0,
-    "linear_biases": [1.0, 2.0],
-    "quadratic_biases": [0.5],
-    "quadratic_head": [0],
-    "quadratic_tail": [1],
-}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+    "m.json": [
         ('{\n"type": \n}', "m.json, line 3: this is not JSON"),
         ("[" * 100_000, "m.json: this JSON cannot be read"),
         ("[1, 2]", "the JSON has type None; dimod's 'BinaryQuadraticModel' is needed"),
@@ -381,11 +208,113 @@ BQM = {
         (BQM | {"variable_labels": ["a", {}]}, "variable_labels is not a list"),
         (BQM | {"offset": "x"}, "the offset is 'x'; a finite number is needed"),
     ],
+    "m.wcnf": [
+        ("1 1 0\nh 0\n", "line 2, token 'h': a hard clause without literals is always falsified, so Z = 0"),
+        ("p wcnf 2 1 5\n5 0\n", "line 2, token '5': a hard clause without literals is always falsified, so Z = 0"),
+        ("p cnf 2 1\n1 2 0\n", "m.wcnf, line 1: 'p wcnf VARIABLES CLAUSES TOP' is needed, or no such line"),
+        ("c x\n\np wcnf 2\n1 2 0\n", "m.wcnf, line 3: 'p wcnf VARIABLES CLAUSES TOP' is needed"),
+        ("p wcnf 2 2 5\n1 1 0\n", "2 clauses are claimed"),
+        ("p wcnf 2 1 5\n1 3 0\n", "line 2, token '3': a literal must be an integer from -2 to 2"),
+        ("p wcnf 2 1 5\n1 1.5 0\n", "line 2, token '1.5': a literal must be an integer"),
+        ("p wcnf 2 1 5\n-1 1 0\n", "line 2, token '-1': the weight of a clause must be a number, 0 or more"),
+        ("p wcnf 2 1 5\n1 1 2\n", "m.wcnf: the file ends after line 2, where the 0 that ends a clause is missing"),
+        ("p wcnf 2 1 5\nh 1 2 0\n", "line 2, token 'h': a number is needed"),
+        ("1 1 0\nnan 1 0\n", "line 2, token 'nan': the weight of a clause must be a number, 0 or more"),
+        ("h 1 0\ninf 1 0\n", "line 2, token 'inf': a finite number is needed"),
+        ("1 1 0\n9e999 1 0\n", "line 2, token '9e999': a finite number is needed"),
+        ("1 1 0\n+09.0e+0999 1 0\n", "m.wcnf, line 2, token 'h': a finite number is needed"),
+        ("1 x 0\n", "line 1, token 'x': a number is needed"),
+        ("1 -2147483649 0\n", "token '-2147483649': a literal must be an integer"),
+        ("1 2147483648 0\n", "m.wcnf: 2147483648 variables are claimed; a file of this length tells of 1048576"),
+        ("p wcnf 99999999 1\n1 1 0\n", "m.wcnf: 99999999 variables are claimed"),
+        ("3 0\n", "m.wcnf: no clause names a variable"),
+        ("1 " + " ".join(map(str, range(1, 31))) + " 0", "token '1': a clause of 30 variables has a table of 2^30"),
+        ("1 " + " ".join(map(str, range(1, 101))) + " 0", "token '1': a clause of 100 variables has a table of 2^100"),
+    ],
+    "m.uai.gz": [
+        (b"\x1f\x8b", "is not a whole gzip archive"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole gzip archive"),
+        (gzip.compress(UAI.encode())[:-9], "is not a whole gzip archive"),
+        (gzip.compress(UAI.encode()) + b"junk", "is not a whole gzip archive"),
+        (gzip.compress(b""), "the file is empty"),
+        (gzip.compress(b"\n \n"), "nothing but white space"),
+        (gzip.compress(gzip.compress(UAI.encode())), "this is a binary file"),
+    ],
+    "m.xyz": [
+        ("1 2 3", "neither name nor content is that of a known format; files that end in .bif, .erg, .fg, .json, .npz"),
+        ("1 2 3", ".uai, .wcnf are read as models, gzipped ones, too"),
+    ],
+}
+NO_TEXT = [
+    (b"", "m.{}: the file is empty"),
+    (b"  \n\t\n", "nothing but white space"),
+    (b"2\n2\n\x00\x01\x02", "this is a binary file"),
+    (b"\x7fELF\x02\x01\x01", "this is a binary file"),
+    (b"2\n2\n2 \xff\n", "m.{}, line 3: byte 0xff is not UTF-8"),
+]
+ROWS = [(name, content, words) for name, rows in BAD.items() for content, words in rows]
+ROWS += [
+    (f"m.{end}", content, words.format(end)) for end in ("uai", "fg", "json", "evid") for content, words in NO_TEXT
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"), ROWS, ids=[f"{k} {name} {words[-30:]}" for k, (name, _, words) in enumerate(ROWS)]
 )
-def test_bad_bqm_json(tmp_path, content, words):
-    path = tmp_path / "m.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    with pytest.raises(ModelError) as info:
-        load(path)
-    assert words in str(info.value)
-    assert str(info.value).startswith("m")
+def test_bad_files(refusal, name, content, words):
+    assert words in refusal(name, json.dumps(content) if isinstance(content, dict) else content)
+
+
+@pytest.mark.parametrize("end", ["uai", "fg", "npz", "json", "evid"])
+def test_paths_without_a_file(tmp_path, end):
+    read, path = uai.read_evidence if end == "evid" else load, tmp_path / f"m.{end}"
+    with pytest.raises(ModelError, match=rf"m\.{end}: there is no such file$"):
+        read(path)
+    path.mkdir()
+    with pytest.raises(ModelError, match=rf"m\.{end}: this is a folder; a model file is needed$"):
+        read(path)
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(ModelError, match=rf"m\.{end}: this is a pipe or a device; a file is needed"):
+        read(path)
+
+
+def test_files_are_not_read_beyond_what_their_format_allows(refusal, monkeypatch):
+    monkeypatch.setattr(uai.UAI, "limit", 4 * 2**20)
+    bomb = gzip.compress(b"MARKOV\n") + gzip.compress(b" " * 2**20) * 256
+    assert "the file is longer than 4 MiB, the most that is read of this format" in refusal("m.uai.gz", bomb)
+
+
+@pytest.mark.parametrize("cut", range(1, len(UAI.rstrip()) - 1))
+def test_every_truncation_is_refused(refusal, cut):
+    refusal("m.uai", UAI[:cut])
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ("1 2 0", "m: evidence names variable 2; variables are 0..1"),
+        ("1 0 2", "m: evidence sets variable 0 to 2; its states are 0..1"),
+        ("1 1 2", "m: the evidence is contradictory, for factor 0 over variables (0, 1) is zero under it"),
+    ],
+)
+def test_evidence_that_does_not_fit_the_model(write, refusal, evidence, words):
+    assert words in refusal("m.uai", UAI.replace("3 4 5 6", "0 4 5 0"), evidence=write("m.evid", evidence))
+
+
+@pytest.mark.parametrize("beta", [np.nan, np.inf, 1e308])
+def test_bad_betas(refusal, beta):
+    assert "m.wcnf" in refusal("m.wcnf", "9999 1 0\n", beta=beta)
+
+
+def test_tables_of_clauses_are_limited_together(write):
+    text = 3 * ("1 " + " ".join(map(str, range(1, 26))) + " 0\n")
+    with pytest.raises(ModelError, match=r"line 3, token '1': a clause of 25 variables"):
+        load(write("m.wcnf", text))
+
+
+def test_a_corrupt_byte_in_an_archive_is_noticed(tmp_path, refusal):
+    save(grid(3, 3), tmp_path / "m.npz")
+    data = bytearray((tmp_path / "m.npz").read_bytes())
+    data[data.index(b"\x93NUMPY") + 140] ^= 0xFF
+    assert "not a whole .npz archive" in refusal("m.npz", bytes(data))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import spinbench
-from spinbench.errors import ModelError
-from spinbench.models import FactorGraph, load
+from spinbench.models import load
 
 BIF = """// the sprinkler, made by hand
 network "wet grass" { property author "a; b"; }
@@ -64,159 +60,118 @@ z0 z1 z2
 """
 FIRST, SECOND = np.array([0.436, 0.564]), np.array([[0.128, 0.872], [0.92, 0.08]])
 THIRD = np.array([[[0.21, 0.333, 0.457], [0.811, 0.0, 0.189]], [[0.1, 0.2, 0.7], [1.0, 0.0, 0.0]]])
+GENIE = "2\n2 3\n0\n1 1\n/* Probabilities */\n2\n0.2 0.8\n6\n0.4 0.4 0.2 0.1 0.3 0.6\n/* Names */\nSuccess Forecast\n"
+"""Parents are counted from 1: from 0, the second variable were its own."""
+BIF_LAW = RAIN[:, None, None] * SPRINKLER[:, :, None] * WET.transpose(1, 0, 2)
+ERGO_LAW = FIRST[:, None, None] * SECOND[:, :, None] * THIRD
+BEFORE_NAMES = ERGO.partition("/* Names")[0]
+ABC = "".join(f"variable {v} {{ type discrete [1] {{ only }}; }}" for v in "abc")
+CYCLE = ABC + "probability (a|b) { (only) 1; } probability (b|c) { (only) 1; } "
+LARGE = "".join(
+    f"variable v{v} {{ type discrete [1000] {{ {' '.join(f's{k}' for k in range(1000))} }}; }}\n" for v in range(4)
+)
+UNCLEAR = "4 2 2 2 2  0 0 1 1 0 /* Probabilities */ 2 .5 .5 2 .5 .5 4 .5 .5 .5 .5 2 .5 .5"
 
 
-def read(tmp_path: Path, suffix: str, text: str) -> FactorGraph:
-    path = tmp_path / f"m.{suffix}"
-    path.write_bytes(text.encode())
-    model = load(path)
-    assert isinstance(model, FactorGraph)
-    return model
+def changed(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
 
 
-def joint(model: FactorGraph) -> np.ndarray:
-    states = np.stack(np.unravel_index(np.arange(np.prod(model.cardinalities)), model.cardinalities), axis=1)
-    return np.exp(model.log_weight(states)).reshape(model.cardinalities)
+@pytest.mark.parametrize(
+    ("name", "text", "labels", "law"),
+    [
+        *(
+            pytest.param("m.bif", text, ("rain", "sprinkler", "wet-grass"), BIF_LAW, id=f"bif {what}")
+            for what, text in {
+                "plain": BIF,
+                "blanks": BIF.replace(",", " "),
+                "ends of lines": BIF.replace("\n", "\t\r\n").replace("  ", "\t"),
+                "one line": BIF.replace("}\n", "}"),
+            }.items()
+        ),
+        *(
+            pytest.param("m.erg", text, labels, ERGO_LAW, id=f"ergo {what}")
+            for what, labels, text in (
+                ("plain", ("X", "Y", "Z"), ERGO),
+                ("parents from 1", ("X", "Y", "Z"), changed(ERGO, "1 0\n2 0 1\n", "1 1\n2 1 2\n")),
+                ("names in a line", ("X", "Y", "Z"), changed(ERGO, "X\nY\nZ\n", "X Y Z\n")),
+                ("names of words", ("the X", "the Y", "Z"), changed(ERGO, "X\nY\nZ\n", "the X\nthe Y\nZ\n")),
+                ("no names", (), BEFORE_NAMES),
+                ("centres", tuple("ABC"), BEFORE_NAMES + "/* Centers */\n1 2\n3 4\n5 6\n/* Names */ A\nB\nC"),
+            )
+        ),
+        pytest.param("m.erg", GENIE, ("Success", "Forecast"), [[0.08, 0.08, 0.04], [0.08, 0.24, 0.48]], id="genie"),
+    ],
+)
+def test_networks(write, name, text, labels, law):
+    model = load(write(name, text))
+    assert model.labels == labels
+    states = np.stack(np.unravel_index(np.arange(np.size(law)), np.shape(law)), axis=1)
+    np.testing.assert_allclose(np.exp(model.log_weight(states)), np.ravel(law), rtol=1e-14)
 
 
-BIF_VARIANTS = [
-    BIF,
-    BIF.replace("\n", "\r\n"),
-    BIF.replace("\n", "\t\n").replace("  ", "\t"),
-    "\ufeff" + BIF,
-    BIF.replace(",", " "),
-    BIF.replace("}\n", "}"),
+BAD_BIF = [
+    ("network", "graph", "line 2, token 'graph': one of network, variable, probability is needed"),
+    ("variable sprinkler", "variable rain", "line 5, token 'rain': this variable stands here a second time"),
+    ("discrete[2]", "continuous[2]", "line 6, token 'continuous': only discrete variables"),
+    ("discrete[2]", "discrete[3]", "line 6, token '}': 3 states are claimed, but there are 2"),
+    ("discrete[2]", "discrete[two]", "line 6, token 'two': a number of states is needed"),
+    ("on off", "on on", "line 6, token 'on': this state stands here a second time"),
+    ("(sprinkler|rain)", "(sprinkler|snow)", "line 14, token 'snow': no variable of this name"),
+    ("(sprinkler|rain)", "(sprinkler|sprinkler)", "line 14, token 'sprinkler': this variable stands here a second"),
+    ("(sprinkler|rain)", "()", "line 14, token ')': 1 to 40 variables are needed"),
+    ("( rain )", "( sprinkler )", "line 18, token ')': this variable has probabilities already"),
+    ("(off, none)", "(off, snow)", "line 11, token 'snow': variable 'rain' has no such state"),
+    ("(off, none)", "(on, a drop)", "line 11, token 'a': variable 'rain' has no such state"),
+    ("(off, none)", '(on, "a drop")', "a second time"),
+    ("  default 0.9, 0.1;\n", "", "line 12, token '}': there is neither a row for (on, none) nor a default"),
+    ("0.0, 1.0;", "0.0, 1.1;", "line 11, token '1.1': a probability must be from 0 to 1"),
+    ("0.0, 1.0;", "0.0, -1.0;", "line 11, token '-1.0': a probability must be from 0 to 1"),
+    ("0.0, 1.0;", "0.0, nan;", "line 11, token 'nan': a probability is needed, the 2. of 2"),
+    ("0.0, 1.0;", "0.0, 1e-400;", "line 11, token '1e-400': so small a probability is 0 in float64"),
+    ("0.0, 1.0;", "0.0;", "line 11, token ';': a probability is needed, the 2. of 2"),
+    ("0.0, 1.0;", "0.0, 1.0, 0.5;", "line 11, token '0.5': ; is needed"),
+    ("0.0, 1.0;", "0.2, 1.0;", "line 13, token '}': the probabilities given (off, none) do not add up to 1"),
+    ("0.5, 0.3, 0.2", "0.5, 0.3, 0.3", "token '}': the probabilities do not add up to 1"),
+    ('"wet grass"', '"wet grass', "line 2, token '\"': nothing ends this string"),
+    ("a day */", "a day", "line 3, token '/*': nothing ends this comment"),
+    ("table 0.5, 0.3, 0.2; }", "table 0.5", "m.bif: the file ends in line 19, where a probability is needed"),
+]
+BAD_ERGO = [
+    ("3\n2 2 3", "30\n2 2 3", "line 3, token '0': a number of states must be an integer from 1"),
+    ("3\n2 2 3", "3000\n2 2 3", "line 1, token '3000': 3000 variables are claimed"),
+    ("2 0 1", "3 0 1 1", "line 5, token '3': variable 2 has 3 parents; at most 2 are allowed"),
+    ("2 0 1", "2 1 1", "line 5, token '1': variable 2 has a parent twice"),
+    ("2 0 1", "2 0 4", "line 5, token '4': a parent must be an integer from 0 to 3"),
+    ("2 0 1", "2 0 3", "this is no network, whether parents are counted from 0 (a parent is outside 0..2) or from"),
+    ("0\n1 0", "1 1\n1 0", "are in a cycle)"),
+    ("12\n", "11\n", "line 17, token '0': nothing is expected here"),
+    ("0.1 0.2 0.7", "0.1 0.2 0.6", "line 16, token '0.1': the probabilities of variable 2 in this row do not add"),
+    ("0.1 0.2 0.7", "0.1 -0.2 0.7", "line 16, token '-0.2': a weight must be a finite number, 0 or more"),
+    ("X\nY\nZ", "X\nY", "2 names are given to 3 variables"),
+    ("X\nY\nZ", "X\nX\nY", "two variables have the name 'X'"),
+    ("Probabilities", "Names", "where the number of entries of the table of variable 0 is missing"),
+]
+BAD = [
+    *(("m.bif", changed(BIF, old, new), words) for old, new, words in BAD_BIF),
+    *(("m.erg", changed(ERGO, old, new), words) for old, new, words in BAD_ERGO),
+    ("m.erg", UNCLEAR, "m.erg: no parent is 0 or 4, so that they may be counted from 0 or from 1"),
+    ("m.bif", CYCLE, "variable 'c' has no probabilities"),
+    ("m.bif", CYCLE + "probability (c|a) { (only) 1; }", "are in a cycle"),
+    ("m.bif", "network empty {}", "there are no variables"),
+    (
+        "m.bif",
+        LARGE + "probability (v0|v1,v2,v3) { default 1; }",
+        "line 5, token ')': the table has 1000000000000 entries, more than the 6710",
+    ),
 ]
 
 
-@pytest.mark.parametrize("text", BIF_VARIANTS, ids=["plain", "crlf", "tabs", "mark", "blanks", "one line"])
-def test_bif(tmp_path: Path, text: str) -> None:
-    model = read(tmp_path, "bif", text)
-    assert model.labels == ("rain", "sprinkler", "wet-grass")
-    assert model.cardinalities == (3, 2, 2)
-    expected = RAIN[:, None, None] * SPRINKLER[:, :, None] * WET.transpose(1, 0, 2)
-    np.testing.assert_allclose(joint(model), expected, rtol=1e-14)
-    assert abs(spinbench.exact(model, cache=False).log_z) < 1e-12
-    given = load(tmp_path / "m.bif", evidence={"wet-grass": 1, "sprinkler": 1})
-    assert spinbench.exact(given, cache=False).log_z == pytest.approx(np.log(expected[:, 1, 1].sum()))
-
-
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_ergo(tmp_path: Path, first: int, end: str) -> None:
-    text = ERGO if first == 0 else ERGO.replace("1 0\n2 0 1\n", "1 1\n2 1 2\n", 1)
-    model = read(tmp_path, "erg", text.replace("\n", end))
-    assert model.labels == ("X", "Y", "Z")
-    np.testing.assert_allclose(joint(model), FIRST[:, None, None] * SECOND[:, :, None] * THIRD, rtol=1e-14)
-    assert abs(spinbench.exact(model, cache=False).log_z) < 1e-12
-
-
-def test_ergos_names_may_be_words_in_a_line_or_missing(tmp_path: Path) -> None:
-    assert read(tmp_path, "erg", ERGO.replace("X\nY\nZ\n", "X Y Z\n")).labels == ("X", "Y", "Z")
-    assert read(tmp_path, "erg", ERGO.replace("X\nY\nZ\n", "the X\nthe Y\nZ\n")).labels == ("the X", "the Y", "Z")
-    assert read(tmp_path, "erg", ERGO.partition("/* Names")[0]).labels == ()
-    centers = ERGO.partition("/* Names")[0] + "/* Centers */\n1 2\n3 4\n5 6\n/* Names */ A\nB\nC"
-    assert read(tmp_path, "erg", centers).labels == ("A", "B", "C")
-
-
-def test_ergos_parents_are_counted_from_where_a_network_comes_out(tmp_path: Path) -> None:
-    """GeNIe's example: counted from 0, the second variable were its own parent."""
-    genie = (
-        "2\n2 3\n0\n1 1\n/* Probabilities */\n2\n0.2 0.8\n6\n0.4 0.4 0.2 0.1 0.3 0.6\n/* Names */\nSuccess Forecast\n"
-    )
-    model = read(tmp_path, "erg", genie)
-    assert [factor.scope for factor in model.factors] == [(0,), (0, 1)]
-    assert joint(model)[1].tolist() == pytest.approx([0.08, 0.24, 0.48])
-    # 1 -> 2 of four: as good as 0 -> 1
-    unclear = "4 2 2 2 2  0 0 1 1 0 /* Probabilities */ 2 .5 .5 2 .5 .5 4 .5 .5 .5 .5 2 .5 .5"
-    with pytest.raises(ModelError, match=r"m\.erg: no parent is 0 or 4, so that they may be counted from 0 or from 1"):
-        read(tmp_path, "erg", unclear)
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("network", "graph", "line 2, token 'graph': one of network, variable, probability is needed"),
-        ("variable sprinkler", "variable rain", "line 5, token 'rain': this variable stands here a second time"),
-        ("discrete[2]", "continuous[2]", "line 6, token 'continuous': only discrete variables"),
-        ("discrete[2]", "discrete[3]", "line 6, token '}': 3 states are claimed, but there are 2"),
-        ("discrete[2]", "discrete[two]", "line 6, token 'two': a number of states is needed"),
-        ("on off", "on on", "line 6, token 'on': this state stands here a second time"),
-        ("(sprinkler|rain)", "(sprinkler|snow)", "line 14, token 'snow': no variable of this name"),
-        ("(sprinkler|rain)", "(sprinkler|sprinkler)", "line 14, token 'sprinkler': this variable stands here a second"),
-        ("(sprinkler|rain)", "()", "line 14, token ')': 1 to 40 variables are needed"),
-        ("( rain )", "( sprinkler )", "line 18, token ')': this variable has probabilities already"),
-        ("(off, none)", "(off, snow)", "line 11, token 'snow': variable 'rain' has no such state"),
-        ("(off, none)", "(on, a drop)", "line 11, token 'a': variable 'rain' has no such state"),
-        ("(off, none)", '(on, "a drop")', "a second time"),
-        ("  default 0.9, 0.1;\n", "", "line 12, token '}': there is neither a row for (on, none) nor a default"),
-        ("0.0, 1.0;", "0.0, 1.1;", "line 11, token '1.1': a probability must be from 0 to 1"),
-        ("0.0, 1.0;", "0.0, -1.0;", "line 11, token '-1.0': a probability must be from 0 to 1"),
-        ("0.0, 1.0;", "0.0, nan;", "line 11, token 'nan': a probability is needed, the 2. of 2"),
-        ("0.0, 1.0;", "0.0, 1e-400;", "line 11, token '1e-400': so small a probability is 0 in float64"),
-        ("0.0, 1.0;", "0.0;", "line 11, token ';': a probability is needed, the 2. of 2"),
-        ("0.0, 1.0;", "0.0, 1.0, 0.5;", "line 11, token '0.5': ; is needed"),
-        ("0.0, 1.0;", "0.2, 1.0;", "line 13, token '}': the probabilities given (off, none) do not add up to 1"),
-        ("0.5, 0.3, 0.2", "0.5, 0.3, 0.3", "token '}': the probabilities do not add up to 1"),
-        ('"wet grass"', '"wet grass', "line 2, token '\"': nothing ends this string"),
-        ("a day */", "a day", "line 3, token '/*': nothing ends this comment"),
-        ("table 0.5, 0.3, 0.2; }", "table 0.5", "m.bif: the file ends in line 19, where a probability is needed"),
-    ],
+    ("name", "text", "words"), BAD, ids=[f"{k} {name} {words[-30:]}" for k, (name, _, words) in enumerate(BAD)]
 )
-def test_bad_bif(tmp_path: Path, old: str, new: str, words: str) -> None:
-    assert old in BIF
-    with pytest.raises(ModelError) as info:
-        read(tmp_path, "bif", BIF.replace(old, new, 1))
-    assert words in str(info.value)
-    assert str(info.value).startswith("m.bif")
-    assert "\n" not in str(info.value)
-
-
-def test_networks_that_are_none(tmp_path: Path) -> None:
-    variables = "".join(f"variable {v} {{ type discrete [1] {{ only }}; }}" for v in "abc")
-    tables = "probability (a|b) { (only) 1; } probability (b|c) { (only) 1; } "
-    for more, words in (
-        ("", "variable 'c' has no probabilities"),
-        ("probability (c|a) { (only) 1; }", "the variables a, b, c are in a cycle"),
-    ):
-        with pytest.raises(ModelError) as info:
-            read(tmp_path, "bif", variables + tables + more)
-        assert sorted(words) == sorted(str(info.value).partition("where ")[2])
-    with pytest.raises(ModelError, match="there are no variables"):
-        read(tmp_path, "bif", "network empty {}")
-
-
-def test_claims_of_networks_take_no_memory(tmp_path: Path) -> None:
-    states = " ".join(f"s{k}" for k in range(1000))
-    variables = "".join(f"variable v{v} {{ type discrete [1000] {{ {states} }}; }}\n" for v in range(4))
-    text = variables + "probability (v0|v1,v2,v3) { default 1; }"
-    with pytest.raises(
-        ModelError, match=r"line 5, token '\)': the table has 1000000000000 entries, more than the 6710"
-    ):
-        read(tmp_path, "bif", text)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("3\n2 2 3", "30\n2 2 3", "line 3, token '0': a number of states must be an integer from 1"),
-        ("3\n2 2 3", "3000\n2 2 3", "line 1, token '3000': 3000 variables are claimed"),
-        ("2 0 1", "3 0 1 1", "line 5, token '3': variable 2 has 3 parents; at most 2 are allowed"),
-        ("2 0 1", "2 1 1", "line 5, token '1': variable 2 has a parent twice"),
-        ("2 0 1", "2 0 4", "line 5, token '4': a parent must be an integer from 0 to 3"),
-        ("2 0 1", "2 0 3", "this is no network, whether parents are counted from 0 (a parent is outside 0..2) or from"),
-        ("0\n1 0", "1 1\n1 0", "are in a cycle)"),
-        ("12\n", "11\n", "line 17, token '0': nothing is expected here"),
-        ("0.1 0.2 0.7", "0.1 0.2 0.6", "line 16, token '0.1': the probabilities of variable 2 in this row do not add"),
-        ("0.1 0.2 0.7", "0.1 -0.2 0.7", "line 16, token '-0.2': a weight must be a finite number, 0 or more"),
-        ("X\nY\nZ", "X\nY", "2 names are given to 3 variables"),
-        ("X\nY\nZ", "X\nX\nY", "two variables have the name 'X'"),
-        ("Probabilities", "Names", "where the number of entries of the table of variable 0 is missing"),
-    ],
-)
-def test_bad_ergo(tmp_path: Path, old: str, new: str, words: str) -> None:
-    assert old in ERGO
-    with pytest.raises(ModelError) as info:
-        read(tmp_path, "erg", ERGO.replace(old, new, 1))
-    assert words in str(info.value)
-    assert str(info.value).startswith("m.erg")
+def test_bad_networks(refusal, name, text, words):
+    message = refusal(name, text)
+    assert message.startswith(name)
+    assert words in message
