@@ -11,17 +11,23 @@ import spinbench
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
-from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.models import Factor, FactorGraph, PairwiseModel
 from spinbench.reporting import listing
 
-PLUGIN = """
-from spinbench.api import Backend, Kernel, PairwiseModel
+SOURCE = """
+from dataclasses import dataclass
+from spinbench.api import Kernel, PairwiseModel
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 from spinbench.inference.engine import ProgramEngine
+from spinbench.methods.gibbs.gibbs import Gibbs
 
 class Own(NumpyBackend):
     name = "own"
+
+@dataclass(frozen=True)
+class Mine(Gibbs):
+    name = "mine"
 
 class Partial(ProgramEngine, Kernel):
     '''The program itself, systematic scans alone.'''
@@ -61,7 +67,7 @@ class Says(Partial):
     def refuses(cls, method, backend, model):
         return True
 
-class Only(Kernel):
+class Never(Kernel):
     @classmethod
     def refuses(cls, method, backend, model):
         return "never"
@@ -69,199 +75,242 @@ class Only(Kernel):
     def init(self, seed, start): raise AssertionError
     def advance(self, state, steps): raise AssertionError
 """
-BACKEND = {"backends": {"own": "Own"}}
 MODEL = PairwiseModel.from_edges([0.3, -0.2, 0.1, 0.0], [(0, 1), (1, 2), (2, 3)], [0.5, -0.4, 0.3])
+STATES = FactorGraph(
+    [4, 2],
+    [
+        Factor((0, 1), np.array([[0.0, 0.7], [0.3, 0.0], [1.1, -0.7], [0.0, 0.0]])),
+        Factor((0,), np.array([0.0, 0.2, 0.0, -np.inf])),
+    ],
+)
+OTHERS = {
+    "firstplugin": {"kernels": {"gibbs.numpy": "Partial", "gibbs.numba": "Partial"}},
+    "Second_Plugin": {"kernels": {"gibbs.numpy": "Partial"}},
+}
+"""Two distributions with a kernel for one pair of spinbench's, one of which also replaces a kernel."""
+OF_A_METHOD = {
+    "ownplugin": {"backends": {"own": "Own"}, "kernels": {"mine.own": "Partial"}},
+    "anotherplugin": {"methods": {"mine": "Mine"}, "kernels": {"mine.own": "Partial"}},
+}
+NOT_WRITTEN = "scan=random is not written"
+
+Plugins = dict[str, dict[str, dict[str, str]]]
 
 
-def run(backend: str = "own", model: Model = MODEL, budget: int = 200, **options: Any) -> spinbench.Result:
-    return spinbench.run(model, "gibbs", backend, budget, chains=8, **options)
+def own(kernel: str, pair: str = "gibbs.own") -> Plugins:
+    """A distribution with a backend and a kernel for it."""
+    return {"ownplugin": {"backends": {"own": "Own"}, "kernels": {pair: kernel}}}
 
 
-def same(one: spinbench.Result, other: spinbench.Result) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one.marginals, other.marginals, strict=True))
+def refused(by: str, why: str, pair: str = "gibbs.own") -> str:
+    return f"kernel {pair} of {by} 1.0 refused: {why}"
+
+
+def offered(by: str, pair: str, name: str) -> str:
+    return f"{by} 1.0 has a kernel {pair}, which is asked only with kernel={name} (backend.kernel in a sweep)"
 
 
 @pytest.fixture
-def partial(install_plugin: Any) -> None:
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"gibbs.own": "Partial"}})
+def install(install_plugin: Any) -> Any:
+    def install_all(plugins: Plugins) -> None:
+        for distribution, points in plugins.items():
+            install_plugin(distribution, SOURCE, points)
+
+    return install_all
 
 
-@pytest.mark.usefixtures("partial")
-def test_a_kernel_that_refuses_a_setting_leaves_the_program_in_place() -> None:
-    native, other = run(), run(scan="random")
-    assert (native.tier, native.kernel, native.notes) == ("native", "ownplugin 1.0", ())
-    assert (other.tier, other.kernel) == ("generic", "")
-    assert other.notes == ("kernel gibbs.own of ownplugin 1.0 refused: scan=random is not written",)
-    assert other.notes[0] in repr(other)
-    assert same(other, run("numpy", scan="random"))
-
-
-@pytest.mark.usefixtures("partial")
-def test_where_the_program_refuses_too_both_reasons_are_given() -> None:
-    message = r"^kernel gibbs\.own .* refused: scan=random is not written; gibbs: threads=2 needs backend=numba"
-    with pytest.raises(UnsupportedError, match=message):
-        run(scan="random", threads=2, log_z="none")
-    with pytest.raises(UnsupportedError, match=r"^gibbs: threads=2 needs backend=numba"):
-        run(tier="generic", threads=2, log_z="none")
-
-
-@pytest.mark.usefixtures("partial")
-def test_a_tier_can_be_asked_for() -> None:
-    generic = run(tier="generic")
-    assert (generic.tier, generic.kernel, generic.notes) == ("generic", "", ())
-    assert run(tier="native").tier == "native"
-    with pytest.raises(UnsupportedError, match=r"ownplugin 1\.0 refused: scan=random is not written$"):
-        run(tier="native", scan="random")
-    with pytest.raises(UnsupportedError, match=r"gibbs has no kernel for numpy$"):
-        run("numpy", tier="native")
-    assert run("numba", tier="generic").tier == "generic"
-    with pytest.raises(UnsupportedError, match=r"^exact has no generic program$"):
-        spinbench.run(MODEL, "exact", "numba", tier="generic")
+def run(**options: Any) -> spinbench.Result:
+    defaults = {"model": MODEL, "method": "gibbs", "backend": "own", "budget": 200, "chains": 8}
+    return spinbench.run(**defaults | options)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("plugins", "options", "kernel", "notes"),
     [
-        ({"tier": "fast"}, "tier='fast' was given; native and generic are allowed"),
-        ({"kernel": 3}, "kernel=3 was given; the name of a distribution is needed"),
-        ({"kernel": "spinbench", "tier": "generic"}, "kernel=spinbench was given with tier=generic"),
+        pytest.param(own("Partial"), {}, "ownplugin", (), id="a kernel runs"),
+        pytest.param(own("Partial"), {"scan": "random"}, "", (refused("ownplugin", NOT_WRITTEN),), id="it refuses"),
+        pytest.param(own("Partial"), {"tier": "generic"}, "", (), id="the program is asked for"),
+        pytest.param(own("Partial"), {"tier": "native"}, "ownplugin", (), id="the kernel is asked for"),
+        pytest.param(own("InFloat32"), {"precision": "float32"}, "ownplugin", (), id="its precision"),
+        pytest.param(own("InFloat32"), {}, "", (refused("ownplugin", "float64 is not written"),), id="another one"),
+        pytest.param(own("Small"), {}, "ownplugin", (), id="its model"),
+        pytest.param(
+            own("Small"),
+            {"model": STATES},
+            "",
+            (
+                "simplified: 2 of 2 variables, 2 of 2 factors, 5 of 6 states are left",
+                refused("ownplugin", "there are several states"),
+            ),
+            id="a model as the method gets it",
+        ),
+        pytest.param(
+            own("Late"), {}, "", (refused("ownplugin", "the tables are too wide"),), id="the constructor refuses"
+        ),
+        pytest.param(
+            OTHERS,
+            {"backend": "numpy"},
+            "",
+            (
+                offered("firstplugin", "gibbs.numpy", "firstplugin"),
+                offered("Second_Plugin", "gibbs.numpy", "second-plugin"),
+            ),
+            id="nobody takes over a pair",
+        ),
+        pytest.param(
+            OTHERS,
+            {"backend": "numba"},
+            "spinbench",
+            (offered("firstplugin", "gibbs.numba", "firstplugin"),),
+            id="nobody replaces a kernel",
+        ),
+        pytest.param(OTHERS, {"backend": "numba", "kernel": "spinbench"}, "spinbench", (), id="spinbench's is chosen"),
+        pytest.param(OTHERS, {"backend": "numpy", "kernel": "second-plugin"}, "Second_Plugin", (), id="one is chosen"),
+        pytest.param(
+            OTHERS, {"backend": "numpy", "kernel": "Second.Plugin"}, "Second_Plugin", (), id="spelt otherwise"
+        ),
+        pytest.param(
+            OTHERS,
+            {"backend": "numpy", "kernel": "firstplugin", "scan": "random"},
+            "",
+            (refused("firstplugin", NOT_WRITTEN, "gibbs.numpy"),),
+            id="what is chosen refuses",
+        ),
+        pytest.param(OF_A_METHOD, {"method": "mine"}, "anotherplugin", (), id="the method's distribution is first"),
+        pytest.param(OF_A_METHOD, {"method": "mine", "kernel": "ownplugin"}, "ownplugin", (), id="the backend's"),
+        pytest.param(
+            OF_A_METHOD,
+            {"method": "mine", "scan": "random"},
+            "",
+            tuple(refused(by, NOT_WRITTEN, "mine.own") for by in ("anotherplugin", "ownplugin")),
+            id="both refuse, in this order",
+        ),
     ],
 )
-def test_wishes_that_make_no_sense(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(SpinbenchError, match=message):
-        run("numba", **options)
-
-
-def test_refusals_of_precisions_and_models(install_plugin: Any) -> None:
-    points = {"backends": {"own": "Own"}, "kernels": {"gibbs.own": "InFloat32", "block_gibbs.own": "Small"}}
-    install_plugin("ownplugin", PLUGIN, points)
-    assert run(precision="float32").tier == "native"
-    double = run()
-    assert double.tier == "generic"
-    assert "float64 is not written" in double.notes[0]
-
-
-def test_models_of_several_states_are_asked_about_as_the_method_gets_them(install_plugin: Any) -> None:
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"gibbs.own": "Small"}})
-    table = np.array([[0.0, 0.7], [0.3, 0.0], [1.1, -0.7], [0.0, 0.0]])
-    no_weight = Factor((0,), np.array([0.0, 0.2, 0.0, -np.inf]))
-    states = FactorGraph([4, 2], [Factor((0, 1), table), no_weight])
-    found = run(model=states, budget=2000)
-    assert found.notes == (
-        "simplified: 2 of 2 variables, 2 of 2 factors, 5 of 6 states are left",
-        "kernel gibbs.own of ownplugin 1.0 refused: there are several states",
-    )
-    assert found.tier == "generic"
-    exact = spinbench.exact(states, cache=False)
-    for mine, truth in zip(found.marginals, exact.marginals, strict=True):
-        np.testing.assert_allclose(mine, truth, atol=0.03)
-    assert run().tier == "native"
-
-
-def test_what_only_the_tables_tell_the_constructor_refuses(install_plugin: Any) -> None:
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"gibbs.own": "Late"}})
-    found = run()
-    assert (found.tier, found.notes) == (
-        "generic",
-        ("kernel gibbs.own of ownplugin 1.0 refused: the tables are too wide",),
-    )
-
-
-def test_a_pair_without_a_program_is_refused_with_its_kernels_reason(install_plugin: Any) -> None:
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"exact.own": "Only"}})
-    with pytest.raises(UnsupportedError, match=r"^kernel exact\.own of ownplugin 1\.0 refused: never$"):
-        spinbench.run(MODEL, "exact", "own")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "message"),
-    [
-        ("Raises", r"kernel 'gibbs\.own' \(from ownplugin 1\.0\) failed in refuses: ValueError: no such field$"),
-        ("Says", "answered refuses with True; a sentence is needed, or an empty text"),
-    ],
-)
-def test_a_kernel_that_cannot_be_asked_is_broken_and_not_passed_over(
-    install_plugin: Any, kernel: str, message: str
+def test_which_kernel_runs_and_what_is_said_of_others(
+    install: Any, plugins: Plugins, options: dict[str, Any], kernel: str, notes: tuple[str, ...]
 ) -> None:
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"gibbs.own": kernel}})
-    with pytest.raises(BrokenPluginError, match=message):
-        run()
-    assert run(tier="generic").tier == "generic"
+    install(plugins)
+    result = run(**options)
+    assert (result.tier, result.kernel.partition(" ")[0]) == ("native" if kernel else "generic", kernel)
+    assert result.notes == notes
+    assert all(note in repr(result) for note in notes)
 
 
-@pytest.fixture
-def others(install_plugin: Any) -> None:
-    """Two distributions with a kernel for one pair of spinbench's, one of which also replaces a kernel."""
-    install_plugin("firstplugin", PLUGIN, {"kernels": {"gibbs.numpy": "Partial", "gibbs.numba": "Partial"}})
-    install_plugin("Second_Plugin", PLUGIN, {"kernels": {"gibbs.numpy": "Partial"}})
+@pytest.mark.parametrize(
+    ("plugins", "options", "error", "message"),
+    [
+        pytest.param(
+            own("Partial"),
+            {"scan": "random", "threads": 2, "log_z": "none"},
+            UnsupportedError,
+            rf"^kernel gibbs\.own .* refused: {NOT_WRITTEN}; gibbs: threads=2 needs backend=numba",
+            id="the program refuses too",
+        ),
+        pytest.param(
+            own("Partial"),
+            {"tier": "generic", "threads": 2, "log_z": "none"},
+            UnsupportedError,
+            "^gibbs: threads=2 needs backend=numba",
+            id="the program refuses",
+        ),
+        pytest.param(
+            own("Partial"),
+            {"tier": "native", "scan": "random"},
+            UnsupportedError,
+            rf"ownplugin 1\.0 refused: {NOT_WRITTEN}$",
+            id="the kernel that is asked for",
+        ),
+        pytest.param(
+            own("Never", "exact.own"),
+            {"method": "exact"},
+            UnsupportedError,
+            r"^kernel exact\.own of ownplugin 1\.0 refused: never$",
+            id="a pair without a program",
+        ),
+        pytest.param(
+            own("Raises"),
+            {},
+            BrokenPluginError,
+            r"kernel 'gibbs\.own' \(from ownplugin 1\.0\) failed in refuses: ValueError: no such field$",
+            id="a kernel that cannot be asked",
+        ),
+        pytest.param(
+            own("Says"),
+            {},
+            BrokenPluginError,
+            "answered refuses with True; a sentence is needed, or an empty text",
+            id="a kernel that answers with no text",
+        ),
+        pytest.param(
+            {}, {"backend": "numpy", "tier": "native"}, UnsupportedError, "gibbs has no kernel for numpy$", id="none"
+        ),
+        pytest.param(
+            {},
+            {"method": "exact", "backend": "numba", "tier": "generic"},
+            UnsupportedError,
+            "^exact has no generic program$",
+            id="no program",
+        ),
+        pytest.param(
+            OTHERS,
+            {"backend": "numba", "kernel": "second-plugin"},
+            UnsupportedError,
+            "gibbs has no kernel for numba from second-plugin",
+            id="no kernel of a distribution",
+        ),
+        pytest.param(
+            OTHERS,
+            {"backend": "numpy", "kernel": "firstplug"},
+            UnknownNameError,
+            "no distribution with kernels is named 'firstplug'; did you mean",
+            id="no such distribution",
+        ),
+        pytest.param(
+            {},
+            {"backend": "numba", "tier": "fast"},
+            SpinbenchError,
+            "tier='fast' was given; native and generic are allowed",
+            id="no tier",
+        ),
+        pytest.param({}, {"kernel": 3}, SpinbenchError, "kernel=3 was given; the name of a", id="no name"),
+        pytest.param(
+            {},
+            {"backend": "numba", "kernel": "spinbench", "tier": "generic"},
+            SpinbenchError,
+            "kernel=spinbench was given with tier=generic",
+            id="a kernel and no kernel",
+        ),
+    ],
+)
+def test_what_is_refused(
+    install: Any, plugins: Plugins, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    install(plugins)
+    with pytest.raises(error, match=message):
+        run(**options)
 
 
-def offered(who: str, kernel: str, name: str) -> str:
-    return f"{who} has a kernel {kernel}, which is asked only with kernel={name} (backend.kernel in a sweep)"
+def test_the_program_in_a_kernels_place_is_the_same(install: Any) -> None:
+    install(own("Partial"))
+    one, other = (run(backend=backend, scan="random") for backend in ("own", "numpy"))
+    np.testing.assert_array_equal(one.marginals, other.marginals)
 
 
-@pytest.mark.usefixtures("others")
-def test_nobody_takes_over_a_pair_of_others() -> None:
-    own = run("numpy")
-    assert (own.tier, own.kernel) == ("generic", "")
-    assert own.notes == (
-        offered("firstplugin 1.0", "gibbs.numpy", "firstplugin"),
-        offered("Second_Plugin 1.0", "gibbs.numpy", "second-plugin"),
-    )
-    replaced = run("numba")
-    assert (replaced.tier, replaced.kernel.partition(" ")[0]) == ("native", "spinbench")
-    assert replaced.notes == (offered("firstplugin 1.0", "gibbs.numba", "firstplugin"),)
-    assert run("numba", kernel="spinbench").notes == ()
-    assert registry.support("gibbs", "numpy").tier == "generic"
-    assert set(registry.support("gibbs", "numpy").notes) == set(own.notes)
+def test_a_pair_tells_of_kernels_that_it_does_not_ask(install: Any) -> None:
+    """And they alone do not make a pair run."""
+    install({"thirdplugin": {"kernels": {"wmb.jax": "Never", "gibbs.numpy": "Never"}}})
+    how = registry.support("gibbs", "numpy")
+    assert (how.tier, how.notes) == ("generic", (offered("thirdplugin", "gibbs.numpy", "thirdplugin"),))
+    how = registry.support("wmb", "jax")
+    assert how.tier == "unsupported"
+    assert how.reason.endswith(offered("thirdplugin", "wmb.jax", "thirdplugin"))
+    assert registry.support("wmb", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")
 
 
-@pytest.mark.usefixtures("others")
-def test_a_distributions_kernel_is_asked_where_it_is_chosen() -> None:
-    for name in ("second-plugin", "Second.Plugin"):
-        chosen = run("numpy", kernel=name)
-        assert (chosen.tier, chosen.kernel, chosen.notes) == ("native", "Second_Plugin 1.0", ())
-    refused = run("numpy", kernel="firstplugin", scan="random")
-    assert refused.tier == "generic"
-    assert refused.notes == ("kernel gibbs.numpy of firstplugin 1.0 refused: scan=random is not written",)
-    with pytest.raises(UnsupportedError, match="gibbs has no kernel for numba from second-plugin"):
-        run("numba", kernel="second-plugin")
-    with pytest.raises(UnknownNameError, match="no distribution with kernels is named 'firstplug'; did you mean"):
-        run("numpy", kernel="firstplug")
-
-
-def test_the_methods_distribution_is_asked_before_the_backends(install_plugin: Any) -> None:
-    method = """
-from dataclasses import dataclass
-from typing import ClassVar
-from spinbench.methods.gibbs.gibbs import Gibbs
-from ownplugin import Partial
-
-@dataclass(frozen=True)
-class Mine(Gibbs):
-    name: ClassVar[str] = "mine"
-"""
-    install_plugin("ownplugin", PLUGIN, {**BACKEND, "kernels": {"mine.own": "Partial"}})
-    install_plugin("anotherplugin", method, {"methods": {"mine": "Mine"}, "kernels": {"mine.own": "Partial"}})
-    assert spinbench.run(MODEL, "mine", "own", 100).kernel == "anotherplugin 1.0"
-    assert spinbench.run(MODEL, "mine", "own", 100, kernel="ownplugin").kernel == "ownplugin 1.0"
-    refused = spinbench.run(MODEL, "mine", "own", 100, scan="random")
-    assert [note.split()[3] for note in refused.notes] == ["anotherplugin", "ownplugin"]
-    assert refused.tier == "generic"
-
-
-def test_kernels_of_no_pair_are_told(install_plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_of_no_pair_are_told(install: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert kernels.astray() == ()
-    install_plugin("thirdplugin", PLUGIN, {"kernels": {"gibs.numpy": "Partial", "gibbs.numpy": "Partial"}})
+    install({"thirdplugin": {"kernels": {"gibs.numpy": "Partial", "gibbs.numpy": "Partial"}}})
     assert kernels.astray() == ("thirdplugin 1.0 has a kernel gibs.numpy: there is no such METHOD.BACKEND",)
     listing.show()
     assert kernels.astray()[0] in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("others")
-def test_kernels_alone_do_not_make_a_pair_run(install_plugin: Any) -> None:
-    install_plugin("thirdplugin", PLUGIN, {"kernels": {"wmb.jax": "Only"}})
-    how = registry.support("wmb", "jax")
-    assert how.tier == "unsupported"
-    assert how.reason.endswith(offered("thirdplugin 1.0", "wmb.jax", "thirdplugin"))
-    assert registry.support("wmb", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")

@@ -1,42 +1,59 @@
-"""`run` and `exact` on small models, and what they refuse."""
+"""`run` and `exact` on small models, also with a Method whose class is no entry point, and what they refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import spinbench
-from spinbench.errors import SpinbenchError, UnknownNameError, UnsupportedError
+from spinbench.api import Method
+from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel, condition
 
-
-@pytest.fixture(scope="module")
-def model() -> PairwiseModel:
-    rng = np.random.default_rng(0)
-    W = np.triu(rng.normal(size=(6, 6)), 1)
-    return PairwiseModel.from_dense(rng.normal(size=6), W + W.T, name="six")
+RNG = np.random.default_rng(0)
+UPPER = np.triu(RNG.normal(size=(6, 6)), 1)
+SIX = PairwiseModel.from_dense(RNG.normal(size=6), UPPER + UPPER.T, name="six")
+TRIPLE = FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
 
 
-def test_exact_is_enumeration(model: PairwiseModel) -> None:
+@dataclass(frozen=True)
+class Fresh(Gibbs):
+    name = "fresh"
+
+
+@dataclass(frozen=True)
+class Likeness(Gibbs):
+    level: int = 1
+
+
+PLAIN = object.__new__(type("Plain", (Method,), {"name": "plain", "reductions": {}, "plan": 0, "estimate": 0}))
+START = np.ones((6, 3), dtype=np.int8)
+
+
+def run(**options: Any) -> Result:
+    return spinbench.run(**{"model": SIX, "method": "gibbs", "backend": "numpy", "budget": 10} | options)
+
+
+def test_exact_is_enumeration() -> None:
     states = (np.arange(64)[:, None] >> np.arange(6)) & 1
-    weights = np.exp(model.log_weight(states))
-    answer = spinbench.exact(model, cache=False)
+    weights = np.exp(SIX.log_weight(states))
+    answer = spinbench.exact(SIX, cache=False)
     assert answer.log_z == pytest.approx(np.log(weights.sum()), rel=1e-12)
     np.testing.assert_allclose(answer.marginals, weights @ states / weights.sum(), rtol=1e-12)
     assert answer.log_z_kind == "exact"
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_exact_runs_as_a_method(model: PairwiseModel, backend: str) -> None:
-    result = spinbench.run(model, method="exact", backend=backend, budget="1 s")
-    assert result.log_z == pytest.approx(spinbench.exact(model, cache=False).log_z, rel=1e-12)
-    assert result.tier == "native"
-    assert result.samples == 1
+def test_exact_runs_as_a_method(backend: str) -> None:
+    result = run(method="exact", backend=backend, budget="1 s")
+    assert result.log_z == pytest.approx(spinbench.exact(SIX, cache=False).log_z, rel=1e-12)
+    assert (result.tier, result.samples) == ("native", 1)
 
 
 def test_k_ary_marginals_are_arrays_a_variable() -> None:
@@ -46,40 +63,28 @@ def test_k_ary_marginals_are_arrays_a_variable() -> None:
     np.testing.assert_allclose(answer.marginals[0], np.array([2, 6, 20]) / 28)
 
 
-def test_a_run_reports_all_that_the_result_promises(model: PairwiseModel) -> None:
-    result = spinbench.run(model, method="gibbs", backend="numpy", budget=2000, chains=8, seed=3)
-    exact = spinbench.exact(model, cache=False)
-    assert isinstance(result, Result)
-    assert result.samples == 2000
-    assert result.burn_in == 400
-    assert result.chains == 8
+def test_a_run_reports_all_that_the_result_promises() -> None:
+    result = run(budget=2000, chains=8, seed=3)
+    exact = spinbench.exact(SIX, cache=False)
+    assert (result.samples, result.burn_in, result.chains) == (2000, 400, 8)
     assert (np.abs(result.marginals - exact.marginals) < 5 * result.marginals_se).all()
-    assert result.ess is not None
     assert (result.ess > 100).all()
-    assert result.r_hat is not None
     assert (result.r_hat < 1.05).all()
     assert result.trajectory[-1].samples == 2000
     assert result.seconds.run > 0
     assert result.settings["scan"]
 
 
-def test_same_seed_same_result(model: PairwiseModel) -> None:
-    first, second, other = (
-        spinbench.run(model, method="gibbs", backend="numpy", budget=100, chains=4, seed=seed) for seed in (1, 1, 2)
-    )
+def test_same_seed_same_result() -> None:
+    first, second, other = (run(budget=100, chains=4, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.marginals, second.marginals)
     assert (first.marginals != other.marginals).any()
 
 
-def test_start_states_are_used_and_checked(model: PairwiseModel) -> None:
-    start = np.ones((6, 3), dtype=np.int8)
-    assert spinbench.run(model, backend="numpy", budget=4, start=start).chains == 3
-    with pytest.raises(SpinbenchError, match=r"start has shape \(5, 3\)"):
-        spinbench.run(model, backend="numpy", budget=4, start=start[:5])
-    with pytest.raises(SpinbenchError, match="0 and 1"):
-        spinbench.run(model, backend="numpy", budget=4, start=2 * start)
-    with pytest.raises(SpinbenchError, match=r"start has shape \(6, 0\); an array \(6, chains\)"):
-        spinbench.run(model, backend="numpy", budget=4, start=start[:, :0])
+def test_states_and_burn_in_are_used_as_they_are_given() -> None:
+    assert run(start=START).chains == 3
+    result = run(budget=Budget(samples=10), chains=2, burn_in=5)
+    assert (result.samples, result.burn_in) == (10, 5)
 
 
 def test_diagnostics_have_the_layout_of_marginals() -> None:
@@ -87,32 +92,38 @@ def test_diagnostics_have_the_layout_of_marginals() -> None:
     rng = np.random.default_rng(5)
     graph = FactorGraph.from_tables((2, 3, 2), [((0, 1), rng.random((2, 3)) + 0.1), ((1, 2), rng.random((3, 2)) + 0.1)])
     for model in (graph, condition(graph, {2: 1})):
-        result = spinbench.run(model, "gibbs", "numpy", 200, chains=8)
+        result = run(model=model, budget=200, chains=8)
         for values in (result.marginals_se, result.ess, result.r_hat):
             assert [part.shape for part in values] == [part.shape for part in result.marginals]
         assert min(part.min() for part in result.ess) > 0
     assert (result.ess[2] == 1600).all()
     assert (result.r_hat[2] == 1).all()
     pairs = PairwiseModel.from_edges([0.2, 0.5, 30.0], [(0, 1)], [0.3])
-    known = spinbench.run(condition(pairs, {1: 0}), "gibbs", "numpy", 200, chains=8)
+    known = run(model=condition(pairs, {1: 0}), budget=200, chains=8)
     assert known.ess.shape == known.r_hat.shape == known.marginals.shape == (3,)
     assert known.ess[1] == 1600
     assert np.isfinite(known.ess).all()
 
 
 def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
-    triple = FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
     with pytest.raises(
         UnsupportedError, match=r"dhmc takes pairwise models: triple: .*; gibbs, bp and mf take this one"
     ):
-        spinbench.run(triple, "dhmc", "numpy", 10)
+        run(model=TRIPLE, method="dhmc")
     for method in ("gibbs", "bp", "mf"):
-        assert spinbench.run(triple, method, "numpy", 100).log_z is not None
-    with pytest.raises(
-        UnsupportedError,
-        match=r"precision_bits=8 takes pairwise models: .*; with its defaults it takes this one",
-    ):
-        spinbench.run(triple, "gibbs", "numba", 10, log_z="none", marginals="empirical", precision_bits=8)
+        assert run(model=TRIPLE, method=method, budget=100).log_z is not None
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_the_program_of_a_method_that_is_not_registered_runs(backend: str) -> None:
+    result = run(method=Fresh(scan="raster", log_z="none"), backend=backend, budget=50, chains=4)
+    assert (result.method, result.tier, result.settings["scan"]) == ("fresh", "generic", "raster")
+    known = run(backend=backend, budget=50, chains=4, scan="raster", tier="generic", log_z="none")
+    assert result.marginals.tolist() == known.marginals.tolist()
+
+
+def test_a_method_has_no_part_in_the_kernels_of_what_it_derives_from() -> None:
+    assert run(method=Fresh(), backend="numba", budget=50).tier == "generic"
 
 
 @pytest.mark.parametrize(
@@ -132,23 +143,33 @@ def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
         ({"precision": "float16"}, "float32 and float64 are allowed"),
         ({"budget": "3 weeks"}, "examples"),
         ({"scam": "raster"}, "did you mean scan"),
+        ({"start": START[:5]}, r"start has shape \(5, 3\)"),
+        ({"start": 2 * START}, "0 and 1"),
+        ({"start": START[:, :0]}, r"start has shape \(6, 0\); an array \(6, chains\)"),
+        ({"start": np.full((6, 4), "a")}, r"an array \(6, chains\) of 0 and 1 is needed"),
+        ({"start": "bp"}, "start='bp' was given; 'wmb', or an array of states, is needed"),
+        ({"method": "exact", "start": "wmb"}, "exact starts from no states"),
+        ({"method": "wmb", "start": "wmb"}, "wmb starts from no states"),
+        ({"method": "mf", "until": "se<0.01"}, "mf makes no draws whose errors could fall"),
+        ({"method": "exact", "until": "se<0.01"}, "exact makes no draws whose errors could fall"),
+        ({"method": Fresh(), "backend": "numba", "tier": "native"}, "fresh has no kernel for numba"),
+        ({"method": Likeness()}, r"Likeness was given, whose name gibbs is that of .*\.Gibbs; rename it$"),
+        ({"method": PLAIN}, "Plain was given, which lacks the class attribute summary$"),
+        ({"method": Gibbs(), "scan": "raster"}, "scan was given beside a Method, which has its settings"),
+        (
+            {"model": TRIPLE, "backend": "numba", "log_z": "none", "marginals": "empirical", "precision_bits": 8},
+            "precision_bits=8 takes pairwise models: .*; with its defaults it takes this one",
+        ),
+        ({"model": None}, "model=None was given; a PairwiseModel or a FactorGraph is needed$"),
+        ({"model": "good.uai"}, r"spinbench.load\('good.uai'\) reads one"),
     ],
 )
-def test_bad_arguments_are_one_sentence(model: PairwiseModel, options: dict[str, object], message: str) -> None:
-    arguments = {"method": "gibbs", "backend": "numpy", "budget": 10} | options
-    with pytest.raises((SpinbenchError, UnknownNameError), match=message) as caught:
-        spinbench.run(model, **arguments)  # type: ignore[arg-type]
+def test_bad_arguments_are_one_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpinbenchError, match=message) as caught:
+        run(**options)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("call", [spinbench.run, spinbench.exact])
-def test_what_is_no_model_is_refused_and_a_path_gets_a_hint(call: Callable[[Any], object]) -> None:
-    with pytest.raises(SpinbenchError, match=r"model=None was given; a PairwiseModel or a FactorGraph is needed$"):
-        call(None)
+def test_exact_needs_a_model() -> None:
     with pytest.raises(SpinbenchError, match=r"spinbench.load\('good.uai'\) reads one"):
-        call("good.uai")
-
-
-def test_burn_in_beside_a_budget_counts(model: PairwiseModel) -> None:
-    result = spinbench.run(model, "gibbs", "numpy", Budget(samples=10), chains=2, burn_in=5)
-    assert (result.samples, result.burn_in) == (10, 5)
+        spinbench.exact("good.uai")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
 from spinbench.inference import starts
 from spinbench.models import FactorGraph
 from spinbench.models.generators import grid, torus
@@ -67,25 +67,6 @@ def test_chains_of_a_simplified_graph_begin_in_its_own_terms() -> None:
     for method in ("gibbs", "block_gibbs"):
         found = spinbench.run(model, method, "numpy", 1000, chains=32, seed=1, start="wmb")
         np.testing.assert_allclose(np.concatenate(found.marginals), exact, atol=0.03)
-
-
-@pytest.mark.parametrize(
-    ("method", "start", "sentence"),
-    [
-        ("gibbs", "bp", "start='bp' was given; 'wmb', or an array of states, is needed"),
-        ("exact", "wmb", "exact starts from no states"),
-        ("wmb", "wmb", "wmb starts from no states"),
-    ],
-)
-def test_what_cannot_be_is_refused(method: str, start: str, sentence: str) -> None:
-    with pytest.raises(SpinbenchError) as error:
-        spinbench.run(grid(3, 3), method, "numpy", 20, start=start)
-    assert sentence in str(error.value)
-
-
-def test_texts_are_no_states() -> None:
-    with pytest.raises(SpinbenchError, match=r"an array \(9, chains\) of 0 and 1 is needed"):
-        spinbench.run(grid(3, 3), "gibbs", "numpy", 20, start=np.full((9, 4), "a"))
 
 
 def test_variables_of_one_state_start_in_it() -> None:

@@ -8,7 +8,6 @@ import pytest
 import spinbench
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import Budget, Tolerance
 from spinbench.inference.observers import StoppingRule
 from spinbench.models import FactorGraph, PairwiseModel
@@ -80,9 +79,3 @@ def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> No
             if rule.is_reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(trace.samples))), trace.samples):
                 break
     assert asked == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2500, 3000]
-
-
-@pytest.mark.parametrize("method", ["mf", "exact"])
-def test_methods_without_errors_are_refused(model: PairwiseModel, method: str) -> None:
-    with pytest.raises(SpinbenchError, match=f"{method} makes no draws whose errors could fall"):
-        spinbench.run(model, method, "numpy", until="se<0.01")
