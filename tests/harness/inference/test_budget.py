@@ -1,15 +1,23 @@
-"""Budgets as users write them."""
+"""Budgets as users write them, and runs that end as soon as their error is small enough."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import spinbench
+from spinbench.api import Estimate
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.budget import Budget, Tolerance
+from spinbench.inference.observers import StoppingRule
+from spinbench.models import FactorGraph, PairwiseModel
 
 
 @pytest.mark.parametrize(
-    ("text", "budget"),
+    ("text", "expected"),
     [
         (10_000, Budget(samples=10_000)),
         ("10000", Budget(samples=10_000)),
@@ -22,56 +30,43 @@ from spinbench.inference.budget import Budget, Tolerance
         ("60 seconds", Budget(seconds=60.0)),
         ("2 sec", Budget(seconds=2.0)),
         ("1.5 hours", Budget(seconds=5400.0)),
-    ],
-)
-def test_parse(text: str | int, budget: Budget) -> None:
-    assert Budget.parse(text) == budget
-
-
-@pytest.mark.parametrize("text", ["", "s", "-3", "0", "1.5", "0 s", "-1 s", "nan s", "inf s", "3 weeks", "1e s", "--"])
-def test_nonsense_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(BudgetError) as caught:
-        Budget.parse(text)
-    assert "\n" not in str(caught.value)
-
-
-def test_exactly_one_unit() -> None:
-    with pytest.raises(BudgetError, match="either samples or seconds, and neither was given"):
-        Budget()
-    with pytest.raises(BudgetError, match=r"samples=1 was given beside seconds=1\.0"):
-        Budget(samples=1, seconds=1.0)
-    with pytest.raises(BudgetError, match=r"no whole number of samples; seconds are written '0\.5 s'"):
-        Budget.parse("0.5")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "needed"),
-    [
-        ("samples", -1, "a whole number, 1 or more, is needed"),
-        ("samples", 1.5, "a whole number, 1 or more, is needed"),
-        ("samples", "many", "a whole number, 1 or more, is needed"),
-        ("seconds", 0, "a positive number is needed"),
-        ("seconds", "2s", "a positive number is needed"),
-        ("burn_in", -1, "a whole number of samples, 0 or more, is needed"),
-        ("burn_in", "x", "a whole number of samples, 0 or more, is needed"),
-    ],
-)
-def test_a_wrong_value_is_named_before_anything_else(name: str, value: object, needed: str) -> None:
-    """Whatever else was given, as from the command line beside the defaults of a group."""
-    with pytest.raises(BudgetError, match=f"{name}={value} was given; {needed}"):
-        Budget(**{"seconds": 1.0, name: value})
-
-
-@pytest.mark.parametrize(
-    ("text", "tolerance"),
-    [
         ("se<0.01", Tolerance("se", 0.01)),
         (" se < 1e-2 ", Tolerance("se", 0.01)),
         ("log_z_se<1", Tolerance("log_z_se", 1)),
     ],
 )
-def test_a_tolerance(text: str, tolerance: Tolerance) -> None:
-    assert Tolerance.parse(text) == tolerance
+def test_parse(text: str | int, expected: Budget | Tolerance) -> None:
+    assert type(expected).parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "-3", "0", "0.5", "1.5", "0 s", "-1 s", "nan s", "inf s", "3 weeks", "1e s", "--"]
+)
+def test_nonsense_is_refused_in_one_sentence(text: str) -> None:
+    message = r"no whole number of samples; seconds are written '0\.5 s'" if text == "0.5" else "^.+$"
+    with pytest.raises(BudgetError, match=message) as caught:
+        Budget.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "either samples or seconds, and neither was given"),
+        ({"samples": 1, "seconds": 1.0}, r"samples=1 was given beside seconds=1\.0"),
+        ({"seconds": 1.0, "samples": -1}, "samples=-1 was given; a whole number, 1 or more, is needed"),
+        ({"seconds": 1.0, "samples": 1.5}, "samples=1.5 was given; a whole number, 1 or more, is needed"),
+        ({"seconds": 1.0, "samples": "many"}, "samples=many was given; a whole number, 1 or more, is needed"),
+        ({"seconds": 0}, "seconds=0 was given; a positive number is needed"),
+        ({"seconds": "2s"}, "seconds=2s was given; a positive number is needed"),
+        ({"seconds": 1.0, "burn_in": -1}, "burn_in=-1 was given; a whole number of samples, 0 or more, is needed"),
+        ({"seconds": 1.0, "burn_in": "x"}, "burn_in=x was given; a whole number of samples, 0 or more, is needed"),
+    ],
+)
+def test_a_wrong_value_is_named_before_anything_else(fields: dict[str, Any], message: str) -> None:
+    """Whatever else was given, as from the command line beside the defaults of a group."""
+    with pytest.raises(BudgetError, match=message):
+        Budget(**fields)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +76,69 @@ def test_what_is_no_tolerance_is_refused_in_one_sentence(text: object) -> None:
     with pytest.raises(SpinbenchError) as caught:
         Tolerance.parse(text)
     assert str(caught.value) == f"until={text!r} was given; 'se<0.01' or 'log_z_se<0.1', say, is needed"
+
+
+TWO = PairwiseModel.from_spins([0.2, -0.1], [(0, 1)], [0.6], name="two")
+
+
+@pytest.mark.parametrize("until", ["se<0.02", "log_z_se<0.1"])
+def test_a_run_ends_at_its_tolerance_as_one_of_that_many_samples(until: str) -> None:
+    early = spinbench.run(TWO, "gibbs", "numpy", 100_000, burn_in=50, until=until)
+    same = spinbench.run(TWO, "gibbs", "numpy", early.samples, burn_in=50)
+    error = early.marginals_se.max() if until.startswith("se") else early.log_z_se
+    assert early.samples < 1000
+    assert early.reached
+    assert error < float(until.partition("<")[2])
+    assert early.notes == (f"{until} was reached: {error:.2g}",)
+    np.testing.assert_allclose(early.marginals, same.marginals, rtol=1e-12)
+    assert early.burn_in == same.burn_in
+    assert early.trajectory[-1].samples == early.samples
+    assert (same.reached, same.notes) == (None, ())
+
+
+def test_a_budget_that_is_too_small_says_so() -> None:
+    result = spinbench.run(TWO, "gibbs", "numpy", 101, until="se<1e-4")
+    assert (result.samples, result.reached) == (101, False)
+    assert result.notes == (f"se<0.0001 was not reached: {result.marginals_se.max():.2g}; a larger budget is needed",)
+
+
+def test_a_budget_in_seconds_is_a_limit_only() -> None:
+    result = spinbench.run(TWO, "gibbs", "numpy", "10 min", burn_in=50, until="se<0.05")
+    assert result.reached
+    assert result.seconds.total < 500
+
+
+def test_what_is_doubted_is_not_reached() -> None:
+    graph = FactorGraph.from_tables((3, 2), [((0,), [1.0, 2.0, 5.0]), ((0, 1), [1.0, 1, 2, 1, 3, 1])])
+    few, many = (spinbench.run(graph, "gibbs", "numpy", 2000, chains=c, until="se<0.1") for c in (4, 16))
+    assert (few.reached, few.samples) == (False, 2000)
+    assert few.notes == (f"se<0.1 was not reached: {few.status}",)
+    assert few.status.startswith("marginals too few chains")
+    assert many.reached
+    assert max(errors.max() for errors in many.marginals_se) < 0.1
+
+
+def test_errors_are_not_too_small_where_runs_end_early() -> None:
+    """Claims hold twice over in 95 % of runs; their squares have a mean of 1 at most, but for 2 * 40 draws' chance."""
+    exact = spinbench.exact(TWO, cache=False).marginals
+    runs = [
+        spinbench.run(TWO, "gibbs", "numba", 4000, seed=seed, burn_in=50, checkpoints=1, until="se<0.02")
+        for seed in range(40)
+    ]
+    assert all(run.reached and run.samples < 1000 for run in runs)
+    z = np.array([(run.marginals - exact) / run.marginals_se for run in runs])
+    assert (z**2).mean() < 1 + 3 * np.sqrt(2 / z.size)
+    assert (np.abs(z) > 2).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / z.size)
+
+
+def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> None:
+    """Of an error that falls with the root of the samples, it is asked as it doubles, and then where it is enough."""
+    rule = StoppingRule(Budget(samples=100_000, until=Tolerance("se", 0.01)))
+    asked = []
+    trace = Trace({})
+    for trace.samples in range(1, 100_000):
+        if rule.is_due(trace):
+            asked.append(trace.samples)
+            if rule.is_reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(trace.samples))), trace.samples):
+                break
+    assert asked == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2500, 3000]

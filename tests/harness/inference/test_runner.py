@@ -1,4 +1,4 @@
-"""`run` and `exact` on small models, also with a Method whose class is no entry point, and what they refuse."""
+"""`run`, `exact` and `compare` on small models, also with a Method that is not registered, and what they refuse."""
 
 from __future__ import annotations
 
@@ -173,3 +173,44 @@ def test_bad_arguments_are_one_sentence(options: dict[str, Any], message: str) -
 def test_exact_needs_a_model() -> None:
     with pytest.raises(SpinbenchError, match=r"spinbench.load\('good.uai'\) reads one"):
         spinbench.exact("good.uai")  # type: ignore[arg-type]
+
+
+def test_compare_runs_the_pairs_that_exist() -> None:
+    results = spinbench.compare(SIX, ["gibbs", "wmb"], ["numpy", "jax"], budget=50, chains=2)
+    ran = {(result.method, result.backend) for result in results}
+    assert ran == {("gibbs", "numpy"), ("gibbs", "jax"), ("wmb", "numpy")}
+    assert list(results.refused) == [("wmb", "jax")]
+    assert "wmb has no kernel for jax" in results.refused["wmb", "jax"]
+    assert "wmb on jax did not run: wmb has no kernel for jax" in repr(results)
+
+
+def test_a_model_that_a_method_refuses_costs_that_method_alone() -> None:
+    results = spinbench.compare(TRIPLE, ["block_gibbs", "bp", "dhmc", "wmb"], ["numpy"], budget=50)
+    assert [result.method for result in results] == ["bp", "wmb"]
+    assert set(results.refused) == {("block_gibbs", "numpy"), ("dhmc", "numpy")}
+
+
+def test_a_defect_of_a_method_costs_that_method_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no such\nplace")
+
+    monkeypatch.setattr(Gibbs, "estimate", broken)
+    results = spinbench.compare(SIX, ["wmb", "gibbs"], ["numpy"], budget=50)
+    assert [result.method for result in results] == ["wmb"]
+    assert results.refused == {("gibbs", "numpy"): "ValueError: no such place"}
+
+
+@pytest.mark.parametrize(
+    ("methods", "backends", "message"),
+    [
+        (["wmb"], ["jax"], "none of 1 pairs ran: wmb has no kernel for jax"),
+        (["exact", "gibs"], ["numpy"], "did you mean gibbs"),  # before anything runs
+        ("gibbs", ["numpy"], "methods=.* a list of names is needed, or None for all"),
+        ([], ["numpy"], "methods=.* a list of names is needed, or None for all"),
+        (["gibbs"], "numpy", "backends=.* a list of names is needed, or None for all"),
+        (["gibbs"], [], "backends=.* a list of names is needed, or None for all"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(methods: Any, backends: Any, message: str) -> None:
+    with pytest.raises(SpinbenchError, match=message):
+        spinbench.compare(SIX, methods, backends)

@@ -16,7 +16,8 @@ from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.exact import check_cost
 from spinbench.inference.budget import Budget
 from spinbench.methods.blocks.blocks import Blocks
-from spinbench.models import PairwiseModel, specs
+from spinbench.models import PairwiseModel, catalogue, specs
+from spinbench.reference.orders import order
 from spinbench.sweeping import composition
 
 CANDIDATES = ["gibbs.numpy", "pt.numpy", "bp.numpy"]
@@ -66,12 +67,35 @@ def test_a_command_names_the_cell() -> None:
     assert (cell.budget.samples, cell.budget.burn_in, cell.chains, cell.seed) == (7, 3, 16, 2)
 
 
-def test_what_is_too_wide_or_takes_too_long_is_not_begun() -> None:
-    wide = specs.build({"name": "sherrington_kirkpatrick", "n": 60})
-    with pytest.raises(IntractableError, match="meet width 59 or more, which takes at least 8 EiB"):
-        check_cost(wide, 1.0)
-    with pytest.raises(IntractableError, match=r"would take .* and 1e-09 s \(budget\)"):
-        check_cost(specs.build({"name": "sherrington_kirkpatrick", "n": 18}), 1e-9)
+@pytest.mark.parametrize(
+    ("spec", "seconds", "message"),
+    [
+        ({"name": "sherrington_kirkpatrick", "n": 60}, 1.0, "meet width 59 or more, which takes at least 8 EiB"),
+        ({"name": "sherrington_kirkpatrick", "n": 18}, 1e-9, r"would take .* and 1e-09 s \(budget\)"),
+        ({"name": "random_regular", "n": 400, "seed": 1}, 60.0, r"meets width \d+ and would take .*iB of memory"),
+        ({"name": "grid", "rows": 60, "cols": 60, "seed": 1}, 60.0, r"meets width \d+ and would take .*iB of memory"),
+    ],
+)
+def test_what_is_too_wide_or_takes_too_long_is_not_begun(
+    spec: dict[str, Any], seconds: float, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no order is searched for long."""
+    searched = []
+    portfolio = order._portfolio
+
+    def counted(*arguments: Any) -> Any:
+        searched.append(arguments[-1])
+        return portfolio(*arguments)
+
+    monkeypatch.setattr(order, "_portfolio", counted)
+    with pytest.raises(IntractableError, match=message):
+        check_cost(specs.build(spec), seconds)
+    assert sum(searched) <= 1
+
+
+@pytest.mark.parametrize("name", ["uai14hard/linkage_16", "uai14hard/Promedus_38", "uai14/DBN_11"])
+def test_models_fit_whose_first_orders_do_not(name: str) -> None:
+    check_cost(catalogue.load(name), 60.0)
 
 
 def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:

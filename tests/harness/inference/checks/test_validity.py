@@ -1,4 +1,4 @@
-"""What a plugin may not give: each is one sentence that names method, backend, number and place."""
+"""What a plugin may not give is refused before it is a result, in a sentence with method, backend, number, place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks import validity
-from spinbench.inference.checks.joint_validity import copy_pairs
+from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
+from spinbench.inference.result import replace_pairs
+from spinbench.inference.stored_states.source import RunSource
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel
 
@@ -21,77 +23,126 @@ PAIR = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
 K_ARY = FactorGraph.from_tables((2, 3), [((0, 1), np.ones((2, 3)))])
 GOOD = Estimate(marginals=np.array([0.2, 0.7]), marginals_se=np.array([0.1, np.inf]), log_z=1.0, log_z_se=np.inf)
 GOOD_K_ARY = Estimate(marginals=[np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])])
+EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
+GRAPH = FactorGraph.from_tables([2, 3], [((1, 0), np.ones((3, 2))), ((0,), [1.0, 1.0])])
+P = [np.array([0.5, 0.5]), np.array([0.2, 0.3, 0.5])]
+TABLES = [np.outer(P[1], P[0]).ravel(), P[0]]
+GIVEN = {
+    "pair": (PAIR, GOOD),
+    "K-ary": (K_ARY, Estimate()),
+    "edges": (EDGES, Estimate(marginals=np.array([0.3, 0.8, 0.6]))),
+    "factors": (GRAPH, Estimate()),
+}
+"""A model and what is right of it; tables below change it."""
+OF_A_PAIR = [
+    ({"marginals": np.array([0.2, 1.3])}, "x on y gave marginals: 1.3 at variable 1, where 0 to 1 is allowed"),
+    ({"marginals": np.array([np.nan, 0.3])}, "nan at variable 0"),
+    ({"marginals": np.array([0.2, -np.inf])}, "-inf at variable 1"),
+    ({"marginals": np.array([0.2, 0.3 + 1e-9j])}, "type complex128; real numbers are needed"),
+    ({"marginals": np.array([0.2, 0.3, 0.4])}, r"shape \(3,\); \(2,\) is needed"),
+    ({"marginals": np.array([[0.2, 0.3]])}, r"shape \(1, 2\); \(2,\) is needed"),
+    ({"marginals_se": np.array([0.2, -0.1])}, "errors of marginals: -0.1 at variable 1"),
+    ({"ess": np.array([-3.0, 1.0])}, "effective sample sizes: -3 at variable 0"),
+    ({"r_hat": np.array([1.0])}, "R-hat of shape"),
+    ({"log_z": np.nan}, "log Z = nan"),
+    ({"log_z": np.inf}, "log Z = inf"),
+    ({"log_z": -np.inf, "log_z_kind": "upper"}, "log Z = -inf"),
+    ({"log_z": 1 + 1j}, "a finite number is needed"),
+    ({"log_z_se": np.nan}, "nan as the error of log Z"),
+    ({"log_z_estimates": {"other": (1.0, -2.0)}}, "-2.0 as the error of log Z"),
+    ({"log_z_estimates": {"other": 1.0}}, "as estimates of log Z; a value and its error by name are needed"),
+    ({"log_z_estimates": {"other": (1.0, 0.1, 3.0)}}, "a value and its error by name are needed"),
+    ({"log_z_estimates": None}, "gave None as estimates of log Z"),
+    ({"log_z_kind": "guess"}, "a log Z of kind 'guess'; estimate, lower, upper, exact are allowed"),
+    ({"log_z_kind": ["lower"]}, r"a log Z of kind \['lower'\]"),
+    ({"log_z": 10**400}, "a finite number is needed"),
+    ({"log_z": np.longdouble("1e4000")}, "a finite number is needed"),
+    ({"marginals": np.array([np.nan] * 2), "log_z": None, "log_z_kind": "exact"}, "nan at variable 0"),
+    ({"marginals": [[0.2], [0.3, 0.4]]}, "marginals of type list that are no array"),
+    ({"marginals": np.ma.array([0.2, 0.3], mask=[True, False])}, "some are masked"),
+    ({"log_z_estimates": {"other": (None, None)}}, "a value and its error are needed"),
+    ({"bounds": None}, "gave None as bounds"),
+    ({"bounds": (Bound(np.inf, "lower", "certified"),)}, "a number of nats"),
+    ({"bounds": (Bound(1.0, "upper", "certified", by=3),)}, "a number of nats"),  # type: ignore[arg-type]
+    ({"bounds": (Bound(1.0, "upper", "probable", delta=None),)}, "0 <= delta < 1"),  # type: ignore[arg-type]
+    ({"bounds": (Bound(0.9, "upper", "certified"),), "log_z_kind": "lower"}, "1.0 above its upper bound of 0.9"),
+    ({"diagnostics": None}, "gave None as diagnostics"),
+    ({"diagnostics": {"rate": 1j}}, "numbers by name are needed"),
+    ({"doubts": "marginals not mixed"}, "as doubts; a tuple of texts is needed"),
+    ({"doubts": (3,)}, "as doubts; a tuple of texts is needed"),
+    ({"converged": np.array([True, False])}, "True or False is needed"),
+    ({"draws": ([[0], [1, 0]], None)}, "draws that are no array"),
+]
+OF_MANY_STATES = [
+    ({"marginals": [np.array([0.2, 0.8])]}, "of 1 variables; the model has 2"),
+    ({"marginals": [np.array([0.2, 0.8]), np.array([0.3, 0.7])]}, r"shape \(2,\) for variable 1; \(3,\) is needed"),
+    ({"marginals": [np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.3])]}, "whose sums are not 1: 0.9 at variable 1"),
+    ({"marginals": [np.array([0.2, 0.8]), np.array([0.3, 1.3, -0.6])]}, "1.3 at variable 1"),
+    ({"marginals": 0.4}, "marginals of type float that are no arrays"),
+    ({"marginals": np.array(0.4)}, "marginals of type ndarray that are no arrays"),
+]
+OF_EDGES = [
+    ({"pairs": np.array([0.25])}, r"gave pairs of shape \(1,\); \(2,\) is needed"),
+    ({"pairs": np.array([0.25, np.nan])}, "gave pairs: nan, where 0 to 1 is allowed"),
+    ({"pairs": np.array([0.25, 1.1])}, "gave pairs: 1.1, where 0 to 1 is allowed"),
+    ({"pairs": np.array([0.25, 0.25j])}, "gave pairs of type complex128; real numbers are needed"),
+    ({"pairs": np.array([0.35, 0.25])}, "gave pairs: 0.35, where what its marginals leave room for"),
+    ({"pairs": np.array([0.25, 0.2])}, "gave pairs: 0.2, where what its marginals leave room for"),
+    ({"pairs": np.array([0.25, 0.5]), "pairs_se": np.array([0.1, -0.1])}, "gave errors of pairs: -0.1, where 0 or"),
+    ({"draws": np.zeros((3, 4), dtype=int)}, r"gave draws of type ndarray; \(states, log weights\) are needed"),
+    ({"draws": (np.zeros((3, 4)), None)}, r"gave draws of shape \(3, 4\) and type float64; \(3, S\) integers"),
+    ({"draws": (np.zeros((4, 3), dtype=int), None)}, r"gave draws of shape \(4, 3\)"),
+    ({"draws": (np.full((3, 4), 2), None)}, "gave draws: 2, where a state of its variable is allowed"),
+    ({"draws": (np.zeros((3, 4), dtype=int), np.zeros(3))}, r"gave log weights of shape \(3,\); \(4,\) is needed"),
+    ({"draws": (np.zeros((3, 4), dtype=int), np.full(4, np.nan))}, "gave log weights of draws: nan"),
+]
+OF_FACTORS = [
+    ({"marginals": P, "pairs": TABLES[:1]}, "gave pairs of 1 factors; the model has 2"),
+    (
+        {"marginals": P, "pairs": [TABLES[0].reshape(3, 2), TABLES[1]]},
+        r"gave pairs of shape \(3, 2\); \(6,\) is needed",
+    ),
+    ({"marginals": P, "pairs": [TABLES[0] * 1.1, TABLES[1]]}, "gave pairs whose sums are not 1"),
+    ({"marginals": P, "pairs": [TABLES[0][::-1], TABLES[1]]}, "gave pairs whose sums are not its marginals"),
+    ({"marginals": P, "pairs": [TABLES[0], np.array([0.4, 0.6])]}, "gave pairs whose sums are not its marginals"),
+]
+WRONG = [
+    *(("pair", *row) for row in OF_A_PAIR),
+    *(("K-ary", *row) for row in OF_MANY_STATES),
+    *(("edges", *row) for row in OF_EDGES),
+    *(("factors", *row) for row in OF_FACTORS),
+]
 
 
-def test_good_ones_pass() -> None:
-    validity.check(GOOD, PAIR, "x on y")
-    validity.check(GOOD_K_ARY, K_ARY, "x on y")
-    validity.check(Estimate(), PAIR, "x on y")
-    validity.check(Estimate(log_z=-np.inf, log_z_kind="lower"), PAIR, "x on y")
-    validity.check(replace(GOOD, marginals=np.array([1 + 1e-7, -1e-7], dtype=np.float32)), PAIR, "x on y")
+@pytest.mark.parametrize(("kind", "change", "message"), WRONG)
+def test_what_is_no_result_is_refused(kind: str, change: dict[str, Any], message: str) -> None:
+    model, right = GIVEN[kind]
+    with pytest.raises(InvalidResultError, match=message) as caught:
+        validity.check(replace(right, **change), model, "x on y")
+    assert str(caught.value).startswith("x on y gave ")
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("kind", "change"),
     [
-        ({"marginals": np.array([0.2, 1.3])}, "x on y gave marginals: 1.3 at variable 1, where 0 to 1 is allowed"),
-        ({"marginals": np.array([np.nan, 0.3])}, "nan at variable 0"),
-        ({"marginals": np.array([0.2, -np.inf])}, "-inf at variable 1"),
-        ({"marginals": np.array([0.2, 0.3 + 1e-9j])}, "type complex128; real numbers are needed"),
-        ({"marginals": np.array([0.2, 0.3, 0.4])}, r"shape \(3,\); \(2,\) is needed"),
-        ({"marginals": np.array([[0.2, 0.3]])}, r"shape \(1, 2\); \(2,\) is needed"),
-        ({"marginals_se": np.array([0.2, -0.1])}, "errors of marginals: -0.1 at variable 1"),
-        ({"ess": np.array([-3.0, 1.0])}, "effective sample sizes: -3 at variable 0"),
-        ({"r_hat": np.array([1.0])}, "R-hat of shape"),
-        ({"log_z": np.nan}, "log Z = nan"),
-        ({"log_z": np.inf}, "log Z = inf"),
-        ({"log_z": -np.inf, "log_z_kind": "upper"}, "log Z = -inf"),
-        ({"log_z": 1 + 1j}, "a finite number is needed"),
-        ({"log_z_se": np.nan}, "nan as the error of log Z"),
-        ({"log_z_estimates": {"other": (1.0, -2.0)}}, "-2.0 as the error of log Z"),
-        ({"log_z_estimates": {"other": 1.0}}, "as estimates of log Z; a value and its error by name are needed"),
-        ({"log_z_estimates": {"other": (1.0, 0.1, 3.0)}}, "a value and its error by name are needed"),
-        ({"log_z_estimates": None}, "gave None as estimates of log Z"),
-        ({"log_z_kind": "guess"}, "a log Z of kind 'guess'; estimate, lower, upper, exact are allowed"),
-        ({"log_z_kind": ["lower"]}, r"a log Z of kind \['lower'\]"),
-        ({"log_z": 10**400}, "a finite number is needed"),
-        ({"log_z": np.longdouble("1e4000")}, "a finite number is needed"),
-        ({"marginals": np.array([np.nan] * 2), "log_z": None, "log_z_kind": "exact"}, "nan at variable 0"),
-        ({"marginals": [[0.2], [0.3, 0.4]]}, "marginals of type list that are no array"),
-        ({"marginals": np.ma.array([0.2, 0.3], mask=[True, False])}, "some are masked"),
-        ({"log_z_estimates": {"other": (None, None)}}, "a value and its error are needed"),
-        ({"bounds": None}, "gave None as bounds"),
-        ({"bounds": (Bound(np.inf, "lower", "certified"),)}, "a number of nats"),
-        ({"bounds": (Bound(1.0, "upper", "certified", by=3),)}, "a number of nats"),  # type: ignore[arg-type]
-        ({"bounds": (Bound(1.0, "upper", "probable", delta=None),)}, "0 <= delta < 1"),  # type: ignore[arg-type]
-        ({"bounds": (Bound(0.9, "upper", "certified"),), "log_z_kind": "lower"}, "1.0 above its upper bound of 0.9"),
-        ({"diagnostics": None}, "gave None as diagnostics"),
-        ({"diagnostics": {"rate": 1j}}, "numbers by name are needed"),
-        ({"doubts": "marginals not mixed"}, "as doubts; a tuple of texts is needed"),
-        ({"doubts": (3,)}, "as doubts; a tuple of texts is needed"),
-        ({"converged": np.array([True, False])}, "True or False is needed"),
-        ({"draws": ([[0], [1, 0]], None)}, "draws that are no array"),
+        ("pair", {}),
+        ("pair", {"log_z": -np.inf, "log_z_kind": "lower"}),
+        ("pair", {"marginals": np.array([1 + 1e-7, -1e-7], dtype=np.float32)}),
+        ("K-ary", {}),
+        ("K-ary", {"marginals": [np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])]}),
+        (
+            "edges",
+            {"pairs": np.array([0.25, 0.5]), "draws": (np.ones((3, 2), dtype=np.int8), np.array([0.0, -np.inf]))},
+        ),
+        ("edges", {"pairs": np.array([0.35, 0.25]), "pairs_se": np.array([0.1, 0.1])}),
+        ("edges", {"pairs": np.array([0.35, 0.25]), "converged": False}),
+        ("edges", {"pairs": np.array([0.35, 0.25]), "marginals": None}),
+        ("factors", {"marginals": P, "pairs": TABLES}),
     ],
 )
-def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidResultError, match=message):
-        validity.check(replace(GOOD, **wrong), PAIR, "x on y")
-
-
-@pytest.mark.parametrize(
-    ("marginals", "message"),
-    [
-        ([np.array([0.2, 0.8])], "of 1 variables; the model has 2"),
-        ([np.array([0.2, 0.8]), np.array([0.3, 0.7])], r"shape \(2,\) for variable 1; \(3,\) is needed"),
-        ([np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.3])], "whose sums are not 1: 0.9 at variable 1"),
-        ([np.array([0.2, 0.8]), np.array([0.3, 1.3, -0.6])], "1.3 at variable 1"),
-        (0.4, "marginals of type float that are no arrays"),
-        (np.array(0.4), "marginals of type ndarray that are no arrays"),
-    ],
-)
-def test_marginals_of_many_states(marginals: Any, message: str) -> None:
-    with pytest.raises(InvalidResultError, match=message):
-        validity.check(Estimate(marginals=marginals), K_ARY, "x on y")
+def test_what_is_right_passes(kind: str, change: dict[str, Any]) -> None:
+    model, right = GIVEN[kind]
+    validity.check(replace(right, **change), model, "x on y")
 
 
 def test_a_result_owns_its_numbers() -> None:
@@ -159,3 +210,24 @@ def test_flags_of_checks_are_added_once_and_leave_log_z_without_an_error() -> No
     assert (flagged.doubts, flagged.log_z_se) == (("marginals too short", "log Z unresolved"), np.inf)
     assert validity.add_flags(replace(sure, log_z=None, log_z_se=None), flags).doubts == flags[:1]
     assert validity.add_flags(sure, ()) == sure
+
+
+def test_pairs_are_found_once_and_checked_when_they_are_asked_for() -> None:
+    calls = []
+
+    def found(value: float) -> np.ndarray:
+        calls.append(value)
+        return np.array([value, 0.5])
+
+    marginals, who = np.array([0.3, 0.8, 0.6]), "mine on numpy"
+    estimate = Estimate(marginals=marginals, pairs=lambda: found(0.25))
+    validity.check(estimate, EDGES, who)
+    plain = spinbench.run(EDGES, "gibbs", "numpy", 5)
+    pairs = lambda: (with_pairs(estimate, EDGES, who).pairs, None)  # noqa: E731
+    result = replace(plain, source=RunSource(pairs=pairs))
+    assert calls == []
+    assert result.pairs.tolist() == result.pairs.tolist() == [0.25, 0.5]
+    assert calls == [0.25]
+    with pytest.raises(InvalidResultError, match=r"^mine on numpy gave pairs: 0\.9, where what its marginals"):
+        with_pairs(Estimate(marginals=marginals, pairs=lambda: found(0.9)), EDGES, who)
+    assert replace_pairs(plain, None).pairs is None

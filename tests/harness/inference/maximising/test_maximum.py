@@ -43,26 +43,19 @@ def test_small_models_end_in_their_heaviest_state(model: Model, method: str) -> 
 
 
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
-def test_annealing_reaches_what_elimination_finds(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "budget", "of", "samples"), [("gibbs", 640, "annealings", 642), ("pt", 300, "chains", 360)]
+)
+def test_chains_reach_what_elimination_finds(method: str, budget: int, of: str, samples: int, backend: str) -> None:
+    """Annealed ones and the last rungs of ladders; burn-in and what tells the time of a sweep are among the samples."""
     exact = spinbench.exact(GRID, cache=False).best_log_weight
-    found = run(GRID, backend=backend, budget=640)
-    assert found.best_log_weight == pytest.approx(exact, rel=1e-12)
     assert run(GRID, "exact").best_log_weight == exact
-    assert 2 <= found.diagnostics["hits"] <= found.diagnostics["annealings"] == 8
-    again = run(GRID, backend=backend, budget=640)
-    assert again.best_state.tolist() == found.best_state.tolist()
-    assert again.diagnostics == found.diagnostics
-
-
-@pytest.mark.parametrize("backend", ["numba", "numpy"])
-def test_the_last_rungs_of_ladders_reach_what_elimination_finds(backend: str) -> None:
-    exact = spinbench.exact(GRID, cache=False).best_log_weight
-    found = run(GRID, "pt", backend, 300)
-    assert found.best_log_weight == pytest.approx(exact, rel=1e-12)
-    assert 2 <= found.diagnostics["hits"] <= found.diagnostics["chains"] == 8
-    assert found.diagnostics["beta_cold"] > 1
-    assert found.samples == 360  # burn-in among them
-    assert run(GRID, "pt", backend, 300).best_state.tolist() == found.best_state.tolist()
+    result, again = (run(GRID, method, backend, budget) for _ in range(2))
+    assert result.best_log_weight == pytest.approx(exact, rel=1e-12)
+    assert 2 <= result.diagnostics["hits"] <= result.diagnostics[of] == 8
+    assert result.diagnostics["beta_cold"] > 1
+    assert result.samples == samples
+    assert (again.best_state.tolist(), again.diagnostics) == (result.best_state.tolist(), result.diagnostics)
 
 
 def test_hard_zeros_are_kept_by_ladders() -> None:
@@ -81,8 +74,6 @@ def test_hard_zeros_are_kept_by_ladders() -> None:
 
 def test_methods_of_others_say_how_they_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metropolis stands for a plugin's: it has states, and says nothing of heaviest ones."""
-    with pytest.raises(UnsupportedError, match="metropolis does not"):
-        run(GRID, "metropolis")
     exact = spinbench.exact(GRID, cache=False).best_log_weight
     monkeypatch.setattr(registry.method_class("metropolis"), "heaviest", "cooled")
     found = run(GRID, "metropolis", budget=100, chains=64)
@@ -115,8 +106,6 @@ def test_seconds_are_spent_on_runs_that_grow() -> None:
     assert found.samples > RUNGS
     assert found.diagnostics["annealings"] % 2 == 0
     assert found.diagnostics["annealings"] >= 4
-    with pytest.raises(BudgetError, match=r"a budget of 1e-06 s is too short: a sweep takes .* at least 8"):
-        run(GRID, budget="0.000001 s")
 
 
 @pytest.mark.parametrize("model", [GRID, FactorGraph.from_log_tables((3, 3, 3), [((0, 1), TABLE), ((1, 2), TABLE)])])
@@ -151,12 +140,17 @@ def test_what_is_found_once_is_no_verdict() -> None:
     assert found.best_log_weight is not None
 
 
-def test_what_makes_no_sense_is_refused() -> None:
-    with pytest.raises(SpinbenchError, match="target='mode' was given; 'map' is allowed"):
-        spinbench.run(GRID, target="mode")
-    with pytest.raises(UnsupportedError, match=r"blocks, .*exact, .*gibbs, .*pt.* find it, and bp does not"):
-        run(GRID, "bp")
-    with pytest.raises(SpinbenchError, match="keep was given with target='map'"):
-        run(GRID, keep=5)
-    with pytest.raises(IntractableError, match="meet width"):
-        run(generators.complete(60, seed=1), "exact")
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"target": "mode"}, SpinbenchError, "target='mode' was given; 'map' is allowed"),
+        ({"method": "bp"}, UnsupportedError, r"blocks, .*exact, .*gibbs, .*pt.* find it, and bp does not"),
+        ({"method": "metropolis"}, UnsupportedError, "metropolis does not"),
+        ({"keep": 5}, SpinbenchError, "keep was given with target='map'"),
+        ({"model": generators.complete(60, seed=1), "method": "exact"}, IntractableError, "meet width"),
+        ({"budget": "0.000001 s"}, BudgetError, "a budget of 1e-06 s is too short: a sweep takes .* at least 8"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], error: type[SpinbenchError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        spinbench.run(**{"model": GRID, "method": "gibbs", "backend": "numpy", "budget": 9, "target": "map"} | options)

@@ -15,7 +15,6 @@ from spinbench.errors import IntractableError
 from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
-from spinbench.models.simplification import simplify
 from spinbench.reference.heaviest import heaviest as heaviest_state
 
 K_ARY = FactorGraph.from_tables(
@@ -40,19 +39,12 @@ def answer(source: RunSource, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", ["gibbs", "blocks", "pt", "smc", "metropolis"])
-def test_of_small_models_it_is_the_heaviest_of_all(model: Model, method: str) -> None:
-    result = spinbench.run(model, method, "numpy", 30, chains=4)
+@pytest.mark.parametrize("method", ["gibbs", "blocks", "pt", "smc", "metropolis", "exact", None])
+def test_of_small_models_it_is_the_heaviest_of_all(model: Model, method: str | None) -> None:
+    result = spinbench.exact(model) if method is None else spinbench.run(model, method, "numpy", 30, chains=4)
     assert result.best_log_weight == pytest.approx(heaviest(model), rel=1e-12)
     assert weight_of(model, result.best_state) == result.best_log_weight
     assert result.best_state.dtype == np.int64
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_of_exact_answers_it_is_exact(model: Model) -> None:
-    for found in (spinbench.exact(model), spinbench.run(model, "exact", "numpy")):
-        assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-12)
-        assert weight_of(model, found.best_state) == found.best_log_weight
 
 
 @pytest.mark.parametrize(
@@ -70,25 +62,22 @@ def test_where_nothing_is_left_open_the_state_weighs_what_the_sum_does(model: Mo
     assert np.allclose(log_weights(model, ends[0].states), 0.8, atol=1e-12)
 
 
-def test_what_evidence_and_1_of_k_codes_hide_is_told_of() -> None:
-    observed = condition(K_ARY, {3: 0})
-    state = spinbench.run(observed, "gibbs", "numpy", 30).best_state
-    assert state.shape == (4,)
-    assert state[3] == 0
-    for method in ("dhmc", "block_gibbs"):  # which compute with binary units
-        potts = FactorGraph.from_tables((3, 3), [((0, 1), [[5.0, 1, 1], [1, 1, 2], [1, 2, 1]])])
-        found = spinbench.run(potts, method, "numpy", 50, chains=4)
-        assert found.best_state.tolist() == [0, 0]
-        assert found.best_log_weight == pytest.approx(np.log(5))
+POTTS = FactorGraph.from_tables((3, 3), [((0, 1), [[5.0, 1, 1], [1, 1, 2], [1, 2, 1]])])
+FOREST = FactorGraph.from_tables((2, 2, 2), [((0, 1), [[1.0, 2], [3, 1]]), ((1, 2), [[0.2, 0.8], [0.7, 0.3]])])
 
 
-def test_variables_that_sum_out_have_a_state_too() -> None:
-    tables = [((0, 1), [[1.0, 2], [3, 1]]), ((1, 2), [[0.2, 0.8], [0.7, 0.3]])]
-    model = FactorGraph.from_tables((2, 2, 2), tables)
-    assert simplify(model).num_variables < 3
-    found = spinbench.run(model, "gibbs", "numpy", 30)
-    assert found.best_state.tolist() == [1, 0, 1]
-    assert found.best_log_weight == pytest.approx(np.log(3 * 0.8))
+@pytest.mark.parametrize(
+    ("model", "method", "state", "weight"),
+    [
+        pytest.param(condition(K_ARY, {3: 0}), "gibbs", [0, 1, 0, 0], 4.0, id="evidence"),
+        pytest.param(POTTS, "dhmc", [0, 0], 5.0, id="1-of-K codes"),
+        pytest.param(POTTS, "block_gibbs", [0, 0], 5.0, id="1-of-K codes of blocks"),
+        pytest.param(FOREST, "gibbs", [1, 0, 1], 3 * 0.8, id="variables that sum out"),
+    ],
+)
+def test_what_a_method_does_not_see_has_a_state_too(model: Model, method: str, state: list[int], weight: float) -> None:
+    result = spinbench.run(model, method, "numpy", 50, chains=4)
+    assert (result.best_state.tolist(), np.exp(result.best_log_weight)) == (state, pytest.approx(weight))
 
 
 def test_kept_states_and_draws_count() -> None:
