@@ -233,13 +233,13 @@ class Result:
         Raises:
             SpinbenchError: the answer has nothing to draw.
         """
-        from spinbench.inference.showing.picture import panels
+        from spinbench.inference.notebook.answers import panels
 
         return panels(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from spinbench.inference.showing.markup import html
+        from spinbench.inference.notebook.answers import html
 
         return html(self)
 

@@ -23,11 +23,11 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.maximising.maximum import maximum
+from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import WarmUp, check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
 from spinbench.inference.result import Result, Seconds
-from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model

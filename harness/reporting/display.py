@@ -16,9 +16,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
-from spinbench.inference.showing.whole_numbers import WholeNumbers
+from spinbench.inference.notebook.cell_output import CellOutput, of_this_cell
 from spinbench.measuring.records import RecordError, read_record
+from spinbench.reporting.whole_numbers import WholeNumbers
 
 if TYPE_CHECKING:
     from spinbench.measuring.record_parts import Axes

@@ -22,7 +22,7 @@ with display.Display(display.console(), 100) as shown:
 display.console().print("the leaderboard")
 """
 RUN = """
-from spinbench.inference.showing import progress
+from spinbench.inference.notebook import progress
 
 progress.PATIENCE = 0.0
 again = spinbench.run(model, "bp", budget=100)

@@ -22,9 +22,9 @@ from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
 from spinbench.inference.bracketing import sources
 from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
-from spinbench.inference.showing.progress import whole
 from spinbench.models import Model, catalogue
 
 EXACT = 0.35

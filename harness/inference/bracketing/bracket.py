@@ -13,8 +13,8 @@ from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
 from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, bound_above, find_bounds, load
 from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
-from spinbench.inference.showing.progress import whole
 from spinbench.models import Model
 
 Progress = Callable[[Interval, str], None]

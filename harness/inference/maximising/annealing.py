@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spinbench.api import Engine
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.budget import Budget
-from spinbench.inference.showing.progress import followed
+from spinbench.inference.notebook.progress import followed
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import Model
 

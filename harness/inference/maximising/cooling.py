@@ -13,7 +13,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.driver import drive
 from spinbench.inference.maximising.annealing import Annealed
-from spinbench.inference.showing.progress import followed
+from spinbench.inference.notebook.progress import followed
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import FactorGraph, Model, PairwiseModel
 

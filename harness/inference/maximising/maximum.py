@@ -21,10 +21,10 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.maximising.annealing import anneal
 from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
+from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import check_step
 from spinbench.inference.result import Result, Seconds
-from spinbench.inference.showing.progress import followed
 from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.mathematics.coordinate_ascent import raised

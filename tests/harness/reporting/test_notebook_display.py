@@ -11,7 +11,7 @@ from small_sweeps import QUICK
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.showing import cell_output
+from spinbench.inference.notebook import cell_output
 from spinbench.reporting import display
 
 

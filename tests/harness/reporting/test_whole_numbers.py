@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 from small_records import BOUNDED, RECORDS, make, typed, whole
 
-from spinbench.inference.showing.whole_numbers import WholeNumbers
 from spinbench.reporting import leaderboard, replay, summary
 from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.profile import profile
+from spinbench.reporting.whole_numbers import WholeNumbers
 
 _NUMBER = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?")
 MANY = [make(method, rmse=0.0123 * (1 + n), seed=s) for n, method in enumerate(("gibbs", "pt", "bp")) for s in (0, 1)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from spinbench.inference.budget import Budget
-from spinbench.inference.showing import cell_output
+from spinbench.inference.notebook import cell_output
 
 PATIENCE = 0.5
 """Seconds of which nothing is shown: a loop over short runs says nothing of them."""

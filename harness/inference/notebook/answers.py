@@ -1,0 +1,146 @@
+"""An answer in HTML, as what it says, how far to believe it and what it cost; and as a picture of it over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinbench.errors import SpinbenchError
+from spinbench.inference.marginals import all_states
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spinbench.inference.result import Result
+
+SHOWN = 10
+"""Variables."""
+DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
+"""Lines of bounds, by grade."""
+
+
+def html(result: Result) -> str:
+    """Two tables: of the run, and of the first variables' marginals, or states."""
+    facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _facts(result))
+    title = f"{result.method} on {result.backend}, {result.model}"
+    return f"<table><caption>{escape(title)}</caption>{facts}</table>{_marginals(result)}"
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    yield "verdict", result.status
+    if result.log_z is not None:
+        spread = "" if result.log_z_se is None else f" ± {result.log_z_se:.2g}"
+        yield "log Z", f"{result.log_z:.8g}{spread} ({result.log_z_kind})"
+    if result.heaviest_weight is not None:
+        yield "log weight of the heaviest state", f"{result.heaviest_weight:.8g}"
+    for bound in result.bounds:
+        delta = f", δ = {bound.delta:g}" if bound.delta else ""
+        yield f"{bound.side} bound", f"{bound.value:.8g} ({bound.grade}{delta}, {bound.by})"
+    for name, values, worst in (("least ESS", result.ess, np.nanmin), ("greatest R-hat", result.r_hat, np.nanmax)):
+        if values is not None and np.isfinite(numbers := all_states.of_errors(values)).any():
+            yield name, f"{worst(numbers):.4g}"
+    yield "samples", f"{result.samples} x {result.chains} chains in {result.seconds.run:.3g} s"
+    for note in result.notes:
+        yield "note", note
+
+
+def _marginals(result: Result) -> str:
+    if result.marginals is None:
+        return _state(result)
+    shown: Any = result.marginals[:SHOWN]
+    errors: Any = None if result.marginals_se is None else result.marginals_se[:SHOWN]
+    variables, states = all_states.names(shown)
+    p = all_states.of_marginals(shown)
+    spread = [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.of_errors(errors)]
+    cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
+    columns: dict[str, Any] = {"variable": variables, "state": states, "marginal": cells}
+    return _table(columns, len(result.marginals), "result.to_dataframe()")
+
+
+def _state(result: Result) -> str:
+    if result.heaviest_weight is None:
+        return ""
+    states = result.best_state[:SHOWN].tolist()
+    return _table(
+        {"variable": range(len(states)), "heaviest state": states}, len(result.best_state), "result.best_state"
+    )
+
+
+def _table(columns: Mapping[str, Iterable[object]], variables: int, more: str) -> str:
+    """Of the first variables, and where the others are told."""
+    rows = [columns, *zip(*columns.values(), strict=True)]
+    tags = ["th", *["td"] * (len(rows) - 1)]
+    lines = ["".join(f"<{tag}>{cell}</{tag}>" for cell in row) for tag, row in zip(tags, rows, strict=True)]
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    rest = f"<p>and {variables - SHOWN} variables more: {more}</p>" if variables > SHOWN else ""
+    return f"<table>{table}</table>{rest}"
+
+
+def panels(result: Result) -> Any:
+    """Axes (P,), one for each of what the answer has.
+
+    Raises:
+        SpinbenchError: it has neither marginals nor a trajectory.
+    """
+    from matplotlib import pyplot
+
+    timed = [point for point in result.trajectory if point.estimate.log_z is not None]
+    claimed = [point for point in result.trajectory if point.estimate.marginals_se is not None]
+    drawing: list[Any] = []
+    if result.marginals is not None:
+        drawing.append(lambda axes: _draw_marginals(axes, result))
+    if timed:
+        drawing.append(lambda axes: _draw_log_z(axes, result, timed))
+    if len(claimed) > 1:
+        drawing.append(lambda axes: _draw_errors(axes, claimed))
+    if not drawing:
+        raise SpinbenchError(f"{result.method} gives neither marginals nor log Z; there is nothing to draw")
+    drawn, axes = pyplot.subplots(
+        1, len(drawing), figsize=(4.6 * len(drawing), 3.4), layout="constrained", squeeze=False
+    )
+    for panel, place in zip(drawing, axes[0], strict=True):
+        panel(place)
+    drawn.suptitle(f"{result.method} on {result.backend}, {result.model}: {result.status}")
+    return axes[0]
+
+
+def _draw_marginals(axes: Axes, result: Result) -> None:
+    """Of binary variables p(s = 1), of others the probability of each state."""
+    values = result.marginals
+    binary = isinstance(values, np.ndarray)
+    variables = np.arange(len(values)) if binary else all_states.names(values)[0]
+    p = values if binary else all_states.of_marginals(values)
+    errors = result.marginals_se
+    if errors is not None and not binary:
+        errors = all_states.of_errors(errors)
+    axes.errorbar(variables, p, yerr=errors, fmt=".", markersize=4, elinewidth=1, color="#0072B2")
+    axes.set(xlabel="variable", ylabel="p(s = 1)" if binary else "p of each state", ylim=(-0.03, 1.03))
+    axes.set_title("marginals" if errors is None else "marginals, with what is claimed as their errors")
+
+
+def _draw_log_z(axes: Axes, result: Result, points: list[Any]) -> None:
+    seconds = np.array([point.seconds for point in points])
+    values = np.array([point.estimate.log_z for point in points])
+    errors = np.array([point.estimate.log_z_se or 0.0 for point in points])
+    axes.plot(seconds, values, "o-", markersize=3, color="#0072B2", label=f"log Z ({result.log_z_kind})")
+    axes.fill_between(seconds, values - errors, values + errors, alpha=0.25, color="#0072B2", linewidth=0)
+    for bound in result.bounds:
+        if math.isfinite(bound.value):
+            label = f"{bound.grade} {bound.side} bound ({bound.by})"
+            axes.axhline(bound.value, linestyle=DASHES[bound.grade], linewidth=1, color="#D55E00", label=label)
+    axes.set(xlabel="seconds", ylabel="log Z", title="log Z over time, ± its standard error")
+    axes.legend(fontsize=8)
+
+
+def _draw_errors(axes: Axes, points: list[Any]) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    seconds = [point.seconds for point in points]
+    claims = [all_states.of_errors(point.estimate.marginals_se) for point in points]
+    axes.loglog(seconds, [float(np.sqrt(np.mean(claim**2))) for claim in claims], "o-", markersize=3, color="#0072B2")
+    axes.xaxis.set_minor_formatter(NullFormatter())  # whose labels meet where a run is short
+    axes.set(xlabel="seconds", ylabel="root mean square", title="claimed errors of the marginals")

@@ -1,1 +1,0 @@
-"""Answers as a notebook shows them."""
