@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spinbench.measuring.reading import read
     from spinbench.models import FactorGraph, PairwiseModel, load, save
     from spinbench.reporting.profiles.profile import profile
-    from spinbench.sweeping.calling import sweep
+    from spinbench.sweeping.command import sweep
 
 __all__ = [
     "FactorGraph",
@@ -61,7 +61,7 @@ _HOME = {
     "read": "spinbench.measuring.reading",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
-    "sweep": "spinbench.sweeping.calling",
+    "sweep": "spinbench.sweeping.command",
 }
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.types import RunMode
@@ -23,25 +23,14 @@ from omegaconf.errors import OmegaConfBaseException
 CHOICES = 64
 """Choices of files whose configurations are kept, 0.1 MB each."""
 
-_by_hydra = ConfigLoaderImpl.load_sweep_config
 _known: dict[tuple[str, ...], DictConfig] = {}
+_groups: dict[str, bool] = {}
 
 
-@contextmanager
-def quickly() -> Iterator[None]:
-    """Let Hydra compose the cells of sweeps that way."""
-    install()
-    try:
-        yield
-    finally:
-        _known.clear()
-        ConfigLoaderImpl.load_sweep_config = _by_hydra  # type: ignore[method-assign]
-
-
-def install() -> None:
-    """As `quickly`, for good: in a process that a launcher started for the jobs of one sweep."""
+def forget() -> None:
+    """Read all files anew, as for another sweep."""
     _known.clear()
-    ConfigLoaderImpl.load_sweep_config = _load  # type: ignore[method-assign]
+    _groups.clear()
 
 
 def with_values(config: DictConfig, lines: Sequence[str]) -> DictConfig:
@@ -96,23 +85,23 @@ def of_cells_alone(lines: Sequence[str], varied: Sequence[str]) -> list[str]:
     return found
 
 
-def _load(self: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
-    """What `ConfigLoaderImpl.load_sweep_config` returns; `hydra.job.override_dirname` knows the chosen files alone."""
+def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
+    """What Hydra's loader has for a cell; `hydra.job.override_dirname` knows the chosen files alone."""
     parsed = [_parse(line) for line in sweep_overrides]
-    plain = [override for override in parsed if _is_value(self, override)]
+    plain = [override for override in parsed if not override.is_hydra_override() and not _is_of_group(loader, override)]
     lines = {str(override.input_line) for override in plain}
     files = tuple(line for line in sweep_overrides if line not in lines)
     try:
-        config = copy.deepcopy(_of_files(self, master_config, files))
+        config = copy.deepcopy(_of_files(loader, master_config, files))
         ConfigLoaderImpl._apply_overrides_to_config(plain, config)
     except OmegaConfBaseException:
-        return _by_hydra(self, master_config, list(sweep_overrides))  # with its own words for what is wrong
+        return loader.load_sweep_config(master_config, list(sweep_overrides))  # with its own words for what is wrong
     config.hydra.overrides.task = list(sweep_overrides)
     OmegaConf.copy_cache(from_config=master_config, to_config=config)
     return config
 
 
-def _of_files(loader: ConfigLoaderImpl, master_config: DictConfig, files: tuple[str, ...]) -> DictConfig:
+def _of_files(loader: ConfigLoader, master_config: DictConfig, files: tuple[str, ...]) -> DictConfig:
     given: Any = OmegaConf.to_container(master_config.hydra.overrides.hydra)
     key = (str(master_config.hydra.job.config_name), *given, *files)
     if key not in _known:
@@ -135,9 +124,12 @@ def _slim(config: DictConfig) -> None:
         config.hydra.sweeper = {"_target_": config.hydra.sweeper._target_}
 
 
-def _is_value(loader: ConfigLoaderImpl, override: Override) -> bool:
-    """Whether an override sets a value, which leaves the choice of files as it is."""
-    return not override.is_hydra_override() and not loader.repository.group_exists(override.key_or_group)
+def _is_of_group(loader: ConfigLoader, override: Override) -> bool:
+    """Whether an override chooses files, and does not set a value."""
+    key = override.key_or_group
+    if key not in _groups:
+        _groups[key] = bool(loader.get_group_options(key, None))
+    return _groups[key]
 
 
 @lru_cache(maxsize=4096)

@@ -1,16 +1,60 @@
-"""`spinbench sweep`: at the commit that is checked out, or at several."""
+"""Sweeps as they are asked for: `spinbench sweep`, at one commit or several, and `spinbench.sweep` in a notebook."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from spinbench.sweeping.arguments import Arguments
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.interruptions import STATUS
+from spinbench.foundation.platforms import check_supported
 
 
 def main(argv: Sequence[str]) -> int:
     """Run a sweep; returns and raises as `sweep.sweep` and `over_commits.sweep` do."""
+    from spinbench.sweeping.arguments import Arguments
+
     if Arguments.parse(argv).commits is None:
         from spinbench.sweeping.sweep import sweep
     else:
         from spinbench.sweeping.over_commits import sweep
     return sweep(argv)
+
+
+def sweep(*overrides: str) -> Path:
+    """Measure cells, each in a process of its own, and print the leaderboard, as `spinbench sweep -m` does.
+
+    >>> folder = spinbench.sweep("method=gibbs,bp", "model=grid", "budget=smoke")
+    >>> frame = spinbench.read(folder)
+
+    In a notebook all that is told stands in one output, in which the newest cells and the bar stay in place.
+
+    Args:
+        overrides: NAME=VALUE, or NAME=VALUE,VALUE for each of several, as on the command line.
+
+    Returns:
+        The folder of its records; with `sweep_dir=FOLDER` the same again goes on with what is not measured yet.
+
+    Raises:
+        SpinbenchError: nothing was measured, because an argument is wrong; or a record could not be written. Cells that
+            fail are records with a reason.
+    """
+    from spinbench.sweeping import composition
+    from spinbench.sweeping.arguments import Arguments
+    from spinbench.sweeping.sweep import measure, opened
+
+    check_supported()
+    for given in overrides:
+        if not isinstance(given, str) or given.startswith("-") or given.startswith("commits="):
+            raise SpinbenchError(
+                f"{given!r} was given; spinbench.sweep takes settings as 'NAME=VALUE', and the command `spinbench "
+                "sweep` flags and commits"
+            )
+    entered = time.perf_counter()
+    arguments = Arguments.parse(["-m", *overrides])
+    plan = composition.plan(arguments.overrides, multirun=True)
+    folder = opened(arguments, plan)
+    if measure(arguments, plan, folder, entered) == STATUS:
+        raise KeyboardInterrupt
+    return folder

@@ -112,7 +112,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         with refused.noted():
             _no_subfolders(config)
         with refused.noted():
-            omissions.check(config, given, loader.repository.config_exists)
+            omissions.check(config, given, lambda name: _is_member(loader, name))
         refused.told()
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
@@ -122,6 +122,12 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         else:
             cells = omissions.count(given, out)
         return Plan(config, many, cells, varied, out, given)
+
+
+def _is_member(loader: Any, name: str) -> bool:
+    """Whether "GROUP/NAME" is a configuration."""
+    group, _, member = name.rpartition("/")
+    return member in loader.get_group_options(group)
 
 
 def _no_subfolders(config: DictConfig) -> None:

@@ -23,8 +23,8 @@ from spinbench.measuring.record_parts import Axes
 from spinbench.measuring.record_types import parse_record
 from spinbench.measuring.stages import Stages
 from spinbench.reporting import display
-from spinbench.sweeping import cellconfigs, launchers
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
+from spinbench.sweeping import launchers
 
 PARENT_SECONDS = 0.5
 """How often a launcher's process looks whether the sweep still lives."""
@@ -141,7 +141,6 @@ def _of_launcher() -> State:
     """The state of a process that a launcher started: bound to a core of its own, ending with whoever started it."""
     global _state
     _state = State(Pool(share=True))
-    cellconfigs.install()
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
     if sweep != os.getpid():  # joblib runs a single job at a time in the sweep's own process
         threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()

@@ -3,18 +3,16 @@
 `launcher=joblib|submitit|slurm|ray` (conf/launcher) chooses one of Hydra's; without it cells run one after another.
 Timed cells never share a core: more at a time than there are cores is refused here, each process locks a core of its
 own (`isolation.Core`), and a cell that other programs disturbed all the same says so in its record. joblib's processes
-take cell after cell; a job of submitit's and a task of ray's get several (`shares`).
+take cell after cell; a job of submitit's and a task of ray's get several (`sweepers`).
 """
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hydra.core.singleton import Singleton
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
@@ -75,17 +73,6 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
 
 
 @contextmanager
-def one_state() -> Iterator[None]:
-    """Let Hydra copy the state that its launchers send with each job once, and not for each: 0.02 s and 0.5 MB."""
-    take = Singleton.get_state
-    Singleton.get_state = staticmethod(functools.cache(take))  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Singleton.get_state = staticmethod(take)  # type: ignore[method-assign]
-
-
-@contextmanager
 def attached(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
     if is_slurm(config):  # jobs of a cluster have a life of their own
@@ -126,6 +113,16 @@ def finish(config: DictConfig) -> None:
         import ray
 
         ray.shutdown()
+
+
+def ray_processors(config: DictConfig) -> int:
+    """How many tasks ray runs at a time, which it says once it has been started; its launcher finds it running."""
+    import ray
+
+    if not ray.is_initialized():
+        options: Any = OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True)
+        ray.init(**options)
+    return max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
 
 def not_installed(name: str) -> SpinbenchError | None:

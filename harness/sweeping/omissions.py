@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from hydra.utils import get_class
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import overrides
 from spinbench.sweeping import explaining
 
-SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 Entry = Mapping[str, Collection[str]]
 _NOTHING = object()
 
@@ -85,21 +83,16 @@ def most(options: Mapping[str, Sequence[str]], out: Sequence[Entry], chosen: Col
     return left * math.prod(len(values) for key, values in options.items() if key not in {*named, *chosen})
 
 
-@contextmanager
-def left_out(out: Sequence[Entry]) -> Iterator[None]:
-    """Let Hydra's sweeper drop those cells."""
-    sweeper: Any = get_class(SWEEPER)  # as Hydra looks it up
-    split: Callable[..., list[list[list[str]]]] = sweeper.split_arguments
-
-    def fewer(*arguments: Any) -> list[list[list[str]]]:
-        batches = split(*arguments)
-        return [[cell for cell in batch if not is_out(cell, out)] for batch in batches]
-
-    sweeper.split_arguments = staticmethod(fewer)
-    try:
-        yield
-    finally:
-        sweeper.split_arguments = staticmethod(split)
+def product(overrides: Sequence[Override], out: Sequence[Entry]) -> list[list[str]]:
+    """The cells, each a list of overrides, of which the first varies slowest; a later one of a key replaces it."""
+    options: dict[str, list[str]] = {}
+    for one in overrides:
+        key = one.get_key_element()
+        if one.is_sweep_override():
+            options[key] = [f"{key}={value}" for value in one.sweep_string_iterator()]
+        else:
+            options[key] = [f"{key}={one.get_value_element_as_str()}"]
+    return [list(cell) for cell in itertools.product(*options.values()) if not is_out(cell, out)]
 
 
 def _is_entry(entry: Any) -> bool:

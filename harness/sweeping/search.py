@@ -17,11 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.core.plugins import Plugins
-from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig
 
 from spinbench.errors import SpinbenchError, UnavailableError
@@ -29,9 +25,10 @@ from spinbench.foundation.atomic import write_json
 from spinbench.measuring import believed, records
 from spinbench.measuring.record_types import Record
 from spinbench.sweeping import omissions
+from spinbench.sweeping.sweepers import CellSweeper
 
 TARGET = "hydra_plugins.spinbench.Search"
-"""The name of the class to Hydra, which takes sweepers from its own package alone."""
+"""The name of the sweeper to Hydra."""
 RESULTS = "search.json"
 """In the sweep's folder: the best settings, and all trials."""
 SAMPLERS = ("tpe", "random")
@@ -145,12 +142,7 @@ def _bounds(override: Override) -> tuple[float, float]:
     return low, high
 
 
-def install() -> None:
-    """Let Hydra find the sweeper; doing it again changes nothing."""
-    Plugins.instance().class_name_to_class[TARGET] = Search
-
-
-class Search(Sweeper):
+class Search(CellSweeper):
     """Hydra's sweeper of that name; see conf/hydra/sweeper/optuna.yaml for its settings."""
 
     def __init__(
@@ -162,17 +154,9 @@ class Search(Sweeper):
         self._params = [f"{key!s}={value}" for key, value in (params or {}).items()]
         self._done: list[dict[str, Any]] = []
 
-    def setup(self, *, hydra_context: Any, task_function: Any, config: DictConfig) -> None:
-        """Called by Hydra before `sweep`."""
-        self._loader = hydra_context.config_loader
-        self._folder = Path(config.sweep_dir)
-        self._launcher: Any = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
-
     def sweep(self, arguments: list[str]) -> None:
-        """Measure trial after trial."""
-        parser = OverridesParser.create(config_loader=self._loader)
+        """Measure trial after trial; called by Hydra."""
+        parser, folder, out = self._parser, Path(self._config.sweep_dir), self.left_out(arguments)
         given = {one.get_key_element(): one for one in parser.parse_overrides([*self._params, *arguments])}
         space = {
             key: one for key, one in given.items() if one.is_sweep_override() and not is_measured_in_each_trial(key)
@@ -182,15 +166,15 @@ class Search(Sweeper):
         while len(self._done) < self._trials:
             asked = [study.ask() for _ in range(min(self._jobs, self._trials - len(self._done)))]
             chosen = [[f"{key}={_suggest(trial, key, one)}" for key, one in space.items()] for trial in asked]
-            batches = [_cells(parser, fixed, overrides) for overrides in chosen]
-            returns = self._launcher.launch([cell for batch in batches for cell in batch], initial_job_idx=jobs)
+            batches = [omissions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
+            returns = self.launch([cell for batch in batches for cell in batch], jobs)
             jobs += len(returns)
             keys = iter([one.return_value for one in returns])  # raises what ended a job
             for trial, overrides, batch in zip(asked, chosen, batches, strict=True):
-                value = self._worth([next(keys) for _ in batch])
+                value = self._worth(folder, [next(keys) for _ in batch])
                 study.tell(trial, value)
                 self._done.append({"overrides": overrides, "value": value if math.isfinite(value) else None})
-            write_json(self._folder / RESULTS, {"meaning": self._objective.meaning, "trials": self._done})
+            write_json(folder / RESULTS, {"meaning": self._objective.meaning, "trials": self._done})
 
     def _study(self) -> Any:
         import optuna
@@ -204,9 +188,9 @@ class Search(Sweeper):
                 sampler = optuna.samplers.TPESampler(seed=self._seed, constant_liar=self._jobs > 1)
         return optuna.create_study(sampler=sampler, direction="minimize")
 
-    def _worth(self, keys: Sequence[str]) -> float:
+    def _worth(self, folder: Path, keys: Sequence[str]) -> float:
         """The geometric mean over a trial's cells, so that no model counts more than another; infinite of none."""
-        found = [records.read_record(records.path_of(self._folder, key)) for key in keys]
+        found = [records.read_record(records.path_of(folder, key)) for key in keys]
         values = [self._objective.number(record) for record in found]
         if not values or math.inf in values:
             return math.inf
@@ -258,9 +242,3 @@ def _suggest(trial: Any, key: str, override: Override) -> str:
     if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])
     return str(trial.suggest_categorical(key, options))
-
-
-def _cells(parser: OverridesParser, fixed: Sequence[Override], chosen: Sequence[str]) -> list[list[str]]:
-    """The cells of a trial, those that an experiment leaves out excepted."""
-    (found,) = BasicSweeper.split_arguments([*fixed, *parser.parse_overrides(list(chosen))], None)
-    return [list(cell) for cell in found]

@@ -31,15 +31,15 @@ from spinbench.sweeping import (
     explaining,
     job,
     launchers,
-    omissions,
     profiling,
     rehearsal,
     search,
-    shares,
+    sweepers,
 )
 from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.refusals import Refusals
 
+SWEEPERS: dict[str, type[Sweeper]] = {sweepers.BASIC: sweepers.ProductSweeper, search.TARGET: search.Search}
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
 _ASKS_OF_A_CELL = {"--cfg", "-c", "--info", "-i"}
 
@@ -153,7 +153,7 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
     """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
     memory = launchers.divide_memory(plan.config, plan.cells)
-    with memory, _jobs(plan, folder), omissions.left_out(plan.left_out), interruptions.interruptible() as interrupted:
+    with memory, _jobs(plan, folder), interruptions.interruptible() as interrupted:
         try:
             _run_hydra(line)
         except KeyboardInterrupt:
@@ -250,28 +250,17 @@ def _forced(value: str | bool | None) -> str:
 def _run_hydra(arguments: Sequence[str]) -> None:
     """Hydra reads the command line from sys.argv, and raises instead of exiting under HYDRA_FULL_ERROR."""
     searchpath.install()
-    search.install()
+    cellconfigs.forget()
     before = sys.argv, dict(os.environ)
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explaining.explained(), _combinations_unchecked(), cellconfigs.quickly():
+        with explaining.explained(), sweepers.installed(SWEEPERS):
             hydra.main(config_path=f"pkg://{searchpath.PACKAGE}", config_name="config", **searchpath.RUNNING)(job.run)()
     finally:
         sys.argv = before[0]
         os.environ.clear()
         os.environ.update(before[1])
-
-
-@contextmanager
-def _combinations_unchecked() -> Iterator[None]:
-    """Spare Hydra composing every cell before the first runs, 0.1 s each: `composition.plan` tried all values."""
-    check = Sweeper.validate_batch_is_legal
-    Sweeper.validate_batch_is_legal = lambda self, batch: None  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Sweeper.validate_batch_is_legal = check  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -291,7 +280,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         return
     watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
     try:
-        with launchers.one_state(), launchers.attached(plan.config), shares.dealt(plan.config), shown, watcher:
+        with launchers.attached(plan.config), shown, watcher:
             yield
     finally:
         launchers.finish(plan.config)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import json
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -23,6 +23,9 @@ from small_sweeps import QUICK, stored, sweep
 from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, isolation
+from spinbench.measuring.in_process import measure_here
+from spinbench.sweeping import composition, launchers, sweepers
+from spinbench.sweeping.job import AbortError
 
 MANY = ("-m", *QUICK)
 SLOW = ("method.how=slow", "seed=0,1,2,3")
@@ -63,16 +66,16 @@ class TestSideBySide:
     @joblib
     def test_joblib(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A failure costs its cell alone; a resumed sweep measures what has no good record."""
-        chosen = ("launcher=joblib", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1,2")
+        chosen = ("launcher=joblib", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1")
         assert sweep(*MANY, *chosen, "sweep_dir=out", "--profile") == 1
         shown = capsys.readouterr().out
         found = stored("out")
-        assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(3)}
+        assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(2)}
         assert {record["status"] for record in found if record["config"]["method"]["how"] == "slow"} == {"ok"}
         used = {tuple(record["environment"]["affinity"]) for record in found}
         assert {len(processors) for processors in used} == {1}
         assert len(used) == AT_A_TIME
-        assert "[6/6] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=" in shown
+        assert "[4/4] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=" in shown
         assert "model grid(rows=2" in shown
         assert "harness overhead beside process start and imports" in shown
         assert not list(Path("out").rglob("*.tmp"))
@@ -83,7 +86,7 @@ class TestSideBySide:
         again = stored("out")
         assert cells(again) == cells(found)
         assert good == {record["id"] for record in again} & {record["id"] for record in found}
-        assert "3 of 6 cells were not measured now" in capsys.readouterr().out
+        assert "2 of 4 cells were not measured now" in capsys.readouterr().out
 
     @joblib
     def test_joblib_with_one_job_gives_all_back(self) -> None:
@@ -188,26 +191,21 @@ def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: py
 @pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (99, 99), (2000, 100), (2160, 108), (30_000, 1000)])
 def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
     """A hundred at a time, more of twenty cells each, unless an array would be too long for the cluster."""
-    from spinbench.sweeping import composition, shares
-
-    assert shares.count(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
+    assert sweepers.count_jobs(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
 
 
 @submitit
 def test_outcomes_of_shares_are_told_apart() -> None:
-    """The two jobs here get the cells 0, 2, 4 and 1, 3; Hydra's launcher asks for them in the order of the cells."""
-    from spinbench.sweeping import composition, shares
+    """The two jobs here get the cells 0, 2, 4 and 1, 3; what comes of them is in the order of the cells."""
+    sweeper = sweepers.ProductSweeper(None)
+    sweeper._config = composition.plan(["launcher=submitit", "launcher.jobs=2"], multirun=True).config
 
-    config = composition.plan(["launcher=submitit", "launcher.jobs=2"], multirun=True).config
-    given: list[list[int]] = []
+    def launch(shares: list[list[str]], initial_job_idx: int) -> list[SimpleNamespace]:
+        return [SimpleNamespace(return_value=[json.loads(line) for line in share[1:]]) for share in shares]
 
-    def submit(executor: None, share: shares.Share, cells: list[list[tuple[int, str]]]) -> list[SimpleNamespace]:
-        given.extend([number for number, _ in part] for part in cells)
-        return [SimpleNamespace(result=functools.partial(share, part)) for part in cells]
-
-    found = shares.submitting(config, submit)(None, lambda number, name: f"{name}{number}", range(5), "abcde")
-    assert given == [[0, 2, 4], [1, 3]]
-    assert [outcome.results() for outcome in found] == [["a0"], ["b1"], ["c2"], ["d3"], ["e4"]]
+    sweeper._launcher = SimpleNamespace(launch=launch)
+    cells = [[f"seed={seed}"] for seed in range(5)]
+    assert sweeper.launch(cells, 0) == cells
 
 
 @submitit
@@ -216,8 +214,6 @@ def test_configuration_that_a_cluster_s_user_edits(tmp_path: Path, capsys: pytes
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "slurm.md").read_text(encoding="utf-8")
     Path("launcher").mkdir()
     Path("launcher/cluster.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    from spinbench.sweeping import composition
-
     chosen = [f"hydra.searchpath=[file://{tmp_path}]", "launcher=cluster", "seed=0,1"]
     launcher = composition.plan(chosen, multirun=True).config.hydra.launcher
     assert launcher._target_.endswith(".SlurmLauncher")
@@ -230,27 +226,13 @@ def test_a_launcher_needs_several_cells(capsys: pytest.CaptureFixture[str]) -> N
     assert "a launcher runs several cells; add -m" in capsys.readouterr().err
 
 
-def test_hydra_s_state_is_copied_once_a_sweep() -> None:
-    from hydra.core.singleton import Singleton
-
-    from spinbench.sweeping import launchers
-
-    with launchers.one_state():
-        assert Singleton.get_state() is Singleton.get_state()
-    assert Singleton.get_state() is not Singleton.get_state()
-
-
-def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spinbench.sweeping import launchers
-
+def test_launcher_that_is_not_installed() -> None:
     assert "pip install 'spinbench[submitit]'" in str(launchers.not_installed("submitit_slurm"))
     assert launchers.not_installed("basic") is None
 
 
 class TestOversubscription:
     def test_threads_beyond_the_cores_of_the_process(self, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from spinbench.measuring.in_process import measure_here
-
         monkeypatch.setenv("OMP_NUM_THREADS", "4096")
         found = measure_here(_cell(samples=50))
         assert found["status"] == "ok"
@@ -370,10 +352,6 @@ def _wait_until(condition: Any, seconds: float = 240.0) -> None:
 
 def test_errors_reach_the_sweep_whole() -> None:
     """They cross processes as pickles."""
-    import pickle
-
-    from spinbench.sweeping.job import AbortError
-
     error = pickle.loads(pickle.dumps(AbortError("no space left")))
     assert isinstance(error.error, SpinbenchError)
     assert str(error.error) == "no space left"

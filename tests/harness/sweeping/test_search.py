@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from markdown_blocks import ROOT, blocks, commands
+from omegaconf import OmegaConf
 from small_sweeps import stored, sweep
 
 from spinbench.errors import SpinbenchError
@@ -70,7 +72,9 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
     number = lambda one: abs(math.log(one["step"] / 0.1)) + (one["form"] != "good")  # noqa: E731
     monkeypatch.setitem(search.OBJECTIVES, "marginal_rmse", search.Objective(number, "distance"))  # type: ignore[arg-type]
     sought = search.Search("marginal_rmse", 60, 2, "tpe", 0, None)
-    sought._loader, sought._launcher, sought._folder = None, Launcher(), tmp_path
+    sought._parser, sought._launcher = OverridesParser.create(), Launcher()
+    node = {"sweep_dir": str(tmp_path), "left_out": [], "hydra": {"launcher": {"_target_": "a.BasicLauncher"}}}
+    sought._config = OmegaConf.create(node)
     sought.sweep(["method.form=bad,good,worse", "method.step=tag(log, interval(0.001, 10))"])
     values = [one["value"] for one in json.loads((tmp_path / search.RESULTS).read_text())["trials"]]
     assert len(values) == 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import spinbench
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
 from spinbench.models import generators
+from spinbench.sweeping import sweepers
 
 NEW = sys.version_info >= (3, 14)
 
@@ -50,6 +52,19 @@ def wait_for_records(folder: Path, count: int) -> None:
     while len(stored(folder)) < count:
         assert time.monotonic() < deadline, "no record was written"
         time.sleep(0.02)
+
+
+THEIR_SWEEPER = """
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+class Theirs(BasicSweeper):
+    pass
+"""
+THEIR_CHOICE = """# @package hydra.sweeper
+_target_: hydra_plugins.theirs.Theirs
+max_batch_size: 1
+params: {seed: '0,1'}
+"""
 
 
 @pytest.mark.usefixtures("faulty")
@@ -166,6 +181,17 @@ class TestSweep:
         found = stored("out")
         assert sorted(entry["config"]["seed"] for entry in found) == [0, 1, 2]
         assert kept["id"] in {entry["id"] for entry in found}
+
+    def test_sweepers_of_others_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for folder in ("hydra/sweeper", "hydra_plugins"):
+            (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / "hydra" / "sweeper" / "theirs.yaml").write_text(THEIR_CHOICE)
+        (tmp_path / "hydra_plugins" / "theirs.py").write_text(THEIR_SWEEPER)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        theirs = importlib.import_module("hydra_plugins.theirs").Theirs
+        with sweepers.installed({"hydra_plugins.theirs.Theirs": theirs}):
+            assert sweep("-m", "--config-dir", str(tmp_path), "hydra/sweeper=theirs", *QUICK, "sweep_dir=out") == 0
+        assert [entry["status"] for entry in stored("out")] == ["ok", "ok"]
 
     def test_state_of_the_code_is_the_same_in_all_records(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

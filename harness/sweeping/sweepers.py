@@ -1,0 +1,181 @@
+"""Sweepers: what makes the cells of a sweep, and has a launcher run them.
+
+Both are plugins of Hydra's. They give the launcher a loader that composes cells quickly (`cellconfigs`), and deal cells
+out in shares where a job of each cell would cost too much: one of submitit's starts Python and loads compiled programs,
+which takes longer than most cells, and ray composes the configuration of each task in the sweep's own process. A share
+is a job whose overrides are its cells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import run_job
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from spinbench.sweeping import cellconfigs, launchers, omissions
+
+BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+"""The name of Hydra's own sweeper, which it takes where no other is asked for."""
+MAX_JOBS = 1000
+"""Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise."""
+ROUNDS = 4
+"""Tasks for each of ray's processes at least, if there are enough cells: all end at about the same time."""
+CELLS = "cells_of_a_share"
+"""The key of a share's configuration that holds its cells; it begins a share's overrides, too."""
+
+
+@contextmanager
+def installed(sweepers: Mapping[str, type[Sweeper]]) -> Iterator[None]:
+    """Let Hydra find sweepers under names of its package of plugins, from which alone it takes them."""
+    known = Plugins.instance().class_name_to_class
+    before = dict(known)
+    known.update(sweepers)
+    try:
+        yield
+    finally:
+        known.clear()
+        known.update(before)
+
+
+class CellSweeper(Sweeper):
+    """What both sweepers do."""
+
+    def setup(self, *, hydra_context: Any, task_function: Any, config: DictConfig) -> None:
+        """Called by Hydra before `sweep`."""
+        self._config = config
+        self._parser = OverridesParser.create(config_loader=hydra_context.config_loader)
+        loader: Any = CellLoader(hydra_context.config_loader)
+        context = HydraContext(loader, hydra_context.callbacks)
+        self._launcher: Any = Plugins.instance().instantiate_launcher(
+            hydra_context=context, task_function=ShareTask(context, task_function, config), config=config
+        )
+
+    def left_out(self, arguments: Sequence[str]) -> tuple[omissions.Entry, ...]:
+        """Which combinations are no cells, where these are the overrides of the command line."""
+        given = [one.get_key_element() for one in self._parser.parse_overrides(list(arguments))]
+        return omissions.entries(self._config, given)
+
+    def launch(self, cells: Sequence[list[str]], first: int) -> list[Any]:
+        """Run cells; what Hydra returns for each.
+
+        Args:
+            cells: the overrides of each.
+            first: the number of the first one in the sweep.
+        """
+        jobs = count_jobs(self._config, len(cells))
+        if jobs == len(cells):
+            return list(self._launcher.launch(cells, initial_job_idx=first))
+        shares = [[CELLS, *map(json.dumps, cells[turn::jobs])] for turn in range(jobs)]  # so that they are alike
+        returns = [one.return_value for one in self._launcher.launch(shares, initial_job_idx=first)]
+        return [returns[place % jobs][place // jobs] for place in range(len(cells))]
+
+
+class ProductSweeper(CellSweeper):
+    """In place of Hydra's own: all combinations of the values that are given, but for those that are left out.
+
+    It composes no cell beforehand, which takes 0.1 s each: `composition.plan` has tried all values.
+    """
+
+    def __init__(self, max_batch_size: int | None, params: DictConfig | None = None) -> None:
+        self._batch = max_batch_size
+        self._params = [f"{key!s}={value}" for key, value in (params or {}).items()]
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Measure them; called by Hydra."""
+        folder = Path(self._config.hydra.sweep.dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self._config, folder / "multirun.yaml")
+        overrides = self._parser.parse_overrides([*self._params, *arguments])
+        cells = omissions.product(overrides, self.left_out(arguments))
+        step = self._batch or len(cells)
+        for first in range(0, len(cells), step):
+            for one in self.launch(cells[first : first + step], first):
+                _ = one.return_value  # raises what ended the job
+
+
+class CellLoader:
+    """Hydra's loader, but for the configurations of cells and shares.
+
+    Args:
+        loader: Hydra's.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # as it is unpickled
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
+        """Called by launchers. A share's configuration is that of its first cell, and holds all cells."""
+        if not sweep_overrides or sweep_overrides[0] != CELLS:
+            return cellconfigs.compose(self._loader, master_config, sweep_overrides)
+        config = cellconfigs.compose(self._loader, master_config, json.loads(sweep_overrides[1]))
+        with open_dict(config):
+            config[CELLS] = list(sweep_overrides[1:])
+        return config
+
+
+class ShareTask:
+    """What launchers run: a cell, or the cells of a share one after another.
+
+    Args:
+        context: Hydra's, with our loader.
+        run: measures a cell.
+        master: the sweep's configuration.
+    """
+
+    def __init__(self, context: HydraContext, run: Callable[[DictConfig], Any], master: DictConfig) -> None:
+        self._context = context
+        self._run = run
+        self._master = master
+
+    def __call__(self, config: DictConfig) -> Any:
+        """What `run` returns; of a share, what Hydra returns of each cell."""
+        if CELLS not in config:
+            return self._run(config)
+        job = HydraConfig.get().job
+        return [self._cell(json.loads(line), job) for line in config[CELLS]]
+
+    def _cell(self, overrides: list[str], job: Any) -> Any:
+        composed = self._context.config_loader.load_sweep_config(self._master, overrides)
+        with open_dict(composed):
+            composed.hydra.job.id, composed.hydra.job.num = job.id, job.num
+        return run_job(
+            hydra_context=self._context,
+            task_function=self._run,
+            config=composed,
+            job_dir_key="hydra.sweep.dir",
+            job_subdir_key="hydra.sweep.subdir",
+        )
+
+
+def count_jobs(config: DictConfig, cells: int) -> int:
+    """Into how many jobs so many cells go: each is its own, unless submitit or ray runs them.
+
+    Of submitit, here: `launcher.jobs`. On a cluster: as many as run at a time, more for at most `launcher.cells` in
+    each, and never more than an array may have.
+    """
+    jobs = cells
+    if launchers.is_local(config) or launchers.is_slurm(config):
+        jobs = int(OmegaConf.select(config, "launcher.jobs", default=cells))
+    elif launchers.is_ray(config):
+        jobs = ROUNDS * launchers.ray_processors(config)
+    if launchers.is_slurm(config) or launchers.is_ray(config):
+        each = int(OmegaConf.select(config, "launcher.cells", default=1))
+        jobs = max(jobs, -(-cells // each))
+    if launchers.is_slurm(config):
+        jobs = min(jobs, MAX_JOBS)
+    return min(jobs, cells)
