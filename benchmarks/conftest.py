@@ -1,7 +1,7 @@
-"""Options of what measures our kernels against themselves, and the notes at the end.
+"""Options of what measures how cost grows, and the lines at the end.
 
     pytest benchmarks                                     on one core
-    pytest benchmarks/test_scaling.py --cores 2
+    pytest benchmarks -k parallel --cores 2
 
 This folder is not collected by a plain `pytest`. Everything runs in this process, one test after another. Other
 libraries are measured by `spinbench sweep -m experiment=peers`.
@@ -20,14 +20,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import machine
 
-NOTES: list[str] = []
+LINES: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("benchmarks of spinbench")
     group.addoption("--cores", type=int, default=1, help="run on so many cores (1); rates are CPU time on one")
-    group.addoption("--memory", type=float, default=12.0, help="GiB of address space that this process may take (12)")
-    group.addoption("--lock", type=Path, help="a file that is locked while a row is timed (shared machines)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,18 +39,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Threads are chosen when libraries are first imported."""
     machine.pin(config.getoption("--cores"))
-    machine.limit_memory(config.getoption("--memory"))
 
 
 @pytest.fixture
 def note() -> Callable[[str], None]:
     """Keeps a line to be printed with the table."""
-    return NOTES.append
+    return LINES.append
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The notes, and the machine."""
-    if NOTES:
+    """The lines, and the machine."""
+    if LINES:
         terminalreporter.section("measured")
-        for line in (machine.description(), *NOTES):
+        for line in (machine.description(), *LINES):
             terminalreporter.write_line(line)

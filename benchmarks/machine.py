@@ -1,19 +1,12 @@
-"""Where benchmarks run: cores, memory, and the lock under which they are timed."""
+"""Where benchmarks run: the cores, and what they are."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import resource
-from collections.abc import Iterator
-from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from spinbench.measuring import environment
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def pin(cores: int) -> None:
@@ -24,14 +17,9 @@ def pin(cores: int) -> None:
     """
     allowed = sorted(os.sched_getaffinity(0))[-cores:]  # the first core serves interrupts
     os.sched_setaffinity(0, allowed)
-    for name in THREADS:
+    for name in environment.THREAD_VARIABLES:
         os.environ.setdefault(name, str(len(allowed)))
     threadpool_limits(len(allowed), "blas")
-
-
-def limit_memory(gib: float) -> None:
-    """A library that wants more gets MemoryError in place of the machine's last page."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(gib * 2**30), resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def description() -> str:
@@ -39,14 +27,3 @@ def description() -> str:
     seen = environment.describe()
     versions = ", ".join(f"{name} {version}" for name, version in seen["versions"].items())
     return f"{seen['cpu']}, {seen['cores']} cores; Python {seen['python']}; {versions}"
-
-
-@contextlib.contextmanager
-def alone(lock: Path | None) -> Iterator[None]:
-    """Holds `lock` inside, for machines on which other measurements wait for it, too."""
-    if lock is None:
-        yield
-        return
-    with lock.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

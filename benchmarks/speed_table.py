@@ -26,16 +26,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import machine
-from kernels import steps, tables
 from rich.progress import track
 
 import spinbench
 from spinbench.api import Precision
+from spinbench.history.suite.kernels import Sampler, step_seconds, three_state_torus
 from spinbench.inference import registry
 from spinbench.measuring import environment
 from spinbench.models import Model, generators
 
 ROUNDS, COLD_ROUNDS = 15, 4  # a cold call takes up to 6 s
+SHORTEST_SECONDS = 0.05  # of what is timed at once
 NOTABLE_RATIO = 1.10
 NOISE_RATIO = 1.15  # two runs of one commit on a shared machine differ by as much in a few rows
 
@@ -45,7 +46,7 @@ MODELS: dict[str, Callable[[], Model]] = {
     **{f"regular {n}, degree {d}": partial(generators.random_regular, n, d, seed=1) for n, d in REGULAR},
     **{f"dense {n}": partial(generators.sherrington_kirkpatrick, n, seed=1) for n in (100, 400)},
     "rbm 784 x 64": lambda: generators.rbm(784, 64, seed=1),
-    "torus 20, 3 states": tables,
+    "torus 20, 3 states": three_state_torus,
     "CSP_12": lambda: spinbench.load("uai14/CSP_12"),
 }
 ON_GRID_10 = dict.fromkeys(("metropolis", "block_gibbs", "dhmc", "pt", "smc", "swendsen_wang"), ("grid 10",))
@@ -92,10 +93,11 @@ def load_model(name: str) -> Model:
 
 def prepare_kernel(method: str, model: str, chains: int, precision: Precision) -> Callable[[], float]:
     """Nanoseconds per update of a variable, of one chain at one temperature."""
-    time_step, planned = steps(method, load_model(model), chains, precision)
-    per_sweep = load_model(model).num_variables * (len(planned.betas) if method == "pt" else 1)
-    updates = registry.make_method(method, {}).step_updates(planned) or per_sweep  # a step of smc is a whole run
-    return lambda: 1e9 * time_step() / (chains * updates)
+    sampler = Sampler(load_model(model), method, chains=chains, burn_in=2, precision=precision)
+    per_sweep = load_model(model).num_variables * (len(sampler.plan.betas) if method == "pt" else 1)
+    updates = registry.make_method(method, {}).step_updates(sampler.plan) or per_sweep  # a step of smc is a whole run
+    seconds = step_seconds(sampler.advance, SHORTEST_SECONDS)
+    return lambda: 1e9 * next(seconds) / (chains * updates)
 
 
 def prepare_call(method: str, model: str, samples: int) -> Callable[[], float]:

@@ -1,109 +1,121 @@
-"""How cost grows: with the size of the model, with chains, with threads. Slopes are fitted to logarithms."""
+"""How cost grows with a model's size, chains, threads and processes, and seconds of a whole ascent of gauged bounds."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+import itertools
+import time
+from collections.abc import Callable
 from typing import Any
 
-import growth
 import numpy as np
 import pytest
-from machine import alone
+from processes import gibbs_sampler, in_processes, measure_memory, measure_stretch
+
+import spinbench
+from spinbench.history.suite.kernels import step_seconds
+from spinbench.methods.gauge.g_bp import GaugedBeliefPropagation
+from spinbench.methods.gauge.g_mf import GaugedMeanField
+from spinbench.methods.gauge.method import Gauged
+from spinbench.models.generators import grid, sherrington_kirkpatrick
+from spinbench.models.networks import gauge_regular
 
 Note = Callable[[str], None]
 
+CALLS = 5
 MOST_BYTES_AN_EDGE = 100
+ASCENT_STEPS = 100_000
+"""More than any of the ascents takes; they end by themselves."""
 
 
-def _slope(name: str, sizes: Sequence[float], seconds: Sequence[float]) -> str:
-    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-    points = ", ".join(f"{size:.3g}: {t:.3g}" for size, t in zip(sizes, seconds, strict=True))
-    return f"{name}: slope {slope:.2f} ({points})"
+CURVES: list[Any] = [
+    pytest.param("edges, grids, 1 chain", [(size, 1) for size in (10, 32, 100, 316, 1000)], id="grids, 1 chain"),
+    pytest.param("edges, grids, 16 chains", [(size, 16) for size in (10, 32, 100, 316, 1000)], id="grids, 16 chains"),
+    pytest.param("edges, dense, 1 chain", [(n, None) for n in (100, 316, 1000, 3162, 10_000)], id="dense"),
+    pytest.param("chains, 10×10", [(10, chains) for chains in (1, 10, 100, 1000, 10_000)], id="chains"),
+]
+"""(Side of a grid, chains) of each point, or (variables of the Sherrington-Kirkpatrick model, None)."""
 
 
-@pytest.fixture
-def lock(request: pytest.FixtureRequest) -> Any:
-    """The file that is locked while a point is timed, or None."""
-    return request.config.getoption("--lock")
+@pytest.mark.parametrize(("axis", "points"), CURVES)
+def test_slope(note: Note, benchmark: Any, axis: str, points: list[tuple[int, int | None]]) -> None:
+    """CPU seconds of a Gibbs sweep of all chains, the best of five calls, and the slope between their logarithms."""
 
+    def measure() -> list[tuple[int, float]]:
+        curve = []
+        for size, chains in points:
+            model = sherrington_kirkpatrick(size, beta=1.0) if chains is None else grid(size, size)
+            seconds = step_seconds(gibbs_sampler(model, chains or 1, burn_in=8).advance)
+            place = chains if chains and axis.startswith("chains") else model.num_edges
+            curve.append((place, min(itertools.islice(seconds, CALLS))))
+        return curve
 
-@pytest.mark.parametrize("chains", [1, 16])
-def test_grids(note: Note, lock: Any, chains: int, benchmark: Any) -> None:
-    """Seconds of a Gibbs sweep of a square grid against its edges, N = 10² … 10⁶."""
-    edges, seconds = [], []
-    for size in (10, 32, 100, 316, 1000):
-        with alone(lock):
-            point = growth.grid_sweep(size, chains)
-        edges.append(point.edges)
-        seconds.append(point.seconds)
-    note(
-        _slope(
-            f"seconds of a Gibbs sweep against edges, grids, {chains} chain{'' if chains == 1 else 's'}, float32",
-            edges,
-            seconds,
-        )
-    )
-    benchmark.extra_info["points"] = list(zip(edges, seconds, strict=True))
-    benchmark.pedantic(lambda: growth.grid_sweep(10, chains), rounds=1)
-
-
-def test_dense(note: Note, lock: Any, request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """Seconds of a Gibbs sweep of the SK model against its edges, N = 10² … 10⁴."""
-    edges, seconds = [], []
-    for n in (100, 316, 1000, 3162, 10_000):
-        with alone(lock):
-            point = growth.dense_sweep(n)
-        edges.append(point.edges)
-        seconds.append(point.seconds)
-    note(_slope("seconds of a Gibbs sweep against edges, dense, 1 chain, float32", edges, seconds))
-    benchmark.extra_info["points"] = list(zip(edges, seconds, strict=True))
-    benchmark.pedantic(lambda: growth.dense_sweep(100), rounds=1)
-
-
-def test_chains(note: Note, lock: Any, benchmark: Any) -> None:
-    """Seconds of a sweep of all chains against their number, 1 … 10⁴, on a 10 × 10 grid."""
-    numbers = (1, 10, 100, 1000, 10_000)
-    seconds = []
-    for chains in numbers:
-        with alone(lock):
-            seconds.append(growth.grid_sweep(10, chains).seconds)
-    note(_slope("seconds of a Gibbs sweep against chains, 10×10, float32", numbers, seconds))
-    benchmark.extra_info["points"] = list(zip(numbers, seconds, strict=True))
-    benchmark.pedantic(lambda: growth.grid_sweep(10, 1), rounds=1)
+    curve = benchmark.pedantic(measure, rounds=1)
+    benchmark.extra_info["points"] = curve
+    places, seconds = np.log(np.transpose(curve))
+    slope = float(np.polyfit(places, seconds, 1)[0])
+    numbers = ", ".join(f"{place:.3g}: {best:.3g}" for place, best in curve)
+    note(f"seconds of a Gibbs sweep against {axis}, float32: slope {slope:.2f} ({numbers})")
 
 
 @pytest.mark.parametrize("size", [1000, 4000])
-def test_memory(note: Note, size: int, benchmark: Any) -> None:
+def test_memory(note: Note, monkeypatch: pytest.MonkeyPatch, size: int, benchmark: Any) -> None:
     """Bytes an edge that a process takes at most to build, plan, bind and sample a square grid, above its start.
 
     glibc is told to give large arrays back when they are freed: left alone it keeps those below 32 MiB for later ones.
     """
-    command = [sys.executable, growth.__file__, str(size)]
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**20)}
-    done = benchmark.pedantic(
-        lambda: subprocess.run(command, env=environment, capture_output=True, text=True, check=True),
-        rounds=1,
-    )
-    peak, held, edges, updates = map(float, done.stdout.split())
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", str(2**20))
+    [(peak, held, edges, rate)] = benchmark.pedantic(lambda: in_processes(measure_memory, [(size,)]), rounds=1)
     note(
         f"memory, {size}×{size} grid, 1 chain, float32: {peak / edges:.0f} bytes an edge at the peak, "
         f"{held / edges:.0f} while sampling ({peak / 2**30:.2f} GiB, {edges:.3g} edges), "
-        f"{updates / 1e6:.0f} M updates/s; aim: {MOST_BYTES_AN_EDGE} bytes"
+        f"{rate / 1e6:.0f} M updates/s; aim: {MOST_BYTES_AN_EDGE} bytes"
     )
 
 
-def test_threads(note: Note, lock: Any, request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """Chains shared out among processes and among threads; needs --cores 2 and two cores that are free."""
+@pytest.mark.parametrize("way", ["threads", "processes"])
+def test_parallel(note: Note, request: pytest.FixtureRequest, benchmark: Any, way: str) -> None:
+    """Chains shared out among threads of the kernel, or processes; needs --cores 2 and two cores that are free."""
     if request.config.getoption("--cores") < 2:
         pytest.skip("two cores are needed: --cores 2")
-    with alone(lock):
-        for how in ("threads", "processes"):
-            one, two = (growth.parallel_updates(how, workers) for workers in (1, 2))
-            note(
-                f"two {how}, Gibbs 10×10, 1000 chains in all, float32: {two.rate / one.rate:.2f} × one "
-                f"({one.rate / 1e6:.0f} -> {two.rate / 1e6:.0f} M updates/s; CPU/wall {one.busy:.2f} -> {two.busy:.2f})"
-            )
-        benchmark.pedantic(lambda: growth.parallel_updates("threads", 1), rounds=1)
+    chains, sweeps = 1000, 20_000
+    rates, busy = [], []
+    for workers in (1, 2):
+        calls = [(chains, sweeps, workers)] if way == "threads" else [(chains // workers, sweeps, 1)] * workers
+        stretches = in_processes(measure_stretch, calls)
+        wall = max(stretch.end for stretch in stretches) - min(stretch.begin for stretch in stretches)
+        rates.append(100 * chains * sweeps / wall)
+        busy.append(sum(stretch.cpu for stretch in stretches) / wall)
+    benchmark.extra_info["rates"] = rates
+    benchmark.pedantic(lambda: in_processes(measure_stretch, calls), rounds=1)
+    note(
+        f"two {way}, Gibbs 10×10, {chains} chains in all, float32: {rates[1] / rates[0]:.2f} × one "
+        f"({rates[0] / 1e6:.0f} -> {rates[1] / 1e6:.0f} M updates/s; CPU/wall {busy[0]:.2f} -> {busy[1]:.2f})"
+    )
+
+
+@pytest.mark.parametrize(("method", "share"), [(GaugedMeanField(), 0.9), (GaugedBeliefPropagation(), 0.75)])
+def test_gauged(benchmark: Any, note: Note, method: Gauged, share: float) -> None:
+    """3-regular, 200 factors, β = 0.5: at least this share of what Bethe's log Z gains over mean field (seed 0).
+
+    Aimed at: 3 s for G-MF and 1 s for G-BP.
+    """
+    model = gauge_regular(200, 3, 0.5, seed=0)
+
+    def log_z(name: str | Gauged) -> float:
+        result = spinbench.run(model, name, "numpy", f"{ASCENT_STEPS} samples")
+        assert result.status == "ok"
+        assert result.log_z is not None
+        return result.log_z
+
+    def ascend() -> tuple[float, float]:
+        since = time.process_time()
+        bound = log_z(method)
+        return bound, time.process_time() - since
+
+    ascend()  # imports
+    bounds, seconds = zip(*(ascend() for _ in range(CALLS)), strict=True)
+    benchmark.pedantic(ascend, rounds=1)
+    mean_field = log_z("forney_mf")
+    gained = (bounds[0] - mean_field) / (log_z("bp") - mean_field)
+    note(f"{method.name} on 3-regular 200: {min(seconds):.2f} s of CPU with planning, {gained:.3f} of Bethe's gain")
+    assert gained >= share

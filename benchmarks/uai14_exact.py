@@ -5,33 +5,131 @@
 
 PUBLISHED.csv has the columns `model` (a file's name without its suffix) and `log10_partition`, as the competition
 published it. The page's head describes the machine that this script runs on, which is to be the one that answered.
+Of several answers to a model the last of those with most marginals counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import importlib.metadata
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import importlib.util
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import psutil
 
 from spinbench.measuring import environment
 
 PACKAGES = ("spinbench", "NumPy", "Numba", "goatd", "pyganak")
-PREFERENCE = ("all", "some", "none")
-"""Of several answers to a model, the one with most marginals counts."""
-COLUMNS = (
-    *("model", "log Z", "log10 Z", "published log10 Z", "difference", "solver", "width"),
-    *("log2 entries", "memory, GiB", "slices", "CPU seconds", "marginals"),
-)
+MARGINALS = ("all", "some", "none")
+NUMBERS = ["budget_seconds", "max_gib", "log_z", "log10_z", "entries", "memory_gib", "cpu_seconds"]
 
-Row = Mapping[str, str]
+PAGE = """\
+# UAI-2014 MAR, exactly
+
+Exact answers of `spinbench exact` to models of the UAI-2014 competition's task MAR, beside the published
+values of log10 Z. The second command writes this page from the table that the first one writes:
+
+```sh
+spinbench exact models --budget 600s --output answers.csv
+python benchmarks/uai14_exact.py answers.csv published.csv > docs/uai14.md
+```
+
+Machine: {cores} cores of {cpu}, {memory:.3g} GiB. Versions: Python {python}, {versions}. Date: {date}. \
+Each model is allowed {allowed}.
+
+## Summary
+
+{summary}
+
+Where both values differ, [Corrections](uai14-corrections.md) says which of them is wrong.
+
+## Models
+
+log Z is in nats. Width, entries and memory are predictions; a dash means that there is none.
+
+{models}"""
+
+
+def read_answers(path: Path, published: pd.Series[str]) -> pd.DataFrame:
+    """One row a model, by names without suffixes, sorted, with the published value where there is one."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table[NUMBERS] = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    table["model"] = table["model"].str.partition(".")[0]
+    table["answered"] = table["status"] == "answered"
+    table["quality"] = -table["marginals"].map(MARGINALS.index)
+    best = table.sort_values(["model", "answered", "quality"], kind="stable").groupby("model").tail(1)
+    return best.set_index("model").join(published.rename("published")).reset_index()
+
+
+def version(package: str) -> str:
+    """Of a package that may not be there."""
+    return importlib.metadata.version(package) if importlib.util.find_spec(package.lower()) else "is not installed"
+
+
+def agrees(log10_z: float, published: str) -> bool:
+    """Whether an answer rounds to the published value, or to its neighbour in the last digit that is written."""
+    unit = 10.0 ** int(Decimal(published).as_tuple().exponent)
+    return abs(log10_z - float(published)) < unit
+
+
+def largest(table: pd.DataFrame, column: str, unit: str) -> str:
+    """The largest figure, and whose it is."""
+    if table[column].isna().all():
+        return "–"
+    row = table.loc[table[column].idxmax()]
+    return f"{row['model']}, {row[column]:.3g} {unit}"
+
+
+def markdown(rows: list[tuple[str, ...]]) -> str:
+    """A table whose first row is its head."""
+    lines = [f"| {' | '.join(row)} |" if any(row) else "|" + " |" * len(row) for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def summary(answers: pd.DataFrame, published: int) -> str:
+    """Figures over all models."""
+    answered = answers[answers["answered"]]
+    known = answered.dropna(subset="published")
+    equal = sum(map(agrees, known["log10_z"], known["published"]))
+    counts = answered["marginals"].value_counts().reindex(MARGINALS, fill_value=0)
+    rows: list[tuple[str, ...]] = [
+        ("", ""),
+        (f"models in the table, of {published} published", str(len(answers))),
+        ("answered", str(len(answered))),
+        ("log10 Z equal to the published value, to its digits", f"{equal} of {len(known)}"),
+        ("marginals of all variables, of some, log Z alone", ", ".join(map(str, counts))),
+        ("CPU seconds in all", f"{answers['cpu_seconds'].sum():.0f}"),
+        ("the slowest model", largest(answers, "cpu_seconds", "CPU seconds")),
+        ("the most memory, by prediction", largest(answered, "memory_gib", "GiB")),
+    ]
+    if cached := (answered["cached"] == "yes").sum():
+        rows.append(("answers that come from the cache, so that their seconds are those of reading", str(cached)))
+    return markdown(rows)
+
+
+def models(answers: pd.DataFrame) -> str:
+    """A line a model."""
+    answers["published log10 Z"] = answers["published"]
+    answers["difference"] = answers["log10_z"] - answers["published"].astype(float)
+    answers["log2 entries"] = np.log2(answers["entries"])
+    answers["log10 Z"] = answers["log10_z"].where(answers["answered"])
+    answers["log Z"] = answers["log_z"].map("{:.6f}".format).where(answers["answered"], answers["status"])
+    answers.loc[~answers["answered"], ["solver", "width", "slices"]] = ""
+    answers = answers.rename(columns={"memory_gib": "memory, GiB", "cpu_seconds": "CPU seconds"})
+    digits = {
+        **{"model": "", "log Z": "", "log10 Z": ".6f", "published log10 Z": "", "difference": "+.1e", "solver": ""},
+        **{"width": "", "log2 entries": ".1f", "memory, GiB": ".2g", "slices": "", "CPU seconds": ".1f"},
+        "marginals": "",
+    }
+    columns = []
+    for name, form in digits.items():
+        missing = answers[name].isna() | (answers[name] == "")
+        columns.append(["–" if gap else format(cell, form) for cell, gap in zip(answers[name], missing, strict=True)])
+    return markdown([tuple(digits), *zip(*columns, strict=True)])
 
 
 def main() -> None:
@@ -40,107 +138,21 @@ def main() -> None:
     parser.add_argument("answers", type=Path, help="what `spinbench exact FOLDER --output` writes")
     parser.add_argument("published", type=Path, help="columns model and log10_partition")
     arguments = parser.parse_args()
-    answers = read_answers(arguments.answers)
-    published = {row["model"]: row["log10_partition"].strip() for row in read_rows(arguments.published)}
-    print("\n".join([*head(list(answers.values())), *summary(answers, published), *table(answers, published)]))
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV file."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return list(csv.DictReader(file))
-
-
-def read_answers(path: Path) -> dict[str, Row]:
-    """One row a model, by names without suffixes, sorted: an answer rather than none, of several the last best one."""
-    answers: dict[str, Row] = {}
-    for row in read_rows(path):
-        name = row["model"].partition(".")[0]
-        if name not in answers or rank(row) <= rank(answers[name]):
-            answers[name] = row
-    return dict(sorted(answers.items()))
-
-
-def rank(row: Row) -> tuple[bool, int]:
-    """Lower is better."""
-    return row["status"] != "answered", PREFERENCE.index(row["marginals"])
-
-
-def head(rows: Sequence[Row]) -> Iterator[str]:
-    """What was run, and where."""
-    seen, memory = environment.describe(), psutil.virtual_memory().total / 2**30
-    limits = {(float(row["budget_seconds"]), float(row["max_gib"])) for row in rows}
-    allowed = " or ".join(f"{seconds:g} s and {gib:.3g} GiB" for seconds, gib in sorted(limits))
-    yield "# UAI-2014 MAR, exactly\n"
-    yield "Exact answers of `spinbench exact` to models of the UAI-2014 competition's task MAR, beside the published"
-    yield "values of log10 Z. The second command writes this page from the table that the first one writes:\n"
-    yield "```sh\nspinbench exact models --budget 600s --output answers.csv"
-    yield "python benchmarks/uai14_exact.py answers.csv published.csv > docs/uai14.md\n```\n"
-    yield (
-        f"Machine: {seen['cores']} cores of {seen['cpu']}, {memory:.3g} GiB. Versions: Python {seen['python']}, "
-        f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}. Date: {datetime.date.today():%-d %B %Y}. "
-        f"Each model is allowed {allowed}.\n"
-    )
-
-
-def version(package: str) -> str:
-    """Of a package that may not be there."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "is not installed"
-
-
-def summary(answers: Mapping[str, Row], published: Mapping[str, str]) -> Iterator[str]:
-    """Figures over all models."""
-    answered = {name: row for name, row in answers.items() if row["status"] == "answered"}
-    known = {name: row for name, row in answered.items() if name in published}
-    equal = sum(agrees(row, published[name]) for name, row in known.items())
-    marginals = Counter(row["marginals"] for row in answered.values())
-    cpu = {name: float(row["cpu_seconds"]) for name, row in answers.items()}
-    memory = {name: float(row["memory_gib"] or 0) for name, row in answered.items()}
-    yield "## Summary\n\n| | |\n|---|---|"
-    yield f"| models in the table, of {len(published)} published | {len(answers)} |"
-    yield f"| answered | {len(answered)} |"
-    yield f"| log10 Z equal to the published value, to its digits | {equal} of {len(known)} |"
-    yield f"| marginals of all variables, of some, log Z alone | {', '.join(str(marginals[k]) for k in PREFERENCE)} |"
-    yield f"| CPU seconds in all | {sum(cpu.values()):.0f} |"
-    yield f"| the slowest model | {most(cpu, 'CPU seconds')} |"
-    yield f"| the most memory, by prediction | {most(memory, 'GiB')} |"
-    if cached := sum(row["cached"] == "yes" for row in answered.values()):
-        yield f"| answers that come from the cache, so that their seconds are those of reading | {cached} |"
-    yield "\nWhere both values differ, [Corrections](uai14-corrections.md) says which of them is wrong.\n"
-
-
-def agrees(row: Row, published: str) -> bool:
-    """Whether an answer rounds to the published value, or to its neighbour in the last digit that is written."""
-    unit = 10.0 ** int(Decimal(published).as_tuple().exponent)
-    return abs(float(row["log10_z"]) - float(published)) < unit
-
-
-def most(figures: Mapping[str, float], unit: str) -> str:
-    """The largest figure, and whose it is."""
-    name = max(figures, key=figures.__getitem__, default="")
-    return f"{name}, {figures[name]:.3g} {unit}" if name else "–"
-
-
-def table(answers: Mapping[str, Row], published: Mapping[str, str]) -> Iterator[str]:
-    """A line a model."""
-    yield "## Models\n\nlog Z is in nats. Width, entries and memory are predictions; a dash means that there is none.\n"
-    yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
-    for name, row in answers.items():
-        known = published.get(name, "–")
-        if row["status"] != "answered":
-            yield f"| {name} | {row['status']} | – | {known} {'| – ' * 6}| {float(row['cpu_seconds']):.1f} | none |"
-            continue
-        difference = f"{float(row['log10_z']) - float(known):+.1e}" if name in published else "–"
-        entries = f"{math.log2(float(row['entries'])):.1f}" if row["entries"] else "–"
-        memory = f"{float(row['memory_gib']):.2g}" if row["memory_gib"] else "–"
-        yield (
-            f"| {name} | {float(row['log_z']):.6f} | {float(row['log10_z']):.6f} | {known} | {difference} | "
-            f"{row['solver']} | {row['width'] or '–'} | {entries} | {memory} | {row['slices']} | "
-            f"{float(row['cpu_seconds']):.1f} | {row['marginals']} |"
+    published = pd.read_csv(arguments.published, dtype=str, index_col="model")["log10_partition"].str.strip()
+    answers = read_answers(arguments.answers, published)
+    limits = answers[["budget_seconds", "max_gib"]].drop_duplicates().sort_values(["budget_seconds", "max_gib"])
+    machine = environment.describe()
+    print(
+        PAGE.format(
+            **{name: machine[name] for name in ("cores", "cpu", "python")},
+            memory=psutil.virtual_memory().total / 2**30,
+            versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
+            date=f"{datetime.date.today():%-d %B %Y}",
+            allowed=" or ".join(f"{seconds:g} s and {gib:.3g} GiB" for seconds, gib in limits.to_numpy()),
+            summary=summary(answers, len(published)),
+            models=models(answers),
         )
+    )
 
 
 if __name__ == "__main__":

@@ -49,7 +49,6 @@ class Row:
         before: calls that warm up; none: what a new process pays, imports and model included.
         cold: whether the caches of compiled code are empty.
         call: of the model.
-        beside: arguments of another library's call, made in turns with it.
     """
 
     model: Callable[[], Any]
@@ -58,15 +57,10 @@ class Row:
     before: int = 1
     cold: bool = False
     call: Callable[..., Any] = spinbench.run
-    beside: dict[str, Any] | None = None
 
 
 def _gibbs(chains: int, sweeps: int, **more: Any) -> dict[str, Any]:
     return {"method": "gibbs", "backend": "numba", "chains": chains, "budget": sweeps, **more}
-
-
-def _bp(backend: str) -> dict[str, Any]:
-    return {"method": "bp", "backend": backend, "budget": 100}
 
 
 def _grid(side: int) -> Callable[[], Any]:
@@ -100,6 +94,7 @@ def _file() -> Path:
 def _records() -> list[Any]:
     """5000: 50 models, 20 step sizes, 5 seeds; like one that was measured, but with numbers of their own."""
     from spinbench.measuring.measure import measure_cell
+    from spinbench.measuring.record_types import parse_record
 
     cell = {
         "model": {"name": "grid", "rows": 4, "cols": 4},
@@ -110,24 +105,17 @@ def _records() -> list[Any]:
         "seed": 0,
     }
     measured, draw = measure_cell(cell, git={"commit": "b" * 40, "dirty": False, "diff": None}), random.Random(0)
-
-    def moved(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {name: moved(inner) for name, inner in part.items()}
-        if isinstance(part, list):
-            return [moved(inner) for inner in part]
-        return part * (1 + 0.1 * draw.random()) if isinstance(part, float) else part
-
-    found = []
+    numbers = json.dumps({name: measured[name] for name in ("result", "metrics", "stages")})
+    records = []
     for number in range(5000):
-        record = {**measured, **{name: moved(measured[name]) for name in ("result", "metrics", "stages")}}
+        own = json.loads(numbers, parse_float=lambda text: float(text) * (1 + 0.1 * draw.random()))
+        record = {**measured, **own, "config": copy.deepcopy(measured["config"])}
         record |= {"id": f"{draw.getrandbits(128):032x}", "key": f"{draw.getrandbits(64):016x}"}
-        record["config"] = copy.deepcopy(measured["config"])
         record["config"]["seed"] = number % 5
         record["config"]["method"]["step_size"] = 0.01 * (1 + number // 5 % 20)
         record["axes"] = {**measured["axes"], "model": f"grid(seed={number // 100})"}
-        found.append(record)
-    return found
+        records.append(parse_record(record))
+    return records
 
 
 def _report(records: list[Any]) -> Any:
@@ -167,7 +155,7 @@ ROWS = {
     "cold caches, the tour": Row(_folder, {}, {"s": 50}, before=0, cold=True, call=_tour),
     "reading .uai, 12 MB": Row(_file, {}, {"s": 0.12}, call=spinbench.load),
     "report of 5000 records": Row(_records, {}, {"MB of page": 5}, call=_report, before=0),
-    "grid 50, bp, beside PGMax": Row(_grid(50), _bp("numba"), {"of the other's": 0.5}, before=2, beside=_bp("pgmax")),
+    "grid 50, bp": Row(_grid(50), {"method": "bp", "backend": "numba", "budget": 100}, before=2),
 }
 
 
@@ -185,17 +173,13 @@ def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def measure(row: Row) -> dict[str, float]:
     """Of one call: CPU seconds ("s"), those of its kernel, wall seconds of its plan, the process's peak in MiB, …"""
-    model = row.model()
-    calls = [partial(row.call, model, **one) for one in (row.arguments, row.beside) if one is not None]
-    for call in calls * row.before:
+    call = partial(row.call, row.model(), **row.arguments)
+    for _ in range(row.before):
         call()
-    seconds, result = _timed(calls[0])
+    seconds, result = _timed(call)
     found = {"s": seconds if row.before else _cpu()}
-    if row.before and (seconds < BRIEF or row.beside):
-        rounds = [[_timed(call)[0] for call in calls] for _ in range(TIMES)]
-        found["s"], *others = (statistics.median(column) for column in zip(*rounds, strict=True))
-        for other in others:
-            found["of the other's"] = found["s"] / other
+    if row.before and seconds < BRIEF:
+        found["s"] = statistics.median(_timed(call)[0] for _ in range(TIMES))
     laps = getattr(result, "laps", None)
     found["kernel"] = laps.mean_cpu * result.samples if laps is not None else 0.0
     found["rest / kernel"] = (found["s"] - found["kernel"] - ALLOWED) / found["kernel"] if found["kernel"] else 0.0

@@ -16,5 +16,5 @@ def test_all_are_collected() -> None:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "test_scaling.py::test_chains" in done.stdout
-    assert "test_gauged.py::test_regular_graph" in done.stdout
+    assert "test_scaling.py::test_slope[chains]" in done.stdout
+    assert "test_scaling.py::test_gauged" in done.stdout

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from markdown_blocks import DOCS, ROOT
 
 import spinbench
@@ -14,6 +15,7 @@ from spinbench.models import generators
 
 
 def test_the_page_of_a_table(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     folder, table, published = tmp_path / "models", tmp_path / "answers.csv", tmp_path / "published.csv"
     folder.mkdir()
     for seed in range(3):

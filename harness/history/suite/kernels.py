@@ -1,15 +1,16 @@
 """The kernels on their own: CPU seconds of one update, gradient, sample, message or elimination, `kernels.track_*`.
 
-    asv run --bench '^kernels'            a minute; a regression of 10 % shows with `asv compare --factor 1.05`
+    asv run --bench '^kernels'            two minutes; a regression of 10 % shows with `asv compare --factor 1.05`
 
 A benchmark's values are those of 5 repeats, each the best of 10 calls of at least 20 ms, by the CPU's clock, so that
-other processes on the machine count little. asv keeps the values, and tells changes from noise by them.
+other processes on the machine count little. asv keeps the values, and tells changes from noise by them. `benchmarks/`
+times kernels by the same functions.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 REPEATS, CALLS, SHORTEST = 5, 10, 0.02
@@ -18,94 +19,145 @@ Advance = Callable[[int], float]
 """From a number of steps to the work done in them, in units of the benchmark."""
 
 
-def _seconds(advance: Advance, repeats: int = REPEATS, calls: int = CALLS) -> dict[str, Any]:
-    """Samples of CPU seconds a unit of work, as asv takes them."""
+def step_seconds(
+    advance: Advance, shortest: float = SHORTEST, clock: Callable[[], float] = time.process_time
+) -> Iterator[float]:
+    """Seconds of a unit of work, without end: of calls of as many steps as take `shortest` seconds or more."""
     steps = 1
-    while calls > 1:
-        since = time.process_time()
-        advance(steps)
-        if time.process_time() - since >= SHORTEST:
-            break
-        steps *= 2
-    samples = []
-    for _ in range(repeats):
-        best = float("inf")
-        for _ in range(calls):
-            since = time.process_time()
-            work = advance(steps)
-            best = min(best, (time.process_time() - since) / work)
-        samples.append(float(f"{best:.4g}"))
-    return {"samples": samples, "number": 1}
+    while True:
+        since = clock()
+        work = advance(steps)
+        spent = clock() - since
+        if spent >= shortest:
+            yield spent / work
+        else:
+            steps *= 2
 
 
-def _model(name: str) -> Any:
+def _samples(advance: Advance, repeats: int = REPEATS, calls: int = CALLS, shortest: float = SHORTEST) -> Any:
+    """CPU seconds of a unit of work, as asv takes samples."""
+    seconds = step_seconds(advance, shortest)
+    best = [min(next(seconds) for _ in range(calls)) for _ in range(repeats)]
+    return {"samples": [float(f"{value:.4g}") for value in best], "number": 1}
+
+
+def load_model(name: str) -> Any:
+    """A model that is generated, "KIND SIZE", or one of the catalogue."""
     import spinbench
     from spinbench.models import generators
 
     kind, _, size = name.partition(" ")
-    if kind == "grid":
-        return generators.grid(int(size), int(size), c1=0.5, c2=0.5)
-    if kind == "dense":
-        return generators.sherrington_kirkpatrick(int(size), beta=1.0)
+    match kind:
+        case "grid":
+            return generators.grid(int(size), int(size), c1=0.5, c2=0.5)
+        case "dense":
+            return generators.sherrington_kirkpatrick(int(size), beta=1.0)
+        case "ferromagnet":
+            return generators.grid(int(size), int(size), 0.1, 0.44, seed=0)
+        case "strong":
+            return generators.grid(int(size), int(size), 1.0, 1.0, seed=1)
+        case "glass":
+            return generators.regular_glass(int(size), 8, 0.5, "gaussian", 0.3, seed=1)
+        case "ternary":
+            return three_state_torus(int(size))
     return spinbench.load(name)
 
 
-def _sampler(
-    model: Any, method: str, backend: str, precision: str, chains: int, **settings: Any
-) -> Callable[[int], None]:
-    """Burnt-in chains that advance by so many samples."""
+def three_state_torus(size: int = 20) -> Any:
+    """A square torus of variables of three states with random tables."""
     import numpy as np
 
-    from spinbench.inference import binding, registry
+    from spinbench.models import FactorGraph
 
-    chosen = registry.make_method(method, {"log_z": "none", **settings})
-    bound = binding.bind(chosen, backend, model, chosen.plan(model), precision=precision).engine  # type: ignore[arg-type]
-    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, chains), dtype=np.int8)
-    state = bound.adapt(bound.warm(bound.init(0, start), 50), True)
+    rng = np.random.default_rng(0)
+    here = np.arange(size * size).reshape(size, size)
+    edges = np.concatenate([np.stack([here, np.roll(here, -1, axis)], -1).reshape(-1, 2) for axis in (0, 1)]).tolist()
+    factors = [(tuple(edge), 0.5 * rng.normal(size=(3, 3))) for edge in edges]
+    return FactorGraph.from_log_tables([3] * size**2, factors)
 
-    def advance(steps: int) -> None:
-        nonlocal state
-        state, _ = bound.advance(state, steps)
 
-    return advance
+class Sampler:
+    """Chains of a method on a backend, from uniform random states.
+
+    Attributes:
+        plan: what the method planned for the model.
+    """
+
+    def __init__(
+        self, model: Any, method: str, backend: str = "numba", chains: int = 1, burn_in: int = 50, **options: Any
+    ) -> None:
+        """`options` are `precision`, `device`, and settings of the method."""
+        import numpy as np
+
+        from spinbench.inference import binding, registry
+
+        where = {name: options.pop(name) for name in ("precision", "device") if name in options}
+        chosen = registry.make_method(method, options)
+        self.plan: Any = chosen.plan(model)
+        self._engine = binding.bind(chosen, backend, model, self.plan, **where).engine
+        rng, states = np.random.default_rng(0), np.array(model.cardinalities)[:, None]
+        start = rng.integers(0, states, (model.num_variables, chains), np.int8)
+        self._state = self._engine.adapt(self._engine.warm(self._engine.init(0, start), burn_in), True)
+
+    def advance(self, steps: int) -> int:
+        """So many steps of all chains; returns their number."""
+        self._state, _ = self._engine.advance(self._state, steps)
+        return steps
 
 
 def track_gibbs_update(case: str, precision: str) -> Any:
     """Means of s are accumulated every sweep."""
-    model, _, number = case.partition(" × ")
-    given, chains = _model(model), int(number)
-    advance = _sampler(given, "gibbs", "numba", precision, chains, marginals="empirical")
-
-    def work(steps: int) -> float:
-        advance(steps)
-        return float(steps * chains * given.num_variables)
-
-    return _seconds(work)
+    name, _, number = case.partition(" × ")
+    model, chains = load_model(name), int(number)
+    settings: dict[str, Any] = {"precision": precision, "marginals": "empirical", "log_z": "none"}
+    sampler = Sampler(model, "gibbs", chains=chains, **settings)
+    return _samples(lambda steps: float(sampler.advance(steps) * chains * model.num_variables))
 
 
 def track_dhmc_gradient(form: str, chains: int) -> Any:
     """10 × 10 grid, float64, five leapfrog steps a sample: a fifth of a sample's time."""
     steps_a_sample = 5
     step = {"step_size": 0.1} if form == "identity" else {"step_size": 0.3, "diagonal": "dd"}
-    settings = {"form": form, "leapfrog_steps": steps_a_sample, **step}
-    advance = _sampler(_model("grid 10"), "dhmc", "numba", "float64", chains, **settings)
-
-    def work(steps: int) -> float:
-        advance(steps)
-        return float(steps) * chains * steps_a_sample
-
-    return _seconds(work)
+    settings: dict[str, Any] = {"form": form, "leapfrog_steps": steps_a_sample, "log_z": "none", **step}
+    sampler = Sampler(load_model("grid 10"), "dhmc", chains=chains, **settings)
+    return _samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
 
 
 def track_block_gibbs_sample(form: str, precision: str) -> Any:
     """10 × 10 grid, one chain."""
-    advance = _sampler(_model("grid 10"), "block_gibbs", "numba", precision, 1, form=form)
+    sampler = Sampler(load_model("grid 10"), "block_gibbs", form=form, precision=precision, log_z="none")
+    return _samples(sampler.advance)
 
-    def work(steps: int) -> float:
-        advance(steps)
-        return float(steps)
 
-    return _seconds(work)
+HARD: dict[str, tuple[str, str, int, dict[str, Any]]] = {
+    "gibbs, 20 x 20 torus of 3 states, an update": ("ternary 20", "gibbs", 16, {}),
+    "blocks, 20 x 20 torus of 3 states, a table entry": ("ternary 20", "blocks", 16, {"size": 81, "log_z": "none"}),
+    "swendsen_wang, 64 x 64 grid, a variable": ("ferromagnet 64", "swendsen_wang", 16, {}),
+    "pt, 10 x 10 grid, 192 replicas, an update": ("strong 10", "pt", 16, {}),
+    "gibbs, 10 x 10 grid, 192 chains, an update": ("strong 10", "gibbs", 192, {"log_z": "none"}),
+    "pt, 100 variables of 8 neighbours, 176 replicas, an update": ("glass 100", "pt", 16, {}),
+    "gibbs, 100 variables of 8 neighbours, 176 chains, an update": ("glass 100", "gibbs", 176, {"log_z": "none"}),
+}
+"""Model, method, chains or ladders of it, and settings; names say what a unit is."""
+
+
+def track_hard_sampler(case: str) -> Any:
+    """The samplers for hard models, float64."""
+    name, method, chains, settings = HARD[case]
+    model = load_model(name)
+    sampler = Sampler(model, method, chains=chains, burn_in=2, **settings)
+    units = chains * model.num_variables
+    if method == "blocks":
+        units = chains * _table_entries(sampler.plan)
+    if method == "pt":
+        units *= len(sampler.plan.betas)
+    return _samples(lambda steps: float(sampler.advance(steps) * units))
+
+
+def _table_entries(plan: Any) -> int:
+    """Entries of the tables of all buckets of a sweep's blocks."""
+    sizes = plan.cards.prod(axis=1)
+    return int(sum(sizes[plan.starts[block] : plan.starts[block + 1]].sum() for block in plan.sweep))
 
 
 def track_bp_message(model: str) -> Any:
@@ -114,7 +166,7 @@ def track_bp_message(model: str) -> Any:
 
     from spinbench.inference import binding, registry
 
-    given = _model(model)
+    given = load_model(model)
     chosen = registry.make_method("bp", {})
     bound = binding.bind(chosen, "numba", given, chosen.plan(given), precision="float64").engine
     start = np.zeros((given.num_variables, 1), dtype=np.int8)
@@ -125,22 +177,21 @@ def track_bp_message(model: str) -> Any:
             iterations += float(bound.advance(bound.init(seed, start), 1000)[1]["iterations"][0])
         return float(iterations * 2 * given.num_edges)
 
-    return _seconds(work)
+    return _samples(work)
 
 
 def track_elimination(model: str) -> Any:
     """log Z and all marginals, the choice of an order included."""
     from spinbench.inference.answers import solve
 
-    given = _model(model)
-    slow = model == "grid 20"
+    given = load_model(model)
 
     def work(steps: int) -> float:
         for _ in range(steps):
             solve(given, max_bytes=2**32, cache=False)
         return float(steps)
 
-    return _seconds(work, repeats=3 if slow else REPEATS, calls=1 if slow else CALLS)
+    return _samples(work, repeats=3, calls=1, shortest=0.0) if model == "grid 20" else _samples(work)
 
 
 def _describe(track: Callable[..., Any], unit: str, title: str, **axes: list[Any]) -> None:
@@ -168,6 +219,7 @@ _describe(
     form=["harmonium", "identity", "sparse"],
     precision=_PRECISIONS,
 )
+_describe(track_hard_sampler, "s", "samplers for hard models", case=list(HARD))
 _describe(track_bp_message, "s/message", "BP message", model=["grid 50", "grid 200"])
 _describe(
     track_elimination,

@@ -59,6 +59,7 @@ SERIES = {
     "kernels.track_bp_message": ("s/message", "1", ["model"]),
     "kernels.track_dhmc_gradient": ("s/gradient", "1", ["form", "chains"]),
     "kernels.track_elimination": ("s", "1", ["model"]),
+    "kernels.track_hard_sampler": ("s", "1", ["case"]),
     "kernels.track_gibbs_update": ("s/update", "1", ["case", "precision"]),
 }
 """Unit, version and axes of the series that recorded histories hold. A new name, unit or axis starts another series."""
