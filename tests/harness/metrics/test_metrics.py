@@ -15,7 +15,7 @@ import spinbench
 from spinbench.errors import BrokenPluginError
 from spinbench.history import axes
 from spinbench.history.regression_test import measurements
-from spinbench.history.regression_test.judge import judge
+from spinbench.history.regression_test.judge import Judgement, judge
 from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.history.suite.cells import value_for_asv
 from spinbench.inference.result import replace_pairs
@@ -180,51 +180,45 @@ def test_the_error_of_factors_leaves_out_those_of_one_variable() -> None:
 
 
 def test_why_there_is_no_error_of_pairs() -> None:
-    model = generators.grid(2, 2, seed=1)
-    exact = spinbench.exact(model, pairs=True)
+    exact, lone = (spinbench.exact(generators.grid(n, n, seed=1), pairs=True) for n in (2, 1))
     without = replace_pairs(exact, None)
-    assert PairRMSE().measure(model, without, exact) == "exact gives no pairs"
-    assert PairRMSE().measure(model, exact, None) == "the exact pairs are out of reach"
-    assert PairRMSE().measure(model, exact, without) == "the exact pairs are out of reach"
-    lone = generators.grid(1, 1)
-    assert PairRMSE().measure(lone, *[spinbench.exact(lone, pairs=True)] * 2) == "the model has no pairs"
+    for n, found, reference, why in (
+        (2, without, exact, "exact gives no pairs"),
+        (2, exact, None, "the exact pairs are out of reach"),
+        (2, exact, without, "the exact pairs are out of reach"),
+        (1, lone, lone, "the model has no pairs"),
+    ):
+        assert PairRMSE().measure(generators.grid(n, n, seed=1), found, reference) == why
 
 
 def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
-    wrong = {
-        "unsure": "Unsure",
-        "raises": "Raises",
-        "odd": "Odd",
-        "infinite": "Infinite",
-        "huge": "Huge",
-        "awrites": "Writes",
-        "complex": "Complex",
-        "leaves": "Leaves",
+    endings = {
+        "raises": ("Raises", "failed: ZeroDivisionError: by nought"),
+        "odd": ("Odd", "returned a float; Measured or a sentence is needed"),
+        "complex": ("Complex", "measured a complex; real numbers are needed"),
+        "leaves": ("Leaves", "failed: SystemExit: 3"),
+        "infinite": ("Infinite", "spinbench_share 1.0) came out as inf"),
+        "huge": ("Huge", "came out as 1e+305"),
+        "awrites": ("Writes", "read-only"),
+        "function": ("function", "a subclass of spinbench.api.Metric is needed"),
     }
-    plugin({"share": "Share", "function": "function", **wrong})
+    plugin({"share": "Share", "unsure": "Unsure", **{name: made for name, (made, _) in endings.items()}})
     assert {"pair_rmse", "share", "raises"} <= set(registry.names())
     record = measure_here(CELL)
     found = record["metrics"]
-    assert (found["unsure"]["value"], "standard_error" in found["unsure"]) == (1.0, False)
-    assert found["unsure"]["remark"].startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
-    assert " gave a standard error of nan, which is left out" in found["unsure"]["remark"]
-    axes = {"model": "grid", "method": "mf", "backend": "numpy"}
-    assert leaderboard.notes(typed([{**record, "axes": axes}]))[-1] == f"mf on numpy: {found['unsure']['remark']}"
     assert set(records.METRICS) - {"compile_seconds"} <= set(found)
-    assert found["pair_rmse"]["value"] > 0
-    assert (found["pair_rmse"]["title"], found["pair_rmse"]["better"]) == ("RMSE of pairs", "lower")
-    assert 0 <= found["share"]["value"] <= 1
-    assert found["share"]["standard_error"] == 0.125
+    assert [name for name, (_, ending) in endings.items() if ending not in found[name]["failed"]] == []
     assert found["raises"]["failed"].startswith("metric 'raises' (spinbench_share:Raises, from spinbench_share 1.0)")
-    assert found["raises"]["failed"].endswith("failed: ZeroDivisionError: by nought")
-    assert found["odd"]["failed"].endswith("returned a float; Measured or a sentence is needed")
-    assert found["complex"]["failed"].endswith("measured a complex; real numbers are needed")
-    assert found["leaves"]["failed"].endswith("failed: SystemExit: 3")
-    assert found["infinite"]["failed"].endswith("spinbench_share 1.0) came out as inf")
-    assert found["huge"]["failed"].endswith("came out as 1e+305")
-    assert "read-only" in found["awrites"]["failed"]
-    assert sorted(registry.went_wrong(found)) == sorted({"function", *wrong} - {"unsure"})
-    assert found["function"]["failed"].endswith("a subclass of spinbench.api.Metric is needed")
+    assert registry.went_wrong(found).keys() == endings.keys()
+    assert (found["unsure"]["value"], "standard_error" in found["unsure"]) == (1.0, False)
+    remark = found["unsure"]["remark"]
+    assert remark.startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
+    assert " gave a standard error of nan, which is left out" in remark
+    axes = {"model": "grid", "method": "mf", "backend": "numpy"}
+    assert leaderboard.notes(typed([{**record, "axes": axes}]))[-1] == f"mf on numpy: {remark}"
+    assert {"title": "RMSE of pairs", "better": "lower"}.items() <= found["pair_rmse"].items()
+    assert (found["pair_rmse"]["value"] > 0, found["share"]["standard_error"]) == (True, 0.125)
+    assert 0 <= found["share"]["value"] <= 1
     gibbs = measure_here({**CELL, "method": {"name": "gibbs"}})["metrics"]
     assert gibbs["pair_rmse"] == {"failed": "gibbs gives no pairs"}
 
@@ -269,38 +263,33 @@ def record(value: float, seed: int, answer: str, numbers: str = "") -> dict[str,
     return {"status": "ok", "error": None, "metrics": {"share": entry}, "result": result, "config": {"seed": seed}}
 
 
+def findings(*sides: tuple[float, float, str, str], slope: float = 0.0) -> Judgement:
+    """What the gate finds in `share` of two sittings, of which each is a value, its scatter, the answer and the numbers."""
+    (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
+    assert (metric.title, metric.unit, metric.judged) == ("1 / share right", "1 / share", "accuracy")
+    rng, place = np.random.default_rng(1), Place("m", "bp", "numpy")
+    runs = []
+    for value, scatter, answer, numbers in sides:
+        drawn = [value * (1 + scatter * rng.uniform()) + slope * seed for seed in range(8)]
+        found = [(place, whole(record(share, seed, answer, numbers))) for seed, share in enumerate(drawn)]
+        runs.append(measurements.runs(found, [metric]))
+    return judge(Sides(*runs))
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(0.5, "worse"), (2.0, "better")])
 def test_the_gate_knows_which_direction_is_better(plugin: Install, factor: float, verdict: str) -> None:
     plugin({"share": "Share"})
-    (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
-    assert (metric.title, metric.unit, metric.judged) == ("1 / share right", "1 / share", "accuracy")
     assert "share" not in {each.name for each in axes.family("inference").metrics}
-    rng = np.random.default_rng(1)
-    place = Place("m", "bp", "numpy")
-    base, head = (
-        measurements.runs(
-            [(place, whole(record(scale * rng.uniform(0.3, 0.31), seed, name))) for seed in range(8)], [metric]
-        )
-        for scale, name in ((1.0, "a"), (factor, "b"))
-    )
-    findings = judge(Sides(base, head)).findings
-    assert {finding.verdict for finding in findings} == {verdict}
-    assert findings[0].ratio == pytest.approx(1 / factor, rel=0.05)
+    found = findings((0.3, 0.03, "a", ""), (0.3 * factor, 0.03, "b", "")).findings
+    assert {finding.verdict for finding in found} == {verdict}
+    assert found[0].ratio == pytest.approx(1 / factor, rel=0.05)
     assert value_for_asv(record(0.25, 1, "a"), "share") == 4.0
 
 
 @pytest.mark.parametrize("edited", [True, False])
 def test_the_gate_knows_an_edited_metric_from_a_worse_answer(plugin: Install, edited: bool) -> None:
     plugin({"share": "Share"})
-    (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
-    place = Place("m", "bp", "numpy")
-    base, head = (
-        measurements.runs(
-            [(place, whole(record(value + seed / 1e3, seed, "a", numbers))) for seed in range(8)], [metric]
-        )
-        for value, numbers in ((0.3, "same"), (0.1, "same" if edited else "other"))
-    )
-    found = judge(Sides(base, head))
+    found = findings((0.3, 0.0, "a", "same"), (0.1, 0.0, "a", "same" if edited else "other"), slope=1e-3)
     said = "1 / share right: 1 cell without a verdict: the results are identical, and so the metric has changed its "
     assert {finding.verdict for finding in found.findings} == {"undecided" if edited else "worse"}
     assert found.notes == ((said + "meaning: raise its version",) if edited else ())

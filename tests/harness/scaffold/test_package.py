@@ -118,30 +118,26 @@ def test_wrong_names_are_refused_before_anything_is_written(
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "taken"
     folder.mkdir()
-    (folder / "notes").write_text("mine")
-    (tmp_path / "file").write_text("mine")
-    for path in (folder, tmp_path / "file"):
+    for path in (folder / "notes", tmp_path / "file"):
+        path.write_text("mine")
+    for path, why in (
+        (folder, "exists and is not empty; nothing was written"),
+        (tmp_path / "file", "exists and is not empty; nothing was written"),
+        (tmp_path / "file" / "new", "cannot be written: Not a directory"),
+    ):
         assert cli.main(["init", str(path), "--method", "fresh"]) == 2
-        assert f"{path} exists and is not empty; nothing was written" in capsys.readouterr().err
-    assert written(folder) == {"notes": "mine"}
-    assert (tmp_path / "file").read_text() == "mine"
+        assert f"{path} {why}" in capsys.readouterr().err
+    assert (written(folder), (tmp_path / "file").read_text()) == ({"notes": "mine"}, "mine")
     (folder / "notes").unlink()
     assert cli.main(["init", str(folder), "--method", "fresh"]) == 0
 
 
 def test_an_empty_folder_is_filled_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     monkeypatch.syspath_prepend(str(tmp_path))  # as `python -m` has it: an empty folder is no module
     assert cli.main(["init", ".", "--backend", "fresh"]) == 0
-    assert "here.py" in written(folder)
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    assert cli.main(["init", str(tmp_path / "file" / "new"), "--method", "fresh"]) == 2
-    assert "cannot be written: Not a directory" in capsys.readouterr().err
+    assert "here.py" in written(tmp_path / "here")
 
 
 def test_names_of_others_are_taken(install_plugin: Callable[..., Path], tmp_path: Path) -> None:
