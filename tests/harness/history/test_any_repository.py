@@ -27,10 +27,9 @@ QUICK = ("sweep", "method=exact", "backend=numpy", "model=boltzmann/neural15", "
 def nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No history but where one stands; the user's home and git's settings are out of sight."""
     monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
-    monkeypatch.setenv("SPINBENCH_MACHINE", "testbox")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    known = {"SPINBENCH_MACHINE": "testbox", "HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
+    for name, value in {**known, "GIT_CONFIG_NOSYSTEM": "1"}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
 
 
@@ -88,11 +87,9 @@ def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureF
     assert workflow.read_text() == DOCUMENTED.read_text()
     assert (plugin.root / ".gitignore").read_text().split() == ["build/", ".asv/", "multirun/"]
     assert json.loads((plugin.root / "asv.conf.json").read_text())["branches"] == ["main"]
-    assert cli.main(["init", str(plugin.root)]) == 2
-    assert cli.main(["init", str(plugin.root / "inner")]) == 2
-    told = capsys.readouterr().err
-    assert "asv.conf.json exists" in told
-    assert f"lies in the git repository {plugin.root}" in told
+    for folder, why in (("", "asv.conf.json exists"), ("inner", f"lies in the git repository {plugin.root}")):
+        assert cli.main(["init", str(plugin.root / folder)]) == 2
+        assert why in capsys.readouterr().err
 
 
 def test_another_build_of_a_version_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from hydra import compose
@@ -97,9 +98,9 @@ def test_cells_follow_asvs_order() -> None:
     assert FAMILY.cells[0] == tuple(axis.values[0] for axis in FAMILY.axes)
     assert FAMILY.cells[1][:2] == FAMILY.cells[0][:2]
     assert len(FAMILY.cells) == len(set(FAMILY.cells)) == 36
-    assert FAMILY.cell({"model": "grid", "method": "dhmc", "backend": "jax"}) == ("grid", "dhmc", "jax")
-    assert FAMILY.cell({"model": "grid", "method": "dhmc", "backend": "abacus"}) is None
-    assert FAMILY.cell({"model": "grid", "method": "dhmc"}) is None
+    known = {"model": "grid", "method": "dhmc"}
+    cells = [FAMILY.cell({**known, **backend}) for backend in ({"backend": "jax"}, {"backend": "abacus"}, {})]
+    assert cells == [("grid", "dhmc", "jax"), None, None]
 
 
 def test_labels_with_parameters_select_by_overrides() -> None:
@@ -128,13 +129,17 @@ def test_errors() -> None:
         axes.canonical(broken, FAMILY.cells[:1])
 
 
-def test_differences_name_the_settings() -> None:
-    given = {"budget": {"seconds": 5, "samples": None}, "chains": 16, "extra": [1]}
-    wanted = {"budget": {"seconds": 2.0, "samples": None}, "chains": 16, "extra": None}
-    assert axes.differences(given, wanted) == [
-        "budget.seconds=5 (the series has 2.0)",
-        "extra=[1] (the series has nothing)",
-    ]
-    assert axes.differences(given, given) == []
-    assert axes.differences({"a": 2}, {"a": 2.0}) == []
-    assert axes.differences({"a": True}, {"a": 1}) == ["a=true (the series has 1)"]
+@pytest.mark.parametrize(
+    ("given", "wanted", "said"),
+    [
+        (
+            {"budget": {"seconds": 5, "samples": None}, "chains": 16, "extra": [1]},
+            {"budget": {"seconds": 2.0, "samples": None}, "chains": 16, "extra": None},
+            ["budget.seconds=5 (the series has 2.0)", "extra=[1] (the series has nothing)"],
+        ),
+        ({"a": 2}, {"a": 2.0}, []),
+        ({"a": True}, {"a": 1}, ["a=true (the series has 1)"]),
+    ],
+)
+def test_differences_name_the_settings(given: dict[str, Any], wanted: dict[str, Any], said: list[str]) -> None:
+    assert axes.differences(given, wanted) == said

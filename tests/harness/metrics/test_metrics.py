@@ -264,7 +264,7 @@ def record(value: float, seed: int, answer: str, numbers: str = "") -> dict[str,
 
 
 def findings(*sides: tuple[float, float, str, str], slope: float = 0.0) -> Judgement:
-    """What the gate finds in `share` of two sittings, of which each is a value, its scatter, the answer and the numbers."""
+    """What the gate finds in `share` of two sittings, each a value, its scatter, the answer and the numbers."""
     (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
     assert (metric.title, metric.unit, metric.judged) == ("1 / share right", "1 / share", "accuracy")
     rng, place = np.random.default_rng(1), Place("m", "bp", "numpy")
