@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -15,10 +14,19 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--remote-debugging-pipe", "about:blank"),
+)
 
 
 class Browser:
-    """One page of a Chromium process."""
+    """One page of a Chromium process.
+
+    Attributes:
+        log: errors since the page was opened.
+        requests: addresses that were fetched since then.
+    """
 
     def __init__(self, program: str, home: Path) -> None:
         to_browser, from_us = os.pipe()
@@ -30,32 +38,19 @@ class Browser:
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
 
-        self._process = subprocess.Popen(
-            [
-                program,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                f"--user-data-dir={home}",
-                "--remote-debugging-pipe",
-                "about:blank",
-            ],
-            preexec_fn=place_pipes,
-            close_fds=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(to_browser)
-        os.close(from_browser)
+        command = [program, f"--user-data-dir={home}", *OPTIONS]
+        silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, preexec_fn=place_pipes, close_fds=False, **silent)
+        for end in (to_browser, from_browser):
+            os.close(end)
         self._in, self._out = os.fdopen(from_us, "wb"), os.fdopen(to_us, "rb")
         self._number = 0
-        self._session: str | None = None
+        self._session: dict[str, str] = {}
         self.log: list[str] = []
+        self.requests: list[str] = []
         target = next(one for one in self._send("Target.getTargets")["targetInfos"] if one["type"] == "page")
         attached = self._send("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attached["sessionId"]
+        self._session = {"sessionId": attached["sessionId"]}
         for domain in ("Page", "Runtime", "Network", "Log"):
             self._send(f"{domain}.enable")
 
@@ -67,16 +62,13 @@ class Browser:
 
     def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
+        message = {"id": self._number, "method": method, "params": parameters, **self._session}
         self._in.write(json.dumps(message).encode() + b"\0")
         self._in.flush()
-        while True:
-            answer = self._read()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return answer["result"]  # type: ignore[no-any-return]
+        while (answer := self._read()).get("id") != self._number:
+            pass
+        assert "error" not in answer, answer
+        return answer["result"]  # type: ignore[no-any-return]
 
     def _read(self) -> dict[str, Any]:
         found = bytearray()
@@ -85,21 +77,19 @@ class Browser:
             found += byte
         message: dict[str, Any] = json.loads(found)
         match message.get("method"):
-            case "Runtime.exceptionThrown":
-                self.log.append(str(message["params"]["exceptionDetails"]))
-            case "Log.entryAdded":
-                self.log.append(str(message["params"]["entry"]))
+            case "Runtime.exceptionThrown" | "Log.entryAdded":
+                self.log.append(str(message["params"]))
             case "Network.requestWillBeSent":
                 self.requests.append(message["params"]["request"]["url"])
         return message
 
-    def open(self, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> None:
+    def open(self, url: str, *, dark: bool = False, width: int = 1280) -> None:
         """Load a page and wait until its scripts have run."""
-        self.requests: list[str] = []
+        self.requests.clear()
         self.log.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._send("Emulation.setEmulatedMedia", features=[scheme])
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._send("Emulation.setDeviceMetricsOverride", **size)
         self._send("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
@@ -120,13 +110,13 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """A mouse click in the middle of an element."""
-        place = self.evaluate(
+        x, y = self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
             " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self._send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            self._send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def choose(self, axis: str, *values: str) -> None:
         """Tick these boxes of a filter, and no others."""
@@ -146,11 +136,6 @@ class Browser:
     def point(self, x: float, y: float) -> None:
         """Move the mouse there."""
         self._send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """As PNG."""
-        found = self._send("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,237 @@
+"""Records whose parts are missing, of another type or from anywhere are named, or shown; no table cuts a number."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from small_records import BOUNDED, RECORDS, make, typed, whole
+
+from spinbench import cli
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import remarks
+from spinbench.measuring import records
+from spinbench.measuring.measure import measure_cell
+from spinbench.reporting import content, curves, export, leaderboard, replay, summary
+from spinbench.reporting.profiles import tables
+from spinbench.reporting.profiles.profile import profile
+from spinbench.reporting.whole_numbers import WholeNumbers
+
+GOOD = make(seed=1)
+VICTIMS = (make(seed=0, log_z=1.0), make(status="failed", error="it broke"))
+ABSENT = object()
+OTHERS = (ABSENT, None, "x", -1, [1], {"a": 1}, True)
+Place = tuple[Any, ...]
+
+
+def paths(part: Any, above: Place = ()) -> Iterator[Place]:
+    entries = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for name, inner in entries:
+        yield (*above, name)
+        yield from paths(inner, (*above, name))
+
+
+def damaged(record: dict[str, Any], path: Place, by: Any) -> dict[str, Any]:
+    """A copy with something else in place of a part, unless that is gone with another one."""
+    whole = copy.deepcopy(record)
+    part: Any = whole
+    for name in path[:-1]:
+        if not (name in part if isinstance(part, dict) else isinstance(part, list) and name < len(part)):
+            return whole
+        part = part[name]
+    if isinstance(part, dict | list) and by is not ABSENT:
+        part[path[-1]] = by
+    elif isinstance(part, dict):
+        part.pop(path[-1], None)
+    return whole
+
+
+def shown(folder: Path, record: dict[str, Any]) -> bool:
+    """Whether a record is shown beside a good one; otherwise it is refused by name."""
+    for name, content_ in (("good", GOOD), ("bad", record)):
+        (folder / f"record-{name}.json").write_text(json.dumps(content_))
+    found = records.latest(records.read_records(folder))
+    assert GOOD in [record.content for record in found]
+    rows = leaderboard.rows(found)
+    export.tables(found, rows)
+    content.data(found, rows)
+    content.problems(found)
+    profile(found)
+    for one in found:
+        replay.describe(one)
+        curves.points(one, "log_z_error")
+    return len(found) > 1
+
+
+def measured() -> dict[str, Any]:
+    """A record as a sweep writes it, of more parts than one that is made by hand; its first bound says nothing."""
+    cell = {
+        "model": {"name": "grid", "rows": 2, "cols": 2},
+        "method": {"name": "wmb"},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+        "budget": {"samples": 64, "seconds": None, "burn_in": None},
+        "chains": 2,
+        "seed": 0,
+    }
+    record = json.loads(json.dumps(measure_cell(cell, git={"commit": "b" * 40, "dirty": False, "diff": None})))
+    silent = {"value": None, "side": "lower", "grade": "certified", "delta": 0.0, "by": "wmb"}
+    record["result"]["bounds"].insert(0, silent)
+    return dict(record)
+
+
+@pytest.mark.parametrize(
+    ("victim", "parts"),
+    [
+        (lambda: VICTIMS[0], VICTIMS[0]),
+        (lambda: VICTIMS[1], VICTIMS[1]),
+        (measured, ("result", "metrics", "reference")),
+    ],
+    ids=("ok", "failed", "measured"),
+)
+def test_each_part_of_a_record_may_be_missing_or_none(
+    tmp_path: Path, victim: Callable[[], dict[str, Any]], parts: Any
+) -> None:
+    record = victim()
+    assert shown(tmp_path, record)
+    places = [path for path in paths(record) if path[0] in parts]
+    assert {shown(tmp_path, damaged(record, path, by)) for path in places for by in (ABSENT, None)} == {True, False}
+
+
+@given(
+    victim=st.sampled_from(VICTIMS),
+    harm=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(OTHERS)), min_size=1, max_size=3),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_parts_may_be_of_any_type(tmp_path: Path, victim: dict[str, Any], harm: list[tuple[int, Any]]) -> None:
+    places = list(paths(victim))
+    record = victim
+    for number, by in harm:
+        record = damaged(record, places[number % len(places)], by)
+    shown(tmp_path, record)
+
+
+def test_the_report_names_a_good_record_without_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    remarks.left_out.cache_clear()
+    for name, record in (("good", GOOD), ("bad", damaged(VICTIMS[0], ("result",), ABSENT))):
+        (tmp_path / f"record-{name}.json").write_text(json.dumps(record))
+    assert cli.main(["report", str(tmp_path), "--tables"]) == 0
+    told = capsys.readouterr().err
+    assert "record-bad.json is not a record: result is missing or malformed" in told
+    assert "record-good" not in told
+    with pytest.raises(SpinbenchError, match=r"record-bad\.json is not a record: result"):
+        records.read_record(tmp_path / "record-bad.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("started_at", 1e18),
+        ("started_at", -1.0),
+        ("metrics marginal_rmse value", 1e299),
+        ("metrics marginal_rmse standard_error", -1.0),
+        ("environment gpus", 7),
+        ("result trajectory 0 samples", 10**299),
+        ("versions", [1]),
+        ("config +hydra.job.env_set", {"PYTHONPATH": "/evil"}),
+        ("config experiment", "tour"),
+        ("config model hydra.x", 1),
+        ("config model name", "../../evil"),
+        ("config method name", "/evil"),
+        ("config model path", "${oc.env:SECRET}"),
+        ("config method extra", [{"a": "${x}"}]),
+    ],
+)
+def test_what_no_sweep_writes_is_no_record(tmp_path: Path, path: str, value: Any) -> None:
+    """Commands are made of records, squares and dates of their numbers."""
+    place = tuple(int(name) if name.isdigit() else name for name in path.split())
+    assert not shown(tmp_path, damaged(make(seed=0), place, value))
+
+
+def test_settings_of_plugins_may_have_any_keys_within(tmp_path: Path) -> None:
+    assert shown(tmp_path, damaged(make(seed=0), ("config", "method", "of-mine"), {"0.5": [1, {"a b": "c d"}]}))
+
+
+def test_files_that_changed_under_their_names_make_rows_of_their_own() -> None:
+    files = ["cd" * 32, "ab" * 32, "ab" * 32]
+    found = leaderboard.rows(typed({**make(seed=seed), "files": {"path": one}} for seed, one in enumerate(files)))
+    assert sorted((row.replicates, row.variant[:14]) for row in found) == [(1, "files.path=cdc"), (2, "files.path=aba")]
+
+
+@pytest.mark.parametrize("words", [("report", "."), ("show", "a")])
+def test_an_ascii_terminal_gets_plain_text(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = tmp_path / "multirun" / "[/nope]" / "records"
+    folder.mkdir(parents=True)
+    for key, path in (("a", "[/nope].uai"), ("b", "[red]\x1b[2Jmine.uai")):
+        record = make(model=path, status="failed", error="± [/bold] \x1b]0;owned\x07")
+        record["config"]["model"] = {"name": "file", "path": path}
+        (folder / f"record-{key}.json").write_text(json.dumps({**record, "id": key, "key": key}))
+    done = subprocess.run(
+        [sys.executable, "-m", "spinbench", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+    assert done.returncode in (0, 1), done.stderr
+    assert b"[/nope].uai" in done.stdout
+    assert not {0x1B, 0x07} & set(done.stdout)
+    assert max(done.stdout) < 128
+
+
+SEEDS = [make(method, rmse=0.0123 * (1 + n), seed=s) for n, method in enumerate(("gibbs", "pt", "bp")) for s in (0, 1)]
+
+
+def printed(console: type[Console], parts: list[RenderableType], width: int) -> str:
+    file = io.StringIO()
+    output = console(file=file, width=width, highlight=False, markup=False, color_system=None)
+    for part in parts:
+        output.print(part)
+    assert output.width == width, "and the next one is folded as before"
+    return file.getvalue()
+
+
+def board(width: int) -> list[RenderableType]:
+    return [*summary.board_tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
+
+
+PARTS: dict[str, Callable[[int], list[RenderableType]]] = {
+    "leaderboard": board,
+    "record": lambda width: replay.describe(whole(RECORDS[0])),
+    "profile": lambda width: list(tables.page(profile(typed(SEEDS)))),
+    "group": lambda width: [Group(Text("above"), *board(width))],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("width", [20, 40, 57, 79])
+def test_numbers_are_whole(name: str, width: int) -> None:
+    parts = [part for part in PARTS[name](width) if isinstance(part, Table | Group)]
+    numbers = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?")
+    known = {number for number in numbers.findall(printed(Console, parts, 10_000)) if "." in number}
+    assert known
+    assert known <= set(numbers.findall(printed(WholeNumbers, parts, width)))
+
+
+def test_texts_are_folded_and_what_has_room_is_left_alone() -> None:
+    table = Table("name", "value")
+    table.add_row("x" * 50, "0.12345678901234567")
+    lines = printed(WholeNumbers, [table], 40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert any("0.12345678901234567" in line for line in lines)
+    assert printed(WholeNumbers, board(200), 200) == printed(Console, board(200), 200)

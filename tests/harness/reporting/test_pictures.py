@@ -1,0 +1,256 @@
+"""Curves, fronts, heat maps, the bracket and the looks of pictures, from records made by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from small_records import BOUNDED, RECORDS, make, typed
+
+from spinbench.errors import SpinbenchError
+from spinbench.reporting import content, curves, drawing, figures, leaderboard, over_settings, panels
+from spinbench.reporting.drawing import Looks
+
+
+def with_errors(*errors: float, **how: Any) -> dict[str, Any]:
+    """A record with these errors of the marginals and, signed, of log Z at its checkpoints."""
+    record = make(**how)
+    for point, error in zip(record["result"]["trajectory"], errors, strict=True):
+        point |= {"marginal_rmse": abs(error), "log_z": 1.0 + error, "log_z_error": abs(error)}
+    return record
+
+
+def curve_of(*records: dict[str, Any]) -> curves.Curve:
+    found = curves.curve(typed(records))
+    assert found is not None
+    return found
+
+
+def test_curve_of_seeds_is_the_median_in_its_band() -> None:
+    found = curve_of(*(make(rmse=rmse, seed=seed) for seed, rmse in enumerate((0.01, 0.02, 0.04))))
+    assert found.seeds == 3
+    for values, scale in ((found.low, 0.01), (found.middle, 0.02), (found.high, 0.04)):
+        assert values == pytest.approx(scale * found.seconds**-0.5)
+    assert curves.curve(typed([make(kind="exact"), make(status="failed")])) is None
+
+
+def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
+    records = [make(seed=seed) for seed in range(3)]
+    records[0]["result"]["trajectory"][-1]["seconds"] = 1000.0
+    assert curve_of(*records).seconds[-1] == pytest.approx(1.0, rel=0.4)
+
+
+def test_neither_dips_nor_crossings_of_the_truth_are_corners_of_the_front() -> None:
+    lucky = with_errors(0.6, 0.001, 0.3)
+    assert [error for _, error in curve_of(lucky).corners()] == [0.6, 0.3, 0.3]
+    assert content.on_front(leaderboard.rows(typed([lucky, make("dhmc", rmse=0.05)]))) == {1}
+    (crossing,) = typed([with_errors(0.8, 0.3, -0.001)])
+    assert [error for _, error in curves.points(crossing, "log_z_error")] == [0.8, 0.3, 0.3]
+
+
+def test_front_has_the_points_that_nothing_beats() -> None:
+    assert curves.front([(2.0, 0.5), (1.0, 0.9), (3.0, 0.6), (4.0, 0.1), (1.0, 0.95)]) == [1, 0, 3]
+    assert curves.front([]) == []
+
+
+def test_heat_maps_are_over_settings_that_vary_together() -> None:
+    records = [
+        make(
+            method,
+            rmse=0.01 * c1 * c2,
+            model=f"grid({c1},{c2})",
+            settings={"c1": c1, "c2": c2, "seed": 10 * c1 + c2},  # a graph of its own for each pair
+        )
+        for method, c1, c2 in itertools.product(("gibbs", "dhmc"), (1.0, 2.0), (0.5, 1.0, 3.0))
+    ]
+    alone = make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})
+    (found,) = over_settings.find_heat_maps(leaderboard.rows(typed([*records, alone])))
+    assert (found.x, found.y, found.xs, found.ys) == ("model.c1", "model.c2", (1.0, 2.0), (0.5, 1.0, 3.0))
+    assert found.columns == ("dhmc on numpy", "gibbs on numpy")
+    expected = 0.01 * np.array([[0.5, 1.0], [1.0, 2.0], [3.0, 6.0]])
+    np.testing.assert_allclose(found.errors["RMSE of the marginals"], [expected, expected])
+    printed = {text.get_text() for panel in over_settings.draw_heat_map(found).axes for text in panel.texts}
+    assert {"0.0100", "0.0600", "0.100"} <= printed
+    diagonal = [make(model=f"grid({n})", settings={"rows": n, "cols": n}) for n in (10, 20, 40)]
+    for others in (RECORDS, diagonal):
+        assert over_settings.find_heat_maps(leaderboard.rows(typed(others))) == []
+
+
+def sizes(method: str, *steps: float, chains: int = 2, **how: Any) -> list[dict[str, Any]]:
+    """Records that differ in the method's step."""
+    found = []
+    for step in steps:
+        record = make(method, rmse=0.01 / step, settings={"rows": 3}, **how)
+        record["config"] |= {"method": {"name": method, "step": step}, "chains": chains}
+        found.append(record | {"protocol": f"{step} {chains}"})
+    return found
+
+
+STEPS = (0.1, 0.2, 0.4)
+
+
+def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
+    records = [*sizes("dhmc", 0.5, 0.1, 0.2), *sizes("nuts", *STEPS), *sizes("mala", 0.1, 0.2)]
+    board = leaderboard.rows(typed(records))
+    (over,) = over_settings.find_curves(board)
+    assert over.setting == "method.step"
+    assert [(curve.name, tuple(curve.rows)) for curve in over.curves] == [
+        ("dhmc on numpy", (0.1, 0.2, 0.5)),
+        ("nuts on numpy", STEPS),
+    ]
+    axes = over_settings.draw_curves(over, Looks.of(board)).axes[0]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
+    assert drawn["dhmc on numpy"] == pytest.approx([0.1, 0.05, 0.02])
+    assert drawn["nuts on numpy"] == pytest.approx([0.1, 0.05, 0.025])
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "method.step")
+
+
+@pytest.mark.parametrize(
+    ("records", "names"),
+    [
+        (sizes("dhmc", 0.1, 0.2), []),
+        (sizes("dhmc", *STEPS) + sizes("dhmc", *STEPS, backend="numba"), ["dhmc on numba", "dhmc on numpy"]),
+        (sizes("dhmc", *STEPS) + sizes("dhmc", *STEPS, chains=8), []),
+    ],
+    ids=["two values are no curve", "what else differs", "a heat map shows it"],
+)
+def test_curves_over_a_setting(records: list[dict[str, Any]], names: list[str]) -> None:
+    found = over_settings.find_curves(leaderboard.rows(typed(records)))
+    assert [curve.name for over in found for curve in over.curves] == names
+
+
+def log_z_of(records: list[dict[str, Any]], model: str = "wide") -> tuple[Figure, Any]:
+    """The picture of the answers for one model, and its axes."""
+    board = [row for row in leaderboard.rows(typed(records)) if row.model == model]
+    figure = panels.draw_log_z(dict(enumerate(board)), Looks.of(board))
+    assert figure is not None
+    (axes,) = figure.axes
+    return figure, axes
+
+
+def test_the_bracket_and_each_answer_are_drawn() -> None:
+    _, axes = log_z_of(BOUNDED)
+    (band,) = axes.patches
+    assert (band.get_x(), band.get_x() + band.get_width()) == pytest.approx((8.5, 9.25))
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert sorted(labels) == [f"{name} on numpy" for name in ("bp", "gibbs", "mf", "trw", "weak")]
+    marked = [line for line in axes.lines if line.get_marker() not in ("None", "")]
+    points = {(labels[round(y)], round(x, 6), line.get_marker()) for line in marked for x, y in line.get_xydata()}
+    assert {("mf on numpy", 8.5, ">"), ("trw on numpy", 9.25, "<"), ("gibbs on numpy", 9.0, "o")} <= points
+    bars = {tuple(np.round(line.get_xdata(), 6)) for line in axes.lines if line not in marked}
+    assert (8.8, 9.2) in bars, "two standard errors each way"
+
+
+@pytest.mark.parametrize("changes", [{}, {"status": "not converged"}], ids=["vouched for", "doubted"])
+def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(changes: dict[str, Any]) -> None:
+    (low,) = [one for one in BOUNDED if one["axes"] == {"model": "wide", "method": "mf", "backend": "numpy"}]
+    away = {**low, "config": {**low["config"], "seed": 1}, "result": {**low["result"], "log_z": -1e30, **changes}}
+    figure, axes = log_z_of([*BOUNDED, away])
+    assert axes.get_xlim()[0] > 0
+    (number,) = [text for text in axes.texts if text.get_text() == "-1e+30"]
+    figure.canvas.draw()
+    place = number.get_window_extent()
+    for line in axes.lines:
+        if line.get_marker() not in ("None", ""):
+            (centre,) = axes.transData.transform(line.get_xydata())
+            radius = 3 / 72 * figure.dpi
+            assert not place.overlaps(Bbox([centre - radius, centre + radius])), "a marker hides the number"
+
+
+def test_without_a_bound_there_is_no_picture_of_log_z() -> None:
+    board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
+    assert panels.draw_log_z(dict(enumerate(board)), Looks.of(board)) is None
+
+
+def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    original = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *args, **how: drawn.append(self) or original(self, *args, **how)
+    )
+    records = [make(), make(backend="jax"), make("dhmc", "jax", model="other"), make("exact", rmse=0.0, kind="exact")]
+    path = tmp_path / "a" / "p.png"
+    assert figures.accuracy_over_time(typed(records), path) == [path]
+    assert path.read_bytes().startswith(b"\x89PNG")
+    shown = [panel for panel in drawn[0].axes if panel.get_visible()]
+    assert [panel.get_title() for panel in shown] == ["grid", "other"]
+    assert all(panel.get_xscale() == panel.get_yscale() == "log" for panel in shown)
+    assert [len(panel.lines) for panel in shown] == [5, 3]  # with the front and the target
+    assert all(panel.get_ylim()[1] >= 9.99 * panel.get_ylim()[0] for panel in shown)
+    _, jax, numpy, front, _ = shown[0].lines
+    assert front.get_color() == drawing.HIGHLIGHT
+    assert numpy.get_color() == jax.get_color() != shown[1].lines[0].get_color()
+    assert numpy.get_marker() != jax.get_marker()
+    assert numpy.get_linestyle() != jax.get_linestyle()
+    labels = {text.get_text() for text in drawn[0].legends[0].get_texts()}
+    assert labels == {"gibbs", "dhmc", "exact (time taken)", "numpy", "jax", "Pareto front"}
+
+
+def test_many_models_take_several_pictures_and_none_without_errors(tmp_path: Path) -> None:
+    paths = figures.accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
+    assert [path.name for path in paths if path.stat().st_size] == ["p.png", "p-2.png"]
+    without = make()
+    without["result"]["trajectory"] = [{"seconds": 1.0, "marginal_rmse": None}]
+    assert figures.accuracy_over_time(typed([without]), tmp_path / "none.png") == []
+    (tmp_path / "file").touch()
+    with pytest.raises(SpinbenchError, match="cannot be written"):
+        figures.accuracy_over_time(typed([make()]), tmp_path / "file" / "p.png")
+
+
+def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> Looks:
+    rows: Any = [SimpleNamespace(method=name, backend=one) for name in methods for one in backends]
+    return Looks.of(rows)
+
+
+@pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHODS), ("backends", drawing.BACKENDS)])
+def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> None:
+    points = entry_points(group=f"spinbench.{group}")
+    assert set(known) == {point.name for point in points if point.value.startswith("spinbench.")}
+    assert len(set(known)) == len(known) <= min(len(drawing.METHOD_LOOKS), len(drawing.BACKEND_LOOKS) + 30)
+
+
+def test_looks_are_those_of_the_name_whoever_stands_beside() -> None:
+    alone, together = looks_of(["gibbs"]), looks_of(["aardvark", "bp", "gibbs", "zebra"])
+    assert alone.colours["gibbs"] == together.colours["gibbs"] == drawing.method_colour("gibbs")
+    assert looks_of(["zebra"]).colours["zebra"] == looks_of(["gibbs", "zebra"]).colours["zebra"]
+    often = {looks_of([name]).colours[name] for name in drawing.METHODS[:6]}
+    assert len(often) == 6, "those that are compared most often"
+
+
+def test_no_two_look_alike() -> None:
+    count = len(drawing.METHOD_LOOKS)
+    names = [*drawing.METHODS, *(f"plugin{i}" for i in range(count - len(drawing.METHODS)))]
+    found = looks_of(names)
+    assert len({(found.colours[name], found.fills[name]) for name in names}) == count
+    assert set(looks_of([*names, "one_more"]).colours) == {*names, "one_more"}
+    count = len(drawing.BACKEND_LOOKS)
+    names = [*drawing.BACKENDS, *(f"plugin{i}" for i in range(count - len(drawing.BACKENDS)))]
+    assert len(set(looks_of(["gibbs"], tuple(names)).lines.values())) == count
+
+
+MACHADO = {  # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+XYZ = ((0.4124 / 0.9505, 0.3576 / 0.9505, 0.1805 / 0.9505), (0.2126, 0.7152, 0.0722), (0.01775, 0.10947, 0.87328))
+"""From linear RGB, over the white of daylight."""
+
+
+@pytest.mark.parametrize("sight", MACHADO)
+def test_the_colour_blind_tell_the_colours_apart(sight: str) -> None:
+    """By the distance in CIELAB of what they see; two greys are just told apart at about 2."""
+    channels = np.array([[int(one[i : i + 2], 16) / 255 for i in (1, 3, 5)] for one in drawing.COLOURS])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.array(XYZ) @ np.clip(np.array(MACHADO[sight]) @ linear.T, 0, 1)
+    f, g, h = (np.where(c > 0.008856, np.cbrt(c), 7.787 * c + 16 / 116) for c in (x, y, z))
+    lab = np.transpose([116 * g - 16, 500 * (f - g), 200 * (g - h)])
+    assert min(math.dist(p, q) for p, q in itertools.combinations(lab, 2)) > 8
