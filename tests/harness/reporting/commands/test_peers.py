@@ -73,14 +73,15 @@ def test_the_steps_of_programs_are_told(
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
-    [([], "peers install needs names: blackjax, "), (["dwav"], "no peer is named 'dwav'; did you mean dwave?")],
+    [
+        ([], "peers install needs names: blackjax, "),
+        (["dwav"], "no peer is named 'dwav'; did you mean dwave?"),
+        (["thrml"], "pip ended with status 1"),
+    ],
 )
-def test_what_is_no_peer(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_peer_and_pip_that_fails(
+    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Pip(monkeypatch, status=1)
     assert cli.main(["peers", "install", *words]) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_pip_may_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    Pip(monkeypatch, status=1)
-    assert cli.main(["peers", "install", "thrml"]) == 2
-    assert "pip ended with status 1" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,14 @@ class Plain(Method):
 '''
 
 
+FILES = {
+    "divides.py": "1 / 0",
+    "empty.py": "x = 1",
+    "plain.py": PLAIN,
+    "two.py": f"{METHOD}\nclass Other(Mine):\n    name = 'other'\n",
+}
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     rng = np.random.default_rng(5)
@@ -49,10 +58,12 @@ def run(*words: object) -> int:
     return cli.main(["run", *map(str, words)])
 
 
+QUICK = ("--backend", "numpy", "--budget", 2000)
+
+
 def test_an_answer_is_printed_with_its_verdict(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exact = spinbench.exact(spinbench.load(path), cache=False)
-    words = (path, "--backend", "numpy", "--budget", 400, "--chains", 8, "--set", "scan=random")
-    assert run(*words) == 0
+    assert run(path, "--backend", "numpy", "--budget", 400, "--chains", 8, "--set", "scan=random") == 0
     shown = capsys.readouterr().out
     result = spinbench.run(spinbench.load(path), "gibbs", "numpy", 400, chains=8, scan="random")
     assert shown.startswith("chain: ok\n")
@@ -63,34 +74,56 @@ def test_an_answer_is_printed_with_its_verdict(path: Path, capsys: pytest.Captur
     assert [line[:2] for line in lines] == [[str(v), str(k)] for v, size in enumerate((2, 3, 2)) for k in range(size)]
 
 
-def test_what_is_doubted_is_an_exit_status(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(path, "--backend", "numpy", "--budget", 4, "--chains", 1) == 1
-    assert capsys.readouterr().out.startswith("chain: marginals ")
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (("--backend", "numpy", "--budget", 4, "--chains", 1), 1, "chain: marginals "),
+        ((*QUICK, "--until", "log_z_se<0.1"), 0, "log_z_se<0.1 was reached: "),
+        ((*QUICK, "--until", "se<1e-6"), 1, "se<1e-06 was not reached: "),
+    ],
+    ids=["what is doubted", "a tolerance that is reached", "one that is not"],
+)
+def test_verdicts_and_tolerances_are_an_exit_status(
+    path: Path, words: tuple[object, ...], status: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(path, *words) == status
+    assert sentence in capsys.readouterr().out
 
 
-def test_a_tolerance_that_is_not_reached_is_an_exit_status(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (path, "--backend", "numpy", "--budget", 2000)
-    assert run(*words, "--until", "log_z_se<0.1") == 0
-    assert "log_z_se<0.1 was reached: " in capsys.readouterr().out
-    assert run(*words, "--until", "se<1e-6") == 1
-    assert "se<1e-06 was not reached: " in capsys.readouterr().out
+def numbers_of(path: Path) -> list[float]:
+    """Of a .MAR file, behind its heading."""
+    head, *numbers = path.read_text().split()
+    assert head == "MAR"
+    return [float(number) for number in numbers]
+
+
+def flat(marginals: Any) -> list[float]:
+    """As a .MAR file has them."""
+    return [float(len(marginals)), *(x for p in marginals for x in (float(len(p)), *p))]
 
 
 def test_answers_are_written_as_the_suffix_says(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exact = spinbench.exact(spinbench.load(path), cache=False)
-    outputs = [tmp_path / name for name in ("chain.uai.MAR", "chain.uai.PR", "chain.csv")]
-    assert run(path, "--method", "exact", *(word for output in outputs for word in ("--output", output))) == 0
-    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("written: ")]
-    head, *numbers = outputs[0].read_text().split()
-    assert head == "MAR"
-    assert numbers[0] == "3"
-    rest = [float(number) for number in numbers[1:]]
-    assert rest == [x for p in exact.marginals for x in (float(len(p)), *p.tolist())]
-    assert outputs[1].read_text().split()[0] == "PR"
-    assert float(outputs[1].read_text().split()[1]) * np.log(10) == pytest.approx(exact.log_z, rel=1e-15)
-    with outputs[2].open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["marginal"]) for row in rows] == np.concatenate(exact.marginals).tolist()
+    mar, pr, table = (tmp_path / name for name in ("chain.uai.MAR", "chain.uai.PR", "chain.csv"))
+    assert run(path, "--method", "exact", "--output", mar, "--output", pr, "--output", table) == 0
+    assert capsys.readouterr().out.count("\nwritten: ") == 3
+    assert numbers_of(mar) == flat([p.tolist() for p in exact.marginals])
+    word, value = pr.read_text().split()
+    assert (word, float(value) * np.log(10)) == ("PR", pytest.approx(exact.log_z, rel=1e-15))
+    with table.open(newline="") as file:
+        written = [float(row["marginal"]) for row in csv.DictReader(file)]
+    assert written == np.concatenate(exact.marginals).tolist()
+    (tmp_path / "chain.evid").write_text("1 1 2\n")
+    assert run(path, "--evidence", tmp_path / "chain.evid", "--method", "exact", "--output", mar) == 0
+    exact = spinbench.exact(spinbench.load(path, evidence={1: 2}), cache=False)
+    assert numbers_of(mar)[:8] == [3.0, 2.0, *exact.marginals[0].tolist(), 3.0, 0.0, 0.0, 1.0], "what is observed, too"
+
+
+def test_binary_marginals_have_both_states(tmp_path: Path) -> None:
+    model = spinbench.PairwiseModel.from_spins(np.array([0.3, 0.0]), np.array([[0, 1]]), np.array([0.5]), name="pair")
+    exact = spinbench.exact(model, cache=False)
+    exact.save(tmp_path / "pair.MAR")
+    assert numbers_of(tmp_path / "pair.MAR") == pytest.approx(flat([[1 - p, p] for p in exact.marginals]), abs=1e-15)
 
 
 @pytest.mark.parametrize(("method", "said"), [("gibbs", "of 8 annealings ended in"), ("exact", "(exact)")])
@@ -99,32 +132,12 @@ def test_the_heaviest_state_is_printed_and_written(
 ) -> None:
     words = (path, "--target", "map", "--backend", "numpy", "--budget", 100, "--chains", 8, "--method", method)
     best = spinbench.exact(spinbench.load(path), cache=False)
-    assert run(*words) == 0
+    state = " ".join(map(str, best.best_state))
+    assert run(*words) == run(*words, "--output", tmp_path / "chain.MPE") == 0
     shown = capsys.readouterr().out
-    assert f"heaviest state: log weight {best.best_log_weight:.8g}" in shown
-    assert said in shown
-    assert f"states {' '.join(map(str, best.best_state))}" in shown
-    assert run(*words, "--output", tmp_path / "chain.MPE") == 0
-    assert (tmp_path / "chain.MPE").read_text() == f"MPE\n3 {' '.join(map(str, best.best_state))}\n"
-
-
-def test_observed_variables_are_among_the_answers(path: Path, tmp_path: Path) -> None:
-    (tmp_path / "chain.evid").write_text("1 1 2\n")
-    assert run(path, "--evidence", tmp_path / "chain.evid", "--method", "exact", "--output", tmp_path / "a.MAR") == 0
-    numbers = [float(number) for number in (tmp_path / "a.MAR").read_text().split()[1:]]
-    exact = spinbench.exact(spinbench.load(path, evidence={1: 2}), cache=False)
-    assert numbers[:4] == [3.0, 2.0, *exact.marginals[0].tolist()]
-    assert numbers[4:8] == [3.0, 0.0, 0.0, 1.0]
-
-
-def test_binary_marginals_have_both_states(tmp_path: Path) -> None:
-    model = spinbench.PairwiseModel.from_spins(np.array([0.3, 0.0]), np.array([[0, 1]]), np.array([0.5]), name="pair")
-    exact = spinbench.exact(model, cache=False)
-    exact.save(tmp_path / "pair.MAR")
-    p = exact.marginals
-    assert np.fromstring((tmp_path / "pair.MAR").read_text().split("\n")[1], sep=" ") == pytest.approx(
-        [2, 2, 1 - p[0], p[0], 2, 1 - p[1], p[1]], abs=1e-15
-    )
+    pieces = (f"heaviest state: log weight {best.best_log_weight:.8g}", said, f"states {state}")
+    assert [piece for piece in pieces if piece not in shown] == []
+    assert (tmp_path / "chain.MPE").read_text() == f"MPE\n3 {state}\n"
 
 
 @pytest.mark.parametrize("name", ["my_method.py", "numpy.py"])
@@ -148,10 +161,11 @@ def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pyt
         (["--until", "soon"], "until='soon' was given; 'se<0.01' or 'log_z_se<0.1', say, is needed"),
         (["--precision", "float16"], "float16"),
         (["--method", "nowhere.py"], "method 'nowhere.py' was given; there is no such file"),
-        (
-            ["--method", "mf", "--output", "no/folder.csv", "--backend", "numpy"],
-            "there is no such folder",
-        ),
+        (["--method", "mf", "--output", "no/folder.csv"], "there is no such folder"),
+        (["--method", "divides.py"], "ZeroDivisionError: division by zero"),
+        (["--method", "empty.py"], "defines none; one method is needed"),
+        (["--method", "plain.py"], "Plain was given, which is no dataclass"),
+        (["--method", "two.py"], "defines Mine, Other; one method is needed"),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -163,24 +177,9 @@ def test_mistakes_are_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
     assert run(path, "--backend", "numpy", "--budget", 10, *words) == cli.USER_ERROR
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("x = 1", "defines none; one method is needed"),
-        (PLAIN, "Plain was given, which is no dataclass"),
-        (f"{METHOD}\nclass Other(Mine):\n    name = 'other'\n", "defines Mine, Other; one method is needed"),
-    ],
-)
-def test_a_file_that_is_no_method(
-    path: Path, tmp_path: Path, text: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "wrong_method.py").write_text(text)
-    assert run(path, "--method", tmp_path / "wrong_method.py", "--backend", "numpy") == cli.USER_ERROR
-    assert sentence in capsys.readouterr().err
