@@ -112,6 +112,3 @@ def test_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "benchopt.csv" in capsys.readouterr().out
     stems = {path.stem for path in (tmp_path / "out").iterdir()}
     assert stems == {"leaderboard", "cells", "trajectories", "benchopt"}
-    assert cli.main(["report", "--tables"]) == 2
-    assert cli.main(["report", "--tables", "--compare", "a", "b"]) == 2
-    assert "--tables belongs to the report of sweeps" in capsys.readouterr().err

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small_records import RESULT, typed
+from small_records import RESULT, make, typed
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
 from spinbench.measuring import records
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison
+from spinbench.reporting.comparison import compare_records
 
 MODELS, METHODS, SEEDS = ("m", "n", "o"), ("gibbs", "dhmc"), 3
 LAPS = {"count": 256, "wall": [1e-3] * 3, "cpu": [1e-3] * 3, "mean_cpu": 1e-3}
@@ -22,52 +25,38 @@ SHOWN = [metric.name for metric in axes.metrics() if metric.judged in ("no", "ce
 """And not judged; errors of log Z are where seeds make no difference, and here they do."""
 
 
+Factor = Callable[[str, str, str], float]
+"""By metric, model and method."""
+
+
 def side(
     rng: np.random.Generator,
-    factor: Callable[[str, str, str], float] = lambda metric, model, method: 1.0,
+    factor: Factor = lambda metric, model, method: 1.0,
     seeds: int = SEEDS,
     **changes: Any,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Records whose metrics scatter by five per cent around model-dependent values."""
     found = []
-    for i, model in enumerate(MODELS):
-        for method in METHODS:
-            for seed in range(seeds):
-                value = {
-                    name: {"value": 0.1 * 10**i * factor(name, model, method) * float(np.exp(0.05 * rng.normal()))}
-                    for name in records.METRICS
-                }
-                found.append(
-                    {
-                        "schema": 1,
-                        "id": f"{model}{method}{seed}",
-                        "key": f"{model}{method}{seed}",
-                        "family": "inference",
-                        "axes": {"model": model, "method": method, "backend": "numpy"},
-                        "config": {
-                            **{"model": {"name": model}, "method": {"name": method}, "backend": {"name": "numpy"}},
-                            **{"budget": {"samples": 1000}, "chains": 4, "seed": seed},
-                        },
-                        "git": {},
-                        "protocol": "p",
-                        "status": "ok",
-                        "error": None,
-                        "traceback": None,
-                        "reference": None,
-                        "environment": {},
-                        "metrics": value,
-                        "result": {
-                            **RESULT,
-                            "laps": LAPS,
-                            "samples": 1000,
-                            "answer": f"{value}",
-                        },
-                        "started_at": 0,
-                        "duration": 1.0,
-                        **changes,
-                    }
-                )
-    return found
+    for (i, model), method, seed in itertools.product(enumerate(MODELS), METHODS, range(seeds)):
+        values = {
+            name: {"value": 0.1 * 10**i * factor(name, model, method) * float(np.exp(0.05 * rng.normal()))}
+            for name in records.METRICS
+        }
+        key = {"id": f"{model}{method}{seed}", "key": f"{model}{method}{seed}"}
+        result = {**RESULT, "laps": LAPS, "samples": 1000, "answer": f"{values}"}
+        record = {
+            **make(method, model=model, seed=seed, settings={"name": model}),
+            **key,
+            "metrics": values,
+            "result": result,
+            "reference": None,
+        }
+        found.append({**record, **changes, "config": {**record["config"], **changes.get("config", {})}})
+    return typed(found)
+
+
+def failed(record: Record) -> dict[str, Any]:
+    return {**record.content, "status": "failed", "error": "killed & gone", "metrics": {}, "result": None}
 
 
 def places(found: comparison.Comparison, level: str = "cell") -> set[tuple[str, str, str]]:
@@ -80,70 +69,64 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def test_planted_differences_are_found_and_noise_is_not(rng: np.random.Generator) -> None:
-    def factor(metric: str, model: str, method: str) -> float:
-        return 3.0 if (metric, model, method) in (("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")) else 1
+def tripled(metric: str, model: str, method: str) -> float:
+    return 3.0 if (metric, model, method) in (("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")) else 1.0
 
-    found = comparison.compare_records(typed(side(rng)), typed(side(rng, factor)))
+
+def test_planted_differences_are_found_and_noise_is_not(rng: np.random.Generator) -> None:
+    found = compare_records(side(rng), side(rng, tripled))
     assert places(found) == {("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")}
     assert {one.verdict for one in found.beyond_noise()} == {"worse"}
     (cell,) = [one for one in found.beyond_noise() if one.metric.name == "step_seconds" and one.level == "cell"]
     assert cell.ratio == pytest.approx(3.0, rel=0.2)  # e^(4 * 0.05 * sqrt(2 / 3)) = 1.18
     assert cell.seeds == (SEEDS, SEEDS)
-    backwards = comparison.compare_records(typed(side(rng, factor)), typed(side(rng)))
+    backwards = compare_records(side(rng, tripled), side(rng))
     assert {one.verdict for one in backwards.beyond_noise()} == {"better"}
 
 
-def test_errors_fifteen_times_as_large_are_worse_for_the_gate_and_the_report(rng: np.random.Generator) -> None:
-    """The same numbers in, the same words out: there is one test."""
-    found = comparison.compare_records(
-        typed(side(rng)), typed(side(rng, lambda metric, *_: 15.0 if metric == "marginal_rmse" else 1.0))
-    )
-    assert {one.verdict for one in found.differences if one.metric.name == "marginal_rmse"} == {"worse"}
-    assert found.judgement.red
+SLOWER: Factor = lambda metric, _, method: 1.35 if (metric, method) == ("step_seconds", "dhmc") else 1.0  # noqa: E731
 
 
-def test_small_differences_of_all_models_show_together(rng: np.random.Generator) -> None:
-    """35 % in each of three models: too little for one of them, at this noise, enough for all three."""
+@pytest.mark.parametrize(
+    ("factor", "seeds", "cells", "groups"),
+    [
+        (SLOWER, SEEDS, set(), {("step_seconds", "all", "dhmc")}),
+        (lambda *_: 1.2, 1, set(), set()),
+        (lambda *_: 1.0, SEEDS, set(), set()),
+    ],
+    ids=["35 % in each of three models show together", "a fifth with single seeds", "noise"],
+)
+def test_small_differences(
+    rng: np.random.Generator, factor: Factor, seeds: int, cells: set[Any], groups: set[Any]
+) -> None:
+    found = compare_records(side(rng, seeds=seeds), side(rng, factor, seeds=seeds))
+    assert (places(found), places(found, "group")) == (cells, groups)
 
-    def factor(metric: str, model: str, method: str) -> float:
-        return 1.35 if (metric, method) == ("step_seconds", "dhmc") else 1.0
 
-    found = comparison.compare_records(typed(side(rng)), typed(side(rng, factor)))
-    assert places(found, "group") == {("step_seconds", "all", "dhmc")}
-    assert not places(found)
-
-
-def test_false_alarms_are_rarer_than_promised(rng: np.random.Generator) -> None:
-    assert not sum(comparison.compare_records(typed(side(rng)), typed(side(rng))).judgement.red for _ in range(40))
+def test_single_seeds_are_judged_on_cost_alone(rng: np.random.Generator) -> None:
+    found = compare_records(side(rng, seeds=1), side(rng, lambda *_: 100.0, seeds=1))
+    assert {one.metric.name for one in found.beyond_noise()} == {"step_seconds"}
 
 
 def test_the_same_records_differ_in_nothing(rng: np.random.Generator) -> None:
     one = side(rng)
-    found = comparison.compare_records(typed(one), typed(one))
+    found = compare_records(one, one)
     assert not found.beyond_noise()
     assert (found.judgement.identical, found.judgement.common) == (len(one), len(one))
     assert [one.ratio for one in found.differences] == pytest.approx([1.0] * len(found.differences))
 
 
-def test_single_seeds_are_judged_on_cost_alone(rng: np.random.Generator) -> None:
-    assert not comparison.compare_records(
-        typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 1.2, seeds=1))
-    ).beyond_noise()
-    found = comparison.compare_records(typed(side(rng, seeds=1)), typed(side(rng, lambda *_: 100.0, seeds=1)))
-    assert {one.metric.name for one in found.beyond_noise()} == {"step_seconds"}
-
-
 def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
     """What is missing is no failure, and nothing is known of its probability."""
-    lacking = side(rng)
-    for record in lacking:
-        if record["axes"] == {"model": "m", "method": "gibbs", "backend": "numpy"}:
-            record["metrics"] = {**record["metrics"], "marginal_rmse": {"failed": "no marginals"}}
-    for a, b in ((side(rng), lacking), (lacking, side(rng))):
-        found = comparison.compare_records(typed(a), typed(b))
-        assert not found.beyond_noise()
-        assert not found.failures
+    known = side(rng)
+    without = {"marginal_rmse": {"failed": "no marginals"}}
+    lacking = typed(
+        {**one.content, "metrics": {**one["metrics"], **(without if one.key.startswith("mgibbs") else {})}}
+        for one in side(rng)
+    )
+    for a, b in ((known, lacking), (lacking, known)):
+        found = compare_records(a, b)
+        assert (found.beyond_noise(), found.failures) == ([], ())
         (one,) = [
             one for one in found.differences if one.metric.name == "marginal_rmse" and one.place[:2] == ("m", "gibbs")
         ]
@@ -152,57 +135,61 @@ def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
 
 
 def test_settings_and_cells_without_a_counterpart_are_told(rng: np.random.Generator) -> None:
-    other = side(rng, protocol="q")
-    for record in other:
-        record["config"] = {**record["config"], "chains": 8}
-    found = comparison.compare_records(typed(side(rng)), typed(other))
-    assert {one.place.settings for one in found.differences if one.level != "all"} == {"chains=8 (A has 4)"}
+    other = side(rng, protocol="q", config={"chains": 8})
+    found = compare_records(side(rng), other)
+    assert {one.place.settings for one in found.differences if one.level != "all"} == {"chains=8 (A has 2)"}
     assert found.left_out == ()
-    assert comparison.compare_records(typed(side(rng)), typed(other[:3])).left_out == (
-        "cells of A without a counterpart in B: 5",
-    )
+    assert compare_records(side(rng), other[:3]).left_out == ("cells of A without a counterpart in B: 5",)
     with pytest.raises(SpinbenchError, match="no cell in common"):
-        comparison.compare_records(typed(side(rng)), typed([]))
+        compare_records(side(rng), [])
 
 
-def test_command_prints_and_writes_a_page(
+@pytest.fixture
+def report(
     rng: np.random.Generator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, factor in (("a", 1.0), ("b", 3.0)):
-        for record in side(rng, lambda metric, *_, f=factor: f if metric == "marginal_rmse" else 1.0):
-            if (name, record["key"]) == ("b", "mgibbs0"):
-                record |= {"status": "failed", "error": "killed & gone", "metrics": {}}
-            records.write_record(tmp_path / name, record)
-    words = ["report", "--compare", str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path / "out")]
-    assert cli.main(words) == 0
-    text = capsys.readouterr().out
-    assert "RMSE of the marginals" in text
-    assert "8 worse, 0 better" in text
-    assert "changes from x1." in text
-    page = (tmp_path / "out" / comparison.PAGE).read_text()
+) -> Callable[[Factor, str], tuple[str, str]]:
+    """Compares two sweeps, of which one has a factor and a broken cell; what is printed, and the page."""
+
+    def compare(factor: Factor, broken: str) -> tuple[str, str]:
+        for name, sweep in (("a", side(rng)), ("b", side(rng, factor))):
+            for record in sweep:
+                is_broken = name == "b" and record.key.startswith(broken)
+                records.write_record(tmp_path / name, failed(record) if is_broken else record.content)
+        words = ["report", "--compare", str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path / "out")]
+        assert cli.main(words) == 0
+        return capsys.readouterr().out, (tmp_path / "out" / comparison.PAGE).read_text()
+
+    return compare
+
+
+def test_command_prints_and_writes_a_page(report: Any) -> None:
+    text, page = report(lambda metric, *_: 3.0 if metric == "marginal_rmse" else 1.0, "mgibbs0")
+    pieces = ("RMSE of the marginals", "8 worse, 0 better", "changes from x1.")
+    assert [piece for piece in pieces if piece not in text] == []
     groups, alls = len(METHODS) * (len(records.METRICS) - len(SHOWN)), 2
     assert page.count("<tr data-number") == len(records.METRICS) * len(MODELS) * len(METHODS) + groups + alls
     assert page.count('data-value="worse"') == 8
-    assert cli.main(["report", "--compare", "nowhere", "b"]) == 2
-    assert cli.main(["report"]) == 2
-    assert "no folder was given" in capsys.readouterr().err
 
 
-def test_a_cell_that_fails_stands_on_the_page(
-    rng: np.random.Generator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_cell_that_fails_stands_on_the_page(report: Any) -> None:
+    text, page = report(lambda *_: 1.0, "m")
+    assert "killed & gone" in text
+    assert "killed &amp; gone" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--compare", "main", "b"), "main is no folder, and there is no history here"),
+        ((), "no folder was given"),
+        (("--panels", "--compare", "a", "b"), "--panels belongs to the report of sweeps"),
+        (("--tables", "--compare", "a", "b"), "--tables belongs to the report of sweeps"),
+        (("--tables",), "no folder was given"),
+    ],
+)
+def test_what_cannot_be_reported_is_one_sentence(
+    words: tuple[str, ...], sentence: str, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("a", "b"):
-        for record in side(rng):
-            if (name, record["axes"]["model"]) == ("b", "m"):
-                record |= {"status": "failed", "error": "killed & gone", "metrics": {}}
-            records.write_record(tmp_path / name, record)
-    words = ["report", "--compare", str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path / "out")]
-    assert cli.main(words) == 0
-    assert "killed & gone" in capsys.readouterr().out
-    assert "killed &amp; gone" in (tmp_path / "out" / comparison.PAGE).read_text()
-
-
-def test_commits_are_read_from_the_journal(monkeypatch: Any) -> None:
     monkeypatch.setattr(comparison.environment, "root", lambda: None)
-    with pytest.raises(SpinbenchError, match="main is no folder, and there is no history here"):
-        comparison.load("main")
+    assert cli.main(["report", *words]) == 2
+    assert sentence in capsys.readouterr().err
