@@ -54,6 +54,7 @@ def statuses(*records: Any) -> dict[str, str]:
         ([*BOUNDS, record("gibbs", 11.25)], "log Z in [10 (g_mf), 12 (trw)], 2 nats wide"),
         ([*BOUNDS, record("gibbs", 11.25)], " 11.25 "),  # the values stand in place of errors that are not known
         ([record("mf", 9.0, "lower")], "log Z in [9 (mf), no upper bound]"),
+        (BOUNDS[2:], "log Z in [no lower bound, 12 (trw)]"),
         (
             [record("g_mf", 10.0, "lower"), record("trw", 9.0, "upper")],
             "contradictory bounds on log Z: 10 (g_mf) > 9 (trw)",
