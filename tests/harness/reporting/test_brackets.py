@@ -67,7 +67,7 @@ def statuses(*records: Any) -> dict[str, str]:
     ids=["of the best bounds", "values", "no upper", "no lower", "crossing", "with their grades"],
 )
 def test_the_leaderboard_shows_the_bracket(records: list[Any], expected: str) -> None:
-    console = Console(width=160, file=io.StringIO())
+    console = Console(width=160, file=io.StringIO(), markup=False)
     console.print(*summary.board_tables(leaderboard.rows(typed(records))))
     assert expected in " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
 
