@@ -8,6 +8,7 @@ it makes results of answers.
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +31,12 @@ from spinbench.reference.choice import DEFAULT_SECONDS
 from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 from spinbench.reference.network import IntArray
+from spinbench.reference.orders.order import ENTRY_SECONDS
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import MANY
 
-_LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
+_LONG = 1.0  # seconds by which NumPy has to be slower before loading compiled code pays
 
 
 def loading_seconds() -> float:
@@ -108,13 +110,17 @@ class _WherePays:
         return False
 
     def build(self, problem: Problem) -> Solver:
-        few = len(problem.cardinalities) <= MANY
-        if few or not self.searches:
-            solver = NUMPY_SOLVERS.kinds[self.name].build(problem)
-            out_of_reach = isinstance(solver, Elimination) and not solver.planned
-            if few and (out_of_reach or solver.seconds <= _LONG):
-                return solver
-        return compiled_solvers().kinds[self.name].build(problem)
+        many = len(problem.cardinalities) > MANY
+        if many and self.searches:
+            return compiled_solvers().kinds[self.name].build(problem)
+        solver = NUMPY_SOLVERS.kinds[self.name].build(problem)
+        enough = _LONG
+        if isinstance(solver, Elimination):
+            enough += 2 * ENTRY_SECONDS * solver.order.entries if solver.planned else math.inf
+        if not many and solver.seconds <= enough:
+            return solver
+        compiled = compiled_solvers().kinds[self.name].build(problem)
+        return compiled if many or compiled.seconds < solver.seconds else solver
 
 
 ALL_SOLVERS = Solvers(

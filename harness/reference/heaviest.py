@@ -55,7 +55,7 @@ def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, f
         IntractableError: too wide for the memory; the message names the width and the memory it would take.
     """
     problem = Problem(model)
-    tree = MaxTree.build(problem)
+    tree = MaxTree(problem, problem.order)
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
     _, states = first(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
     found = problem.origin.lift(states)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from spinbench.foundation import plugins
 from spinbench.reference.closed_forms import CurieWeiss, KacWard, Torus
-from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.enumeration import Bipartite, Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
@@ -97,7 +97,7 @@ NUMPY_SOLVERS = Solvers(
         "rbm": Bipartite,
         "exchangeable": Exchangeable,
         "kac_ward": KacWard,
-        "bucket_tree": BucketTree,
+        "bucket_tree": MatrixTree,
     }
 )
 """In NumPy and Python."""

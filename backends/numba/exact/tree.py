@@ -42,8 +42,9 @@ class CompiledTree(Elimination):
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
         self.stop = np.zeros(1, dtype=np.uint8)
-        if self.planned:
-            self.flat = problem.flat
+
+    def _plan(self) -> None:
+        self.flat = self.problem.flat
 
     @cached_property
     def _layout(self) -> tuple[Plan, Most, FloatArray]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,8 +52,14 @@ class Elimination(Solver):
         self.width = order.width
         self.complete = order.complete
         self.planned = order.complete and order.log2_total < HOPELESS
-        self.seconds = self.predict_seconds(marginals=True)
         self.room: dict[str, FloatArray] | None = None
+        if self.planned:
+            self._plan()
+        self.seconds = self.predict_seconds(marginals=True)
+
+    @abstractmethod
+    def _plan(self) -> None:
+        """What `_memory` and `solve` need."""
 
     def empty(self, name: str, size: int) -> FloatArray:
         """An array, of `room` where there is one, with whatever it holds."""
@@ -64,7 +70,7 @@ class Elimination(Solver):
         return self.room[name][:size]
 
     @classmethod
-    def build(cls, problem: Problem) -> Self:
+    def build(cls, problem: Problem) -> Elimination:
         """Applies to every problem; an order that is out of reach shows in `memory`."""
         return cls(problem, problem.order)
 
@@ -97,15 +103,10 @@ class BucketTree(Elimination):
     entry_seconds, log_z_entry_seconds = 1.8e-8, 1e-8
     variable_seconds = 6e-5
 
-    def __init__(self, problem: Problem, order: Order) -> None:
-        super().__init__(problem, order)
-        self.listed: list[int] = order.order.tolist()
-        if self.planned:
-            self.network = problem.network
-            self._plan()
-
     def _plan(self) -> None:
         """The clique of each bucket, (v, S) with S in elimination order, and where its message goes."""
+        self.network = self.problem.network
+        self.listed: list[int] = self.order.order.tolist()
         n = len(self.network.cardinalities)
         self.position = np.empty(n, dtype=np.int64)
         self.position[self.order.order] = np.arange(n)

@@ -13,6 +13,7 @@ from spinbench.errors import IntractableError, ModelError, UnknownNameError, Uns
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.problem import Problem
 
 
@@ -50,6 +51,24 @@ def test_bucket_tree_on_random_models(random_pairwise, random_graph, seed):
     for model in models:
         expected = reference.solve(model, method="enumeration", cache=False)
         assert_same(reference.solve(model, method="bucket_tree", cache=False), expected)
+        problem = Problem(model)
+        products, logarithms = (kind(problem, problem.order) for kind in (MatrixTree, BucketTree))
+        log_z, flat = products.solve(marginals=True)
+        assert (log_z, products.solve(marginals=False)[0]) == pytest.approx([expected.log_z] * 2, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(problem.decode_marginals(flat), expected.flat, rtol=0, atol=1e-12)
+        draws = [tree.sample(100, np.random.default_rng(seed)) for tree in (products, logarithms)]
+        np.testing.assert_array_equal(*draws)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0], ids=["weak", "strong"])
+def test_products_of_tables_of_many_states(scale):
+    """Where they leave the range of float64, logarithms answer."""
+    rng = np.random.default_rng(0)
+    edges = list(itertools.combinations(range(6), 2))
+    model = FactorGraph.from_log_tables([8] * 6, [(edge, rng.normal(0, scale, size=(8, 8))) for edge in edges])
+    answer = reference.solve(model, method="bucket_tree", cache=False)
+    assert_same(answer, reference.solve(model, method="enumeration", cache=False))
+    assert answer.cost.bytes < 2**22
 
 
 def test_tables_of_pairs_that_couple_nothing():

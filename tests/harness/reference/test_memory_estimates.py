@@ -10,6 +10,7 @@ import pytest
 from spinbench.backends.numba.exact.grid import Grid
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.enumeration import Bipartite, Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
@@ -60,6 +61,9 @@ def colourings(n: int, colours: int) -> FactorGraph:
         (BucketTree, pairwise(19, 0.8)),
         (BucketTree, pairwise(40, 0.2)),
         (BucketTree, layers(14, 30)),
+        (MatrixTree, pairwise(19, 0.8)),
+        (MatrixTree, layers(14, 30)),
+        (MatrixTree, colourings(6, 7)),
         (BucketTree, strip(14)),
         (Bipartite, layers(15, 30)),
         (Exchangeable, equal_layers(500, 400)),
@@ -85,7 +89,13 @@ def test_estimate_bounds_the_peak(kind, model, marginals):
 
 
 @pytest.mark.parametrize(
-    ("kind", "model"), [(Enumeration, pairwise(17, 0.5)), (BucketTree, pairwise(19, 0.8)), (Grid, grid(13))]
+    ("kind", "model"),
+    [
+        (Enumeration, pairwise(17, 0.5)),
+        (BucketTree, pairwise(19, 0.8)),
+        (MatrixTree, colourings(6, 7)),
+        (Grid, grid(13)),
+    ],
 )
 def test_samples_take_no_more(kind, model):
     solver = kind.build(Problem(model))

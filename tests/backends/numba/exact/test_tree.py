@@ -177,6 +177,6 @@ def test_only_what_pays_is_compiled(monkeypatch, random_pairwise):
     monkeypatch.setattr(CompiledTree, "build", None)
     small = random_pairwise(14, 0.9, 1.0, 0)
     assert answers.solve(small, method="bucket_tree", cache=False).method == "bucket_tree"
-    wide = random_pairwise(26, 1.0, 1.0, 0)
+    wide = random_pairwise(30, 1.0, 1.0, 0)
     with pytest.raises(TypeError):
         answers.solve(wide, method="bucket_tree", cache=False)

@@ -21,6 +21,7 @@ from spinbench.foundation.interruptions import interruptible
 from spinbench.models import FactorGraph, generators
 from spinbench.reference import memory
 from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.elimination.slices import PROGRESS, SlicedElimination
 from spinbench.reference.orders.order import order_cost
 from spinbench.reference.problem import Problem
@@ -39,7 +40,7 @@ def random_model(rng: np.random.Generator, scale: float) -> FactorGraph:
     return FactorGraph.from_log_tables(cards, factors)
 
 
-@pytest.mark.parametrize("kind", [BucketTree, CompiledTree])
+@pytest.mark.parametrize("kind", [BucketTree, MatrixTree, CompiledTree])
 @pytest.mark.parametrize("scale", [1.0, 400.0], ids=["weak", "strong"])
 def test_slices_add_up(kind: type, scale: float) -> None:
     """Against enumeration, for sets of variables at random; strong factors leave the range of float64."""
@@ -56,7 +57,7 @@ def test_slices_add_up(kind: type, scale: float) -> None:
         held = rng.permutation(n)[: rng.integers(1, n + 1)].tolist() if n else []
         if not held:
             continue
-        sliced = SlicedElimination(kind.build(problem), held, workers=int(rng.integers(1, 4)))
+        sliced = SlicedElimination(kind(problem, problem.order), held, workers=int(rng.integers(1, 4)))
         log_z, flat = sliced.solve(marginals=True)
         assert log_z == pytest.approx(whole.log_z, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(problem.decode_marginals(flat), whole.flat, rtol=0, atol=1e-11)

@@ -1,0 +1,293 @@
+"""Bucket elimination by matrix products, for variables of many states.
+
+The tables of a bucket are multiplied into two, L over some of its clique and R over the rest and what both share, so
+that the message is Σ_x L(shared, rows, x) R(shared, x, columns): no table over the whole clique is made, and BLAS takes
+a tenth of a nanosecond an entry of it. So do the two products of the way back, as the gradient of a product of matrices
+is made of two others (Darwiche, "A differential approach to inference in Bayesian networks", 2003).
+
+Sums are plain ones. Each table is scaled so that the logarithms of its entries lie evenly around 0; where those of a
+bucket's tables may be too far apart together, `BucketTree` answers in logarithms.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from spinbench.foundation.threads import one_blas_thread
+from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
+from spinbench.reference.network import FloatArray, IntArray, Scope, flat_network
+from spinbench.reference.orders.order import Order
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError, draw_states
+
+REACH = 300.0
+"""Nats of all tables of a bucket together from their middles: on the way back, two such numbers are multiplied."""
+
+
+class Product(NamedTuple):
+    """How a bucket is summed.
+
+    Attributes:
+        left, right: the tables that make up L and R: a scope of the network, or a child whose message it is.
+        shared, rows, columns: variables of the separator that both have, L alone, and R alone.
+    """
+
+    left: list[Scope | int]
+    right: list[Scope | int]
+    shared: Scope
+    rows: Scope
+    columns: Scope
+
+    @property
+    def message(self) -> Scope:
+        """Axes of the message."""
+        return self.shared + self.rows + self.columns
+
+    def left_scope(self, v: int) -> Scope:
+        """Axes of L."""
+        return (*self.shared, *self.rows, v)
+
+    def right_scope(self, v: int) -> Scope:
+        """Axes of R."""
+        return (*self.shared, v, *self.columns)
+
+
+class Table(NamedTuple):
+    """A table of the network or a message, times exp(-shift), so that logarithms lie within ±reach."""
+
+    values: FloatArray
+    scope: Scope
+    shift: float
+    reach: float
+
+
+def _centre(values: FloatArray, scope: Scope, shape: tuple[int, ...]) -> Table:
+    """A message, scaled in place so that the logarithms of its positive entries lie evenly around 0.
+
+    Raises:
+        ZeroWeightError: there are none.
+    """
+    high, low = float(values.max()), float(values.min())
+    if high == 0:
+        raise ZeroWeightError
+    if low == 0:
+        low = float(values.min(where=values > 0, initial=high))
+    middle = math.log(high) / 2 + math.log(low) / 2
+    values *= math.exp(-middle)
+    return Table(values.reshape(shape), scope, middle, math.log(high) - middle)
+
+
+def _last(scope: Scope, parent: Scope) -> Scope:
+    """With the parent's variable, if it is there, behind the others, so that the parent takes the message as it is."""
+    return tuple(u for u in scope if u not in parent) + tuple(u for u in scope if u in parent)
+
+
+def _axes(scope: Scope, target: Scope) -> list[int]:
+    """Of a table over `scope`, in the order in which they come in `target`."""
+    return sorted(range(len(scope)), key=lambda k: target.index(scope[k]))
+
+
+class MatrixTree(BucketTree):
+    """Elimination of any discrete model, its messages in plain arithmetic."""
+
+    product_seconds, table_seconds = 4e-10, 9e-9  # of an entry of a clique, and of a table that is made
+    bucket_seconds = 1e-4
+
+    def __init__(self, problem: Problem, order: Order) -> None:
+        super().__init__(problem, order)
+        self.stopped = False
+
+    @classmethod
+    def build(cls, problem: Problem) -> Elimination:
+        """For every problem; in logarithms where tables are so small that a bucket takes half as long so."""
+        order = problem.order
+        small = order.entries * BucketTree.entry_seconds < len(problem.cardinalities) * cls.bucket_seconds
+        return BucketTree(problem, order) if small else cls(problem, order)
+
+    def interrupt(self) -> None:
+        self.stopped = True
+
+    def _plan(self) -> None:
+        super()._plan()
+        self.products: dict[int, Product] = {}
+        for v in self.listed:
+            self.products[v] = self._split(v)
+
+    def _split(self, v: int) -> Product:
+        """Into two groups, each table into the one that it makes larger by less."""
+        pieces: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.own[v]]
+        pieces += [(child, self.products[child].message) for child in self.children[v]]
+        pieces.sort(key=lambda piece: -self._size(piece[1]))
+        groups: tuple[list[Scope | int], list[Scope | int]] = [], []
+        scopes: list[Scope] = [(), ()]
+        for key, scope in pieces:
+            joined = [tuple(dict.fromkeys((*old, *scope))) for old in scopes]
+            growth = [self._size(new) - self._size(old) for new, old in zip(joined, scopes, strict=True)]
+            side = int(len(scope) == 1 or growth[1] < growth[0])  # L is often one message, which needs no copy then
+            groups[side].append(key)
+            scopes[side] = joined[side]
+        left, right = scopes
+        rows = tuple(u for u in left if u not in right and u != v)
+        columns = tuple(u for u in right if u not in left and u != v)
+        shared = tuple(u for u in left if u in right and u != v)
+        parent = self.clique[v][1:2]
+        if set(parent) <= set(rows):
+            return Product(groups[1], groups[0], shared, columns, _last(rows, parent))
+        return Product(*groups, shared, rows, _last(columns, parent))
+
+    def _size(self, scope: Scope) -> int:
+        return math.prod(self._shape(scope))
+
+    def _shapes(self, v: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Of L and R."""
+        product, states = self.products[v], self.network.cardinalities[v]
+        shared = self._size(product.shared)
+        return (shared, self._size(product.rows), states), (shared, states, self._size(product.columns))
+
+    def _sizes(self, v: int) -> tuple[int, int, int]:
+        """Entries of L, of R and of the message."""
+        (shared, rows, states), (_, _, columns) = self._shapes(v)
+        return shared * rows * states, shared * states * columns, shared * rows * columns
+
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """By the products, and by the tables that are made for them and by them."""
+        if not self.planned:
+            return super().predict_seconds(marginals=marginals)
+        tables = sum(sum(self._sizes(v)) for v in self.listed)
+        seconds = self.product_seconds * self.order.entries + self.table_seconds * tables
+        return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
+
+    def _memory(self, marginals: bool) -> int:
+        """Messages, for marginals all of them; for one bucket L and R, what they are made of, and shares of both."""
+        live = peak = 0
+        for v in self.listed:
+            left, right, message = self._sizes(v)
+            peak = max(peak, live + message + 2 * (left + right))
+            live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
+        return 8 * (peak + 2 * sum(table.size for table in self.network.tables.values()))
+
+    def fallbacks(self) -> Iterator[Solver]:
+        """The same elimination in logarithms, and over what zeros leave possible."""
+        yield BucketTree(self.problem, self.order)
+        yield from Elimination.fallbacks(self)
+
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
+        """Forward over all buckets, and back for marginals."""
+        if self.room is None:
+            self.room = {}
+        with one_blas_thread():
+            log_z, tables = self._sum_out(keep=marginals)
+            return log_z, np.concatenate([np.empty(0), *self._add_back(tables)]) if marginals else None
+
+    def _sum_out(self, *, keep: bool) -> tuple[float, dict[Scope | int, Table]]:
+        """log Z, and the tables of the network and messages; of the latter only what is kept.
+
+        Raises:
+            PrecisionError: plain sums might underflow.
+        """
+        flat = flat_network(self.network)
+        values, reaches, taken = flat.linear()
+        places = itertools.pairwise(flat.offset.tolist())
+        tables: dict[Scope | int, Table] = {}
+        for scope, (begin, end), reach in zip(self.network.tables, places, reaches.tolist(), strict=True):
+            tables[scope] = Table(values[begin:end].reshape(self._shape(scope)), scope, 0.0, reach)
+        constants = [self.network.constant, taken]
+        for v in self.listed:
+            if self.stopped:
+                raise PrecisionError("elimination was interrupted")
+            product = self.products[v]
+            if sum(tables[key].reach for key in (*product.left, *product.right)) > REACH:
+                raise PrecisionError("its factors are too strong for plain sums in float64")
+            sums = np.matmul(*self._factors(v, tables))
+            tables[v] = _centre(sums, product.message, self._shape(product.message))
+            constants.append(tables[v].shift)
+            if not keep:
+                for child in self.children[v]:
+                    del tables[child]
+        return math.fsum(constants), tables
+
+    def _factors(self, v: int, tables: dict[Scope | int, Table]) -> tuple[FloatArray, FloatArray]:
+        """L (shared, rows, states) and R (shared, states, columns)."""
+        product, (left, right) = self.products[v], self._shapes(v)
+        return (
+            self._multiply("left", [tables[key] for key in product.left], product.left_scope(v)).reshape(left),
+            self._multiply("right", [tables[key] for key in product.right], product.right_scope(v)).reshape(right),
+        )
+
+    def _multiply(self, name: str, pieces: list[Table], scope: Scope) -> FloatArray:
+        """The product of tables, axes in the order of `scope`; of a single one a view, of none a one."""
+        views = [
+            self._expand(piece.values.transpose(_axes(piece.scope, scope)), piece.scope, scope) for piece in pieces
+        ]
+        if len(views) == 1:
+            return views[0]
+        result = self.empty(name, self._size(scope)).reshape(self._shape(scope))
+        if not views:
+            result[...] = 1.0
+            return result
+        small = functools.reduce(np.multiply, views[:0:-1])  # the largest is the first: it is passed over once
+        return np.multiply(views[0], small, out=result)
+
+    def _add_back(self, tables: dict[Scope | int, Table]) -> list[FloatArray]:
+        """p(x_v) of all variables. The messages are overwritten: each by p of its axes over itself."""
+        marginals = [np.empty(0)] * len(self.clique)
+        for v in reversed(self.listed):
+            message, product = tables.pop(v), self.products[v]
+            (shared, rows, _), (_, _, columns) = self._shapes(v)
+            ratio = message.values.reshape(shared, rows, columns)
+            if not product.message:
+                ratio[...] = 1.0 / ratio
+            ratio *= math.exp(-message.shift)
+            left, right = self._factors(v, tables)
+            belief = self.empty("left belief", left.size).reshape(left.shape)
+            np.matmul(ratio, right.transpose(0, 2, 1), out=belief)
+            belief *= left
+            marginal = belief.sum(axis=(0, 1))
+            marginals[v] = marginal / marginal.sum()
+            beliefs = [(belief, product.left_scope(v), product.left)]
+            if any(isinstance(key, int) for key in product.right):
+                belief = self.empty("right belief", right.size).reshape(right.shape)
+                np.matmul(left.transpose(0, 2, 1), ratio, out=belief)
+                belief *= right
+                beliefs.append((belief, product.right_scope(v), product.right))
+            for belief, scope, keys in beliefs:
+                for child in [key for key in keys if isinstance(key, int)]:
+                    self._divide(belief.reshape(self._shape(scope)), scope, tables[child])
+        return marginals
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draws each variable given those eliminated after it."""
+        if self.room is None:
+            self.room = {}
+        _, tables = self._sum_out(keep=True)
+        states = np.zeros((count, len(self.clique)), dtype=np.int64)
+        for v in reversed(self.listed):
+            product, (left, right) = self.products[v], self._factors(v, tables)
+            shared, rows, columns = (
+                self._joint_state(states, scope) for scope in (product.shared, product.rows, product.columns)
+            )
+            weights = left[shared, rows] * right[shared, :, columns]
+            states[:, v] = draw_states(weights.T, count, rng)
+        return states
+
+    def _joint_state(self, states: IntArray, scope: Scope) -> IntArray:
+        """Of some variables, as one number, in each row of states (count, n)."""
+        number = np.zeros(len(states), dtype=np.int64)
+        for u in scope:
+            number = number * self.network.cardinalities[u] + states[:, u]
+        return number
+
+    @staticmethod
+    def _divide(belief: FloatArray, scope: Scope, message: Table) -> None:
+        """Overwrites a message by what a table over more axes says of its own, over itself."""
+        drop = tuple(k for k, u in enumerate(scope) if u not in message.scope)
+        kept = tuple(u for u in scope if u in message.scope)
+        summed = belief.sum(axis=drop) if drop else belief
+        turned = summed.transpose([kept.index(u) for u in message.scope])
+        np.divide(turned, message.values, out=message.values, where=message.values > 0)
