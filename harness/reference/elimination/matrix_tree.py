@@ -15,82 +15,19 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
+from spinbench.reference.elimination.products import Product, Table, axes_in, centre, move_last
 from spinbench.reference.network import FloatArray, IntArray, Scope, flat_network
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
-from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError, draw_states
+from spinbench.reference.solver import PrecisionError, Solver, draw_states
 
 REACH = 300.0
 """Nats of all tables of a bucket together from their middles: on the way back, two such numbers are multiplied."""
-
-
-class Product(NamedTuple):
-    """How a bucket is summed.
-
-    Attributes:
-        left, right: the tables that make up L and R: a scope of the network, or a child whose message it is.
-        shared, rows, columns: variables of the separator that both have, L alone, and R alone.
-    """
-
-    left: list[Scope | int]
-    right: list[Scope | int]
-    shared: Scope
-    rows: Scope
-    columns: Scope
-
-    @property
-    def message(self) -> Scope:
-        """Axes of the message."""
-        return self.shared + self.rows + self.columns
-
-    def left_scope(self, v: int) -> Scope:
-        """Axes of L."""
-        return (*self.shared, *self.rows, v)
-
-    def right_scope(self, v: int) -> Scope:
-        """Axes of R."""
-        return (*self.shared, v, *self.columns)
-
-
-class Table(NamedTuple):
-    """A table of the network or a message, times exp(-shift), so that logarithms lie within ±reach."""
-
-    values: FloatArray
-    scope: Scope
-    shift: float
-    reach: float
-
-
-def _centre(values: FloatArray, scope: Scope, shape: tuple[int, ...]) -> Table:
-    """A message, scaled in place so that the logarithms of its positive entries lie evenly around 0.
-
-    Raises:
-        ZeroWeightError: there are none.
-    """
-    high, low = float(values.max()), float(values.min())
-    if high == 0:
-        raise ZeroWeightError
-    if low == 0:
-        low = float(values.min(where=values > 0, initial=high))
-    middle = math.log(high) / 2 + math.log(low) / 2
-    values *= math.exp(-middle)
-    return Table(values.reshape(shape), scope, middle, math.log(high) - middle)
-
-
-def _last(scope: Scope, parent: Scope) -> Scope:
-    """With the parent's variable, if it is there, behind the others, so that the parent takes the message as it is."""
-    return tuple(u for u in scope if u not in parent) + tuple(u for u in scope if u in parent)
-
-
-def _axes(scope: Scope, target: Scope) -> list[int]:
-    """Of a table over `scope`, in the order in which they come in `target`."""
-    return sorted(range(len(scope)), key=lambda k: target.index(scope[k]))
 
 
 class MatrixTree(BucketTree):
@@ -138,8 +75,8 @@ class MatrixTree(BucketTree):
         shared = tuple(u for u in left if u in right and u != v)
         parent = self.clique[v][1:2]
         if set(parent) <= set(rows):
-            return Product(groups[1], groups[0], shared, columns, _last(rows, parent))
-        return Product(*groups, shared, rows, _last(columns, parent))
+            return Product(groups[1], groups[0], shared, columns, move_last(rows, parent))
+        return Product(*groups, shared, rows, move_last(columns, parent))
 
     def _size(self, scope: Scope) -> int:
         return math.prod(self._shape(scope))
@@ -164,13 +101,14 @@ class MatrixTree(BucketTree):
         return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
 
     def _memory(self, marginals: bool) -> int:
-        """Messages, for marginals all of them; for one bucket L and R, what they are made of, and shares of both."""
-        live = peak = 0
+        """Messages, for marginals all of them; room for the largest L and R, for what they are made of or say of children."""
+        live = peak = left = right = 0
         for v in self.listed:
-            left, right, message = self._sizes(v)
-            peak = max(peak, live + message + 2 * (left + right))
+            one, other, message = self._sizes(v)
+            left, right, peak = max(left, one), max(right, other), max(peak, live + message)
             live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
-        return 8 * (peak + 2 * sum(table.size for table in self.network.tables.values()))
+        tables = sum(table.size for table in self.network.tables.values())
+        return 8 * (peak + 2 * (left + right) + 2 * tables)
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
@@ -205,7 +143,7 @@ class MatrixTree(BucketTree):
             if sum(tables[key].reach for key in (*product.left, *product.right)) > REACH:
                 raise PrecisionError("its factors are too strong for plain sums in float64")
             sums = np.matmul(*self._factors(v, tables))
-            tables[v] = _centre(sums, product.message, self._shape(product.message))
+            tables[v] = centre(sums, product.message, self._shape(product.message))
             constants.append(tables[v].shift)
             if not keep:
                 for child in self.children[v]:
@@ -223,7 +161,7 @@ class MatrixTree(BucketTree):
     def _multiply(self, name: str, pieces: list[Table], scope: Scope) -> FloatArray:
         """The product of tables, axes in the order of `scope`; of a single one a view, of none a one."""
         views = [
-            self._expand(piece.values.transpose(_axes(piece.scope, scope)), piece.scope, scope) for piece in pieces
+            self._expand(piece.values.transpose(axes_in(piece.scope, scope)), piece.scope, scope) for piece in pieces
         ]
         if len(views) == 1:
             return views[0]
