@@ -101,7 +101,7 @@ class MatrixTree(BucketTree):
         return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
 
     def _memory(self, marginals: bool) -> int:
-        """Messages, for marginals all of them; room for the largest L and R, for what they are made of or say of children."""
+        """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""
         live = peak = left = right = 0
         for v in self.listed:
             one, other, message = self._sizes(v)
