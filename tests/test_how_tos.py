@@ -18,7 +18,11 @@ PAGES = {"add-a-backend": "my_backend", "add-a-method": "my_method", "add-a-mode
 CHOSEN = {"add-a-backend": "namespace or transfer", "add-a-method": "numpy and (plan or accuracy)"}
 """Of the checks in a page's test file, those that are run here."""
 
-QUICKER = {"check --backend mine": "--method mf --chains 256", "check --method mine": "--chains 256"}
+QUICKER = {
+    "check --backend mine": "--method mf --chains 256 --seconds 5",
+    "check --method mine --backend numpy": "--chains 256",
+    "check --method mine": "--chains 256 --seconds 5",
+}
 """What the pages name to make a check take less time, behind those that would take minutes here."""
 
 BEGUN = 3

@@ -20,7 +20,7 @@ def section(heading: str) -> list[Block]:
     return [one for one in blocks(PAGE) if begin < one.line <= end]
 
 
-@pytest.mark.parametrize("files", [12, 200])
+@pytest.mark.parametrize("files", [5, 200])
 def test_its_commands(files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     python, shell = section("Two hundred files")
