@@ -102,13 +102,15 @@ class MatrixTree(BucketTree):
 
     def _memory(self, marginals: bool) -> int:
         """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""
-        live = peak = left = right = 0
+        live = peak = left = right = partial = 0
         for v in self.listed:
             one, other, message = self._sizes(v)
             left, right, peak = max(left, one), max(right, other), max(peak, live + message)
+            for pieces, size in ((self.products[v].left, one), (self.products[v].right, other)):
+                partial = max(partial, size if len(pieces) > 2 else 0)  # of all but the largest
             live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
         tables = sum(table.size for table in self.network.tables.values())
-        return 8 * (peak + 2 * (left + right) + 2 * tables)
+        return 8 * (peak + 2 * (left + right) + partial + 2 * tables)
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
@@ -117,11 +119,18 @@ class MatrixTree(BucketTree):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
-        if self.room is None:
-            self.room = {}
-        with one_blas_thread():
-            log_z, tables = self._sum_out(keep=marginals)
-            return log_z, np.concatenate([np.empty(0), *self._add_back(tables)]) if marginals else None
+        if self.room is not None:  # of a slice: several run at a time, and who runs them limits BLAS
+            return self._solve(marginals=marginals)
+        self.room = {}
+        try:
+            with one_blas_thread():
+                return self._solve(marginals=marginals)
+        finally:
+            self.room = None
+
+    def _solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
+        log_z, tables = self._sum_out(keep=marginals)
+        return log_z, np.concatenate([np.empty(0), *self._add_back(tables)]) if marginals else None
 
     def _sum_out(self, *, keep: bool) -> tuple[float, dict[Scope | int, Table]]:
         """log Z, and the tables of the network and messages; of the latter only what is kept.

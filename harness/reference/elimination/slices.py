@@ -18,6 +18,7 @@ import numpy as np
 
 from spinbench.foundation import deadline
 from spinbench.foundation.platforms import available_cores
+from spinbench.foundation.threads import one_blas_thread
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import NetworkProblem
@@ -125,15 +126,16 @@ class SlicedElimination(Solver):
         states = list(itertools.product(*(range(cards[v]) for v in self.variables)))
         logs = np.full(len(states), -np.inf)
         top, total = -np.inf, np.zeros(sum(cards[v] for v in self.rest) if marginals else 0)
-        for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
-            logs[k] = log_z
-            if marginals and flat is not None:
-                if log_z > top:  # what was added so far shrinks
-                    total *= math.exp(top - log_z)
-                    top = log_z
-                total += math.exp(log_z - top) * flat
-            if (progress := PROGRESS.get()) is not None:
-                progress(done, len(states))
+        with one_blas_thread():
+            for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
+                logs[k] = log_z
+                if marginals and flat is not None:
+                    if log_z > top:  # what was added so far shrinks
+                        total *= math.exp(top - log_z)
+                        top = log_z
+                    total += math.exp(log_z - top) * flat
+                if (progress := PROGRESS.get()) is not None:
+                    progress(done, len(states))
         peak = float(logs.max())
         if peak == -np.inf:
             raise ZeroWeightError
