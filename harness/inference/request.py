@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.kernels import Wish
-from spinbench.inference.maximising.maximum import Asked, check_target
 from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
 from spinbench.models.possible import check_range
+
+TARGETS = ("map",)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,19 @@ class Options:
 
 
 @dataclass(frozen=True)
+class RunSettings:
+    """Where and for how long a method runs: options of `run` of the same names."""
+
+    backend: str
+    budget: Budget
+    chains: int
+    seed: int
+    precision: Precision
+    device: str
+    wish: Wish
+
+
+@dataclass(frozen=True)
 class Request:
     """Of a run, checked.
 
@@ -52,7 +67,7 @@ class Request:
 
     model: Model
     method: Method
-    how: Asked
+    how: RunSettings
     options: Options
     file: Path | None
 
@@ -105,11 +120,11 @@ def check_request(
     if chosen.anytime:
         check_range(chosen.name, model, options.precision)
     if options.target is not None:
-        check_target(options.target, chosen, until=options.until, keep=options.keep, start=options.start)
+        _check_target(options.target, chosen, until=options.until, keep=options.keep, start=options.start)
         parsed = Budget.parse(budget)
     else:
         parsed = _parse_budget(budget, options, chosen)
-    how = Asked(backend, parsed, options.chains, options.seed, options.precision, options.device, wish)
+    how = RunSettings(backend, parsed, options.chains, options.seed, options.precision, options.device, wish)
     return Request(model, chosen, how, options, file)
 
 
@@ -123,6 +138,38 @@ def check_model(model: object) -> None:
 def _check_number(name: str, value: object, least: int) -> None:
     if not is_whole(value, least):
         raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+
+
+def _check_target(target: str, method: Method, **given: Any) -> None:
+    """Whether a heaviest state is what is asked for, of a method that finds one.
+
+    Args:
+        target: of `run`.
+        method: that was asked.
+        given: options that are of no use then, as given.
+
+    Raises:
+        SpinbenchError: another target, or an option that would change nothing.
+        UnsupportedError: the method does not look for states.
+    """
+    if target not in TARGETS:
+        raise SpinbenchError(f"target={target!r} was given; 'map' is allowed, or none for marginals and log Z")
+    if not method.heaviest:
+        raise UnsupportedError(f"target='map' was given; {', '.join(_finders())} find it, and {method.name} does not")
+    if useless := [name for name, value in given.items() if value is not None]:
+        raise SpinbenchError(
+            f"{', '.join(useless)} was given with target='map', where it would change nothing; leave it out"
+        )
+
+
+def _finders() -> list[str]:
+    """Names of the methods that find heaviest states; of plugins those that can be loaded."""
+    found = []
+    for name in registry.names("methods"):
+        with contextlib.suppress(SpinbenchError):
+            if registry.method_class(name).heaviest:
+                found.append(name)
+    return found
 
 
 def _parse_budget(given: Budget | int | str, options: Options, method: Method) -> Budget:

@@ -122,7 +122,7 @@ def run(
     )
     request = check_request(model, method, backend, budget, options, settings)
     if request.options.target is not None:
-        return maximum(model, request.method, request.how)
+        return maximum(request)
     since = time.perf_counter()
     simple = simplified(model) if request.simplifies else Simplified(model, model)
     taken = as_taken(simple.model, request.method)

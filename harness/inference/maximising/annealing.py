@@ -1,31 +1,45 @@
-"""Simulated annealing by the sweeps of a sampler: down a geometric ladder of temperatures, again and again."""
+"""Chains that end in heavy states: annealed down a ladder of temperatures, or run where nearly all variables stay."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Engine
+from spinbench.api import Estimate, State
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, UnsupportedError
+from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
+from spinbench.inference.driver import drive
 from spinbench.inference.notebook.progress import followed
+from spinbench.inference.request import Request
 from spinbench.inference.stored_states.recorder import check_states
-from spinbench.models import Model
+from spinbench.models import FactorGraph, Model, PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 RUNGS, FEWEST = 64, 8
 """Temperatures of a run down the ladder, and the fewest of them."""
 CALL = 0.25
 """Seconds of sweeps, about, after which it is told how far a run is."""
 
+FROZEN = 100.0
+"""By how much less likely than its best state a variable's others are in the end, by a small one of the differences."""
+SMALL = 10.0
+"""Per cent of the differences that are smaller: a few tiny ones would freeze all others at once."""
+
 
 @dataclass
 class Annealed:
-    """What runs down the ladder gave.
+    """What chains ended in.
 
     Attributes:
         states: (N, C) of each run, in the end.
@@ -33,68 +47,86 @@ class Annealed:
         compile_seconds, run_seconds: of them.
     """
 
-    states: list[npt.NDArray[np.int64]]
-    sweeps: int
-    compile_seconds: float
-    run_seconds: float
+    states: list[IntArray] = dataclasses.field(default_factory=list)
+    sweeps: int = 0
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
 
 
-def anneal(
-    engine: Engine, model: Model, start: np.ndarray, hot: float, cold: float, budget: Budget, *, seed: int, who: str
-) -> Annealed:
-    """One run of so many sweeps, or runs of twice as many again and again while there are seconds.
+def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, cold: float) -> Annealed:
+    """One run of as many sweeps as the budget has, or runs of twice as many again and again while there are seconds.
+
+    Simulated annealing by the sweeps of a sampler, down a geometric ladder of temperatures.
 
     Args:
-        engine, model: bound to each other; its `climb` sweeps at a temperature.
+        request: of a heaviest state.
+        bound: the method; its engine's `climb` sweeps at a temperature.
         start: (N, C) states.
         hot, cold: inverse temperatures of the ladder's ends.
-        budget: sweeps of each chain, or seconds.
-        seed: of all random numbers.
-        who: method and backend, for the messages.
 
     Raises:
         UnsupportedError: the engine knows no temperatures, or does not tell states.
         InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a run can end.
     """
-    found = Annealed([], 0, 0.0, 0.0)
-    with followed(who, budget, lambda: found.sweeps, start.shape[1]):
-        _run(engine, model, start, hot, cold, budget, found, seed=seed, who=who)
-    return found
+    annealed, engine, budget = Annealed(), bound.engine, request.how.budget
+    with followed(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
+        since = time.perf_counter()
+        state = engine.init(request.how.seed, start)
+        state, slopes = engine.climb(state, np.array([hot]), 1)
+        if not slopes.shape[-1] or engine.states(state) is None:
+            raise UnsupportedError(f"target='map' was given; {request.who} knows no temperatures to anneal by")
+        compiled = time.perf_counter()
+        state, _ = engine.climb(state, np.array([hot]), 1)
+        per_sweep = time.perf_counter() - compiled
+        annealed.sweeps, annealed.compile_seconds, annealed.run_seconds = 2, compiled - since, per_sweep
+        at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
+        for rungs, sweeps in _plans(budget, per_sweep, annealed):
+            begun = time.perf_counter()
+            for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
+                state, _ = engine.climb(state, betas, each)
+                annealed.sweeps += each * len(betas)
+            annealed.states.append(_last_states(request, bound, state))
+            annealed.run_seconds += time.perf_counter() - begun
+    return annealed
 
 
-def _run(
-    engine: Engine,
-    model: Model,
-    start: np.ndarray,
-    hot: float,
-    cold: float,
-    budget: Budget,
-    found: Annealed,
-    *,
-    seed: int,
-    who: str,
-) -> None:
-    since = time.perf_counter()
-    state = engine.init(seed, start)
-    state, slopes = engine.climb(state, np.array([hot]), 1)
-    if not slopes.shape[-1] or engine.states(state) is None:
-        raise UnsupportedError(f"target='map' was given; {who} knows no temperatures to anneal by")
-    compiled = time.perf_counter()
-    state, _ = engine.climb(state, np.array([hot]), 1)
-    per_sweep = time.perf_counter() - compiled
-    found.sweeps, found.compile_seconds, found.run_seconds = 2, compiled - since, per_sweep
-    at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
-    for rungs, sweeps in _plans(budget, per_sweep, found):
-        begun = time.perf_counter()
-        for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
-            state, _ = engine.climb(state, betas, each)
-            found.sweeps += each * len(betas)
-        found.states.append(check_states(engine.states(state), model, who))
-        found.run_seconds += time.perf_counter() - begun
+def run_cold(request: Request, bound: BoundMethod, start: np.ndarray) -> Annealed:
+    """Run a method that is bound to a cooled model until its budget is spent: where its chains are then.
+
+    Args:
+        request: of a heaviest state.
+        bound: the method.
+        start: (N, C) states.
+
+    Raises:
+        UnsupportedError: the engine does not tell states.
+        InvalidResultError: what it tells are none.
+        BudgetError: the seconds are over before a sample.
+    """
+    method, how, chains = bound.method, request.how, start.shape[1]
+    trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, 0)
+    warm_up = partial(method.warm_up, bound.tables)
+    with followed(request.who, how.budget, lambda: trace.samples, chains):
+        run = drive(
+            bound.engine, trace, _no_estimate, how.budget, start=start, seed=how.seed, warm_up=warm_up, checkpoints=1
+        )
+    states = _last_states(request, bound, run.state)
+    return Annealed([states], run.burn_in + trace.samples, run.compile_seconds, run.burn_in_seconds + run.run_seconds)
 
 
-def _plans(budget: Budget, per_sweep: float, found: Annealed) -> Iterator[tuple[int, int]]:
+def _no_estimate(trace: Trace) -> Estimate:
+    return Estimate()
+
+
+def _last_states(request: Request, bound: BoundMethod, state: State) -> IntArray:
+    states = bound.engine.states(state)
+    if states is None:
+        raise UnsupportedError(f"target='map' was given; {request.who} hands over no states")
+    return check_states(states, bound.model, request.who)
+
+
+def _plans(budget: Budget, per_sweep: float, annealed: Annealed) -> Iterator[tuple[int, int]]:
     """(rungs, sweeps of each chain) of each run."""
     if budget.seconds is None:
         sweeps = budget.samples or 1
@@ -107,18 +139,67 @@ def _plans(budget: Budget, per_sweep: float, found: Annealed) -> Iterator[tuple[
             f"least {FEWEST}; give more seconds or fewer chains"
         )
     sweeps, took = rungs, 0.0
-    while found.run_seconds + took <= budget.seconds:
-        before = found.run_seconds
+    while annealed.run_seconds + took <= budget.seconds:
+        before = annealed.run_seconds
         yield rungs, sweeps
-        took = found.run_seconds - before
-        if found.run_seconds + 2 * took <= budget.seconds:
+        took = annealed.run_seconds - before
+        if annealed.run_seconds + 2 * took <= budget.seconds:
             sweeps, took = 2 * sweeps, 2 * took
 
 
-def _calls(betas: npt.NDArray[np.float64], sweeps: int, at_once: int) -> Iterator[tuple[npt.NDArray[np.float64], int]]:
+def _calls(betas: FloatArray, sweeps: int, at_once: int) -> Iterator[tuple[FloatArray, int]]:
     """Rungs of a run and sweeps at each of them, about `at_once` sweeps together and no less than a rung."""
     each, more = divmod(sweeps, len(betas))
     for part, count in ((betas[:more], each + 1), (betas[more:], each)):
         width = max(1, at_once // max(count, 1))
         for first in range(0, len(part), width):
             yield part[first : first + width], count
+
+
+def cooled(model: Model, beta: float) -> Model:
+    """p*^β; zeros stay zeros."""
+    if isinstance(model, PairwiseModel):
+        return dataclasses.replace(
+            model,
+            biases=beta * model.biases,
+            couplings=beta * model.couplings,
+            log_constant=beta * model.log_constant,
+            origin=None,
+        )
+    factors = [(factor.scope, beta * factor.log_table) for factor in model.factors]
+    return FactorGraph.from_log_tables(
+        model.cardinalities, factors, log_constant=beta * model.log_constant, name=model.name
+    )
+
+
+def hot_and_cold(model: Model) -> tuple[float, float]:
+    """β at which no variable is held by its neighbours, and β at which nearly all stay: as dwave-samplers chooses them.
+
+    Hot is where the variable that is held most would be flipped with probability 1/3; cold is 1 at least where there
+    are hard zeros, which are soft below.
+    """
+    ranges, owners = _ranges(model)
+    held = np.bincount(owners[1], ranges[owners[0]], minlength=1)
+    if not held.max() > 0:
+        return 1.0, 1.0
+    hot = math.log(2.0) / float(held.max())
+    cold = max(math.log(FROZEN) / float(np.percentile(ranges[ranges > 0], SMALL)), 2 * hot)
+    zeros = not isinstance(model, PairwiseModel) and model.has_zeros
+    return hot, max(cold, 1.0) if zeros else cold
+
+
+def _ranges(model: Model) -> tuple[FloatArray, IntArray]:
+    """(F,) by how much each term can change the log weight, and (2, P) pairs of terms and variables."""
+    if isinstance(model, PairwiseModel):
+        n, e = model.num_variables, model.num_edges
+        terms = np.concatenate([np.arange(n), np.repeat(np.arange(n, n + e), 2)])
+        variables = np.concatenate([np.arange(n), model.edges.ravel()])
+        return np.abs(np.concatenate([model.biases, model.couplings])), np.stack([terms, variables])
+    ranges = [0.0, *(_range(factor.log_table) for factor in model.factors)]
+    pairs = [(k + 1, v) for k, factor in enumerate(model.factors) for v in factor.scope]
+    return np.array(ranges), np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+
+def _range(table: FloatArray) -> float:
+    finite = table[np.isfinite(table)]
+    return float(finite.max() - finite.min()) if finite.size else 0.0

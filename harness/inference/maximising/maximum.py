@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.api import Method, Precision, Tier
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.api import Method
 from spinbench.foundation.threads import one_blas_thread
-from spinbench.inference import binding, registry, starts
-from spinbench.inference.budget import Budget
-from spinbench.inference.kernels import Wish
-from spinbench.inference.maximising.annealing import anneal
-from spinbench.inference.maximising.cooling import cool, cooled
-from spinbench.inference.maximising.temperatures import hot_and_cold
+from spinbench.inference import binding, starts
+from spinbench.inference.maximising.annealing import IntArray, anneal, cooled, hot_and_cold, run_cold
 from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import check_step
+from spinbench.inference.request import Request
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.stored_states.source import RunSource
@@ -31,136 +24,93 @@ from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
 from spinbench.reference.memory import default_max_bytes
 
-TARGETS = ("map",)
 ALIKE = 1e-9
 """Relative difference of log weights up to which two annealings ended equally well."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How `run` was asked: its options of the same names."""
-
-    backend: str
-    budget: Budget
-    chains: int
-    seed: int
-    precision: Precision
-    device: str
-    wish: Wish
-
-
-def check_target(target: str, method: Method, **given: Any) -> None:
-    """Whether a heaviest state is what is asked for, of a method that finds one.
-
-    Args:
-        target: of `run`.
-        method: that was asked.
-        given: options that are of no use then, as given.
-
-    Raises:
-        SpinbenchError: another target, or an option that would change nothing.
-        UnsupportedError: the method does not look for states.
-    """
-    if target not in TARGETS:
-        raise SpinbenchError(f"target={target!r} was given; 'map' is allowed, or none for marginals and log Z")
-    if not method.heaviest:
-        raise UnsupportedError(f"target='map' was given; {', '.join(_finders())} find it, and {method.name} does not")
-    if useless := [name for name, value in given.items() if value is not None]:
-        raise SpinbenchError(
-            f"{', '.join(useless)} was given with target='map', where it would change nothing; leave it out"
-        )
-
-
-def maximum(model: Model, method: Method, asked: Asked) -> Result:
+def maximum(request: Request) -> Result:
     """The heaviest state that was found, as `best_state` of a result without marginals and log Z.
 
     Raises:
         IntractableError: an exact one does not fit into the memory.
         BudgetError: the seconds are over before a chain has been annealed.
     """
-    if method.heaviest == "exact":
-        return _exactly(model, method, asked)
-    return _by_chains(model, method.for_annealing() if method.heaviest == "annealed" else method, asked)
+    return _eliminate(request) if request.method.heaviest == "exact" else _run_chains(request)
 
 
-def _finders() -> list[str]:
-    """Names of the methods that find heaviest states; of plugins those that can be loaded."""
-    found = []
-    for name in registry.names("methods"):
-        with contextlib.suppress(SpinbenchError):
-            if registry.method_class(name).heaviest:
-                found.append(name)
-    return found
-
-
-def _exactly(model: Model, method: Method, asked: Asked) -> Result:
+def _eliminate(request: Request) -> Result:
     since = time.perf_counter()
-    source, ended = RunSource(model=model, max_bytes=default_max_bytes()), Event()
-    with followed(f"{method.name} on {asked.backend}", asked.budget, lambda: int(ended.is_set()), 1):
-        result = _result(model, method, asked, source, Seconds(), tier="native")
-        best = result.best_state, result.best_log_weight
+    source, ended = RunSource(model=request.model, max_bytes=default_max_bytes()), Event()
+    with followed(request.who, request.how.budget, lambda: int(ended.is_set()), 1):
+        best = source.find_best_state(None, None)
         ended.set()
-    return dataclasses.replace(
-        result,
-        source=RunSource(model=model, best=best),
+    return _result(
+        request,
+        request.method,
+        RunSource(model=request.model, best=best),
         chains=1,
         seconds=Seconds(run=time.perf_counter() - since),
-        notes=() if asked.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",),
+        notes=() if request.how.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",),
     )
 
 
-def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
+def _run_chains(request: Request) -> Result:
     since = time.perf_counter()
-    taken, cools = as_taken(model, method), method.heaviest == "cooled"
+    model, how, cools = request.model, request.how, request.method.heaviest == "cooled"
+    method = request.method.for_annealing() if request.method.heaviest == "annealed" else request.method
+    taken = as_taken(model, method)
     hot, cold = hot_and_cold(taken)
+    start = starts.dispersed(taken, how.chains, how.seed, sampler=True)
     given = cooled(taken, cold) if cools else taken
-    start = starts.dispersed(taken, asked.chains, asked.seed, sampler=True)
     prepared = time.perf_counter() - since
-    how: dict[str, Any] = {"precision": asked.precision, "device": asked.device, "wish": asked.wish}
-    bound = binding.plan_and_bind(method, asked.backend, given, budget=asked.budget, **how)
-    check_step(method, bound.tables, bound.tier, asked.budget, asked.chains)
-    engine, who = bound.engine, f"{method.name} on {asked.backend}"
+    bound = binding.plan_and_bind(
+        method, how.backend, given, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
+    )
+    check_step(method, bound.tables, bound.tier, how.budget, how.chains)
     with one_blas_thread():
-        if cools:
-            ended = cool(engine, method, bound.tables, taken, start, asked.budget, seed=asked.seed, who=who)
-        else:
-            ended = anneal(engine, taken, start, hot, cold, asked.budget, seed=asked.seed, who=who)
+        ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
-    source, hits = _heaviest(model, taken, states, logs)
-    seconds = Seconds(
-        plan=prepared + bound.plan_seconds,
-        compile=bound.bind_seconds + ended.compile_seconds,
-        run=ended.run_seconds,
-    )
-    numbers = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
-    numbers |= {"hits": float(hits), "beta_cold": cold}
-    status = "ok" if hits > 1 else "heaviest state found once" if hits else "no state of positive weight found"
-    return dataclasses.replace(
-        _result(model, method, asked, source, seconds, tier=bound.tier),
+    top = float(logs.max())
+    hits = int((logs >= top - ALIKE * max(abs(top), 1.0)).sum()) if top > -np.inf else 0
+    counts = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
+    return _result(
+        request,
+        method,
+        _source(model, taken, states[:, int(logs.argmax())], top),
+        seconds=Seconds(
+            plan=prepared + bound.plan_seconds,
+            compile=bound.bind_seconds + ended.compile_seconds,
+            run=ended.run_seconds,
+        ),
         samples=ended.sweeps,
-        status=status,
-        diagnostics=numbers,
+        tier=bound.tier,
+        status=_status(hits),
+        diagnostics=counts | {"hits": float(hits), "beta_cold": cold},
         kernel=bound.kernel,
         notes=bound.notes,
     )
 
 
-def _heaviest(
-    model: Model, taken: Model, states: npt.NDArray[np.int64], logs: npt.NDArray[np.float64]
-) -> tuple[RunSource, int]:
-    """Of annealed states (N, S) the heaviest, and how many weigh as much."""
-    top = float(logs.max())
-    if top == -np.inf:
-        return RunSource(model=model, best=(None, None)), 0
-    lowered = states[:, int(logs.argmax())]
+def _status(hits: int) -> str:
+    """By how many chains weigh as much as the heaviest state."""
+    if not hits:
+        return "no state of positive weight found"
+    return "ok" if hits > 1 else "heaviest state found once"
+
+
+def _source(model: Model, taken: Model, lowered: IntArray, log_weight: float) -> RunSource:
+    """Of the heaviest state (N,), whose weight is that of the model that was given."""
+    if log_weight == -np.inf:
+        return RunSource(model=model, best=(None, None))
     state = lowered if taken.origin is None else taken.origin.lift(lowered[None])[0]
-    weight = float(log_weights(model, state))
-    hits = int((logs >= top - ALIKE * max(abs(top), 1.0)).sum())
-    return RunSource(model=model, best=(state, weight)), hits
+    return RunSource(model=model, best=(state, float(log_weights(model, state))))
 
 
-def _result(model: Model, method: Method, asked: Asked, source: RunSource, seconds: Seconds, *, tier: Tier) -> Result:
+def _result(request: Request, method: Method, source: RunSource, **fields: Any) -> Result:
+    """Without marginals and log Z."""
+    how = request.how
+    defaults: dict[str, Any] = {"samples": 1, "tier": "native", "status": "ok", "chains": how.chains}
     return Result(
         marginals=None,
         marginals_se=None,
@@ -170,16 +120,12 @@ def _result(model: Model, method: Method, asked: Asked, source: RunSource, secon
         ess=None,
         r_hat=None,
         source=source,
-        seconds=seconds,
-        samples=1,
-        tier=tier,
-        status="ok",
         method=method.name,
-        backend=asked.backend,
-        model=model.name,
+        backend=how.backend,
+        model=request.model.name,
         settings=dataclasses.asdict(method),  # type: ignore[call-overload]
-        chains=asked.chains,
-        seed=asked.seed,
-        precision=asked.precision,
-        device=asked.device,
+        seed=how.seed,
+        precision=how.precision,
+        device=how.device,
+        **defaults | fields,
     )

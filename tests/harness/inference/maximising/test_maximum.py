@@ -13,9 +13,7 @@ import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.maximising import annealing
-from spinbench.inference.maximising.annealing import RUNGS
-from spinbench.inference.maximising.cooling import cooled
-from spinbench.inference.maximising.temperatures import hot_and_cold
+from spinbench.inference.maximising.annealing import RUNGS, cooled, hot_and_cold
 from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
 
 MODELS = many(10, 3)
