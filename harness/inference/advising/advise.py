@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from spinbench.api.bounds import Bound
-from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
-from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
+from spinbench.inference.advising.beforehand import answer_exactly, bounds_of_states
 from spinbench.inference.advising.candidates import parsed, prepare
 from spinbench.inference.advising.entrant import Entrant
-from spinbench.inference.advising.exact import answer_exactly
 from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
-from spinbench.inference.bracketing import sources
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
 from spinbench.models import Model, catalogue
-
-EXACT = 0.35
-"""Of the budget: what an exact answer may take by its planner's reckoning, and what it gets."""
-STATES = 0.03
-"""Of the budget, for states that bound log Z from below."""
 
 
 def advise(
@@ -86,11 +76,11 @@ def advise(
         why = ""
         if ask_exact:
             tell([], "looking for an exact answer")
-            found, why = _exact(model, seconds, target)
+            found, why = answer_exactly(model, seconds, target)
             if found is not None:
                 return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
         tell([], "looking for heavy states")
-        known = bounds_of_states(model, seed, STATES * seconds)
+        known = bounds_of_states(model, seed, seconds)
         race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, known)
         race.run()
         return _told(race, time.perf_counter() - since, seed, source, why)
@@ -107,29 +97,6 @@ def _source(model: Model) -> Mapping[str, Any]:
     """The configuration of a shipped model; {} for others."""
     known = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
     return {"model": model.name} if known else {}
-
-
-def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
-    """What no states can weigh more than, and what heavy ones weigh together, as far as they are found in time.
-
-    Raises:
-        ModelError: no state has positive weight, so Z = 0.
-    """
-    found = [sources.bound_above(model)]
-    with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
-        bounds = run_in_child(partial(sources.bounds_below, model), seed, seconds)
-        found.extend(bound for bound in bounds if bound is not None)
-    return tuple(found)
-
-
-def _exact(model: Model, seconds: float, target: Target) -> tuple[Result | None, str]:
-    """The exact answer, or why there is none."""
-    result, why = answer_exactly(model, EXACT * seconds)
-    if result is None:
-        return None, why
-    marginals = ranking.flat(result.marginals)
-    complete = target == "log_z" or (marginals is not None and bool(np.isfinite(marginals).all()))
-    return (result, "") if complete else (None, "exact marginals are out of reach of some variables")
 
 
 def _known(

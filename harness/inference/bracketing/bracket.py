@@ -11,8 +11,9 @@ import numpy as np
 from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
-from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, bound_above, find_bounds, load
+from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
 from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.checks.best_states import bound_above
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
 from spinbench.models import Model

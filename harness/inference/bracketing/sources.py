@@ -1,16 +1,10 @@
-"""Who can give bounds on log Z, for which share of a budget, and what each does with it.
-
-Bounds that need no method are here: what a few heavy states weigh, and what no state can weigh more than.
-"""
+"""Who can give bounds on log Z, for which share of a budget, and what each does with it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
@@ -18,12 +12,8 @@ from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
 from spinbench.inference.bracketing import annealing, mini_buckets
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.checks.best_states import BY as BEST_STATES
-from spinbench.inference.checks.best_states import below as weigh
+from spinbench.inference.checks import best_states
 from spinbench.inference.runner import run
-from spinbench.inference.starts import random_start
-from spinbench.mathematics.coordinate_ascent import ascending
-from spinbench.mathematics.rounding import work_of
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import simplified
 from spinbench.reference.choice import Limits, candidates, first
@@ -70,7 +60,7 @@ class BoundSource:
 
 
 PLAN = (
-    BoundSource(BEST_STATES, 0.05),
+    BoundSource(best_states.BY, 0.05),
     BoundSource("mf", 0.05),
     BoundSource("exact", 0.2),
     BoundSource("gaussian_bound", 0.3),
@@ -86,8 +76,6 @@ ASSUMING = BoundSource(annealing.REVERSE, 0.15)
 """Where what assumes that draws are draws of the model is asked for, too."""
 
 
-CHAINS = 16
-"""Heavy states that are looked for side by side."""
 LOOKS = len(mini_buckets.ROUNDS) + 2
 """Draws that give probable bounds, each of which has the same share of delta."""
 DENSE = 4
@@ -121,35 +109,8 @@ def load(model: Model) -> None:
             kinds[name].build(Problem(fitting)).solve(marginals=False)
 
 
-def bound_above(model: Model) -> Bound:
-    """Every factor's largest entry, and as many states as there are."""
-    if isinstance(model, PairwiseModel):
-        most = float(np.maximum(model.biases, 0.0).sum() + np.maximum(model.couplings, 0.0).sum())
-    else:
-        most = sum(float(factor.log_table.max()) for factor in model.factors)
-    states = sum(math.log(card) for card in model.cardinalities)
-    slack = work_of(model).allowance()
-    return Bound(model.log_constant + most + states + slack, "upper", "certified", by="largest entries")
-
-
-def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
-    """Z is at least what different states weigh together, the heavier the better.
-
-    Raises:
-        ModelError: no state has positive weight, so Z = 0.
-        UnsupportedError: none was found.
-    """
-    for chains in (1, CHAINS):  # where there are zeros, each is a search
-        states = random_start(model, chains, seed).astype(np.int64)
-        yield weigh(model, states)
-    if isinstance(model, PairwiseModel) and model.groups:
-        return  # a change of one unit breaks a group
-    for climbed in ascending(model, states):
-        yield weigh(model, climbed)
-
-
 def _states(request: BoundRequest) -> Iterator[Finding]:
-    for bound in bounds_below(request.model, request.seed):
+    for bound in best_states.bounds_below(request.model, request.seed):
         yield Finding((bound,))
 
 
@@ -231,7 +192,7 @@ def _backend(method: str) -> str:
 
 
 _SEARCHES: dict[str, Callable[[BoundRequest], Iterator[Finding]]] = {
-    BEST_STATES: _states,
+    best_states.BY: _states,
     "exact": _exact,
     "gaussian_bound": _gaussian,
     annealing.NAME: _anneal,

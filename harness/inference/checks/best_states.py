@@ -1,8 +1,10 @@
-"""What different states weigh together: a lower bound on log Z wherever states are at hand."""
+"""Bounds on log Z that need no method: what different states weigh together, and what none can weigh more than."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,17 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
+from spinbench.inference.starts import random_start
+from spinbench.mathematics.coordinate_ascent import ascending
 from spinbench.mathematics.rounding import work_of
-from spinbench.models import Model
+from spinbench.models import Model, PairwiseModel
 
 BY = "best states"
 MOST = 2**18
 """Entries of the draws that are weighed: of large models a few suffice, and more would take seconds."""
+
+CHAINS = 16
+"""Heavy states that are looked for side by side."""
 
 
 def below(model: Model, states: npt.NDArray[np.integer[Any]]) -> Bound:
@@ -38,3 +45,30 @@ def by_draws(model: Model, said: Estimate) -> Estimate:
     states = np.asarray(said.draws[0])
     bound = below(model, states[:, : max(MOST // max(len(states), 1), 1)])
     return dataclasses.replace(said, bounds=(*said.bounds, bound)) if np.isfinite(bound.value) else said
+
+
+def bound_above(model: Model) -> Bound:
+    """Every factor's largest entry, and as many states as there are."""
+    if isinstance(model, PairwiseModel):
+        most = float(np.maximum(model.biases, 0.0).sum() + np.maximum(model.couplings, 0.0).sum())
+    else:
+        most = sum(float(factor.log_table.max()) for factor in model.factors)
+    states = sum(math.log(card) for card in model.cardinalities)
+    slack = work_of(model).allowance()
+    return Bound(model.log_constant + most + states + slack, "upper", "certified", by="largest entries")
+
+
+def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
+    """Z is at least what different states weigh together, the heavier the better.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+        UnsupportedError: none was found.
+    """
+    for chains in (1, CHAINS):  # where there are zeros, each is a search
+        states = random_start(model, chains, seed).astype(np.int64)
+        yield below(model, states)
+    if isinstance(model, PairwiseModel) and model.groups:
+        return  # a change of one unit breaks a group
+    for climbed in ascending(model, states):
+        yield below(model, climbed)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
-from spinbench.inference.checks.probes import Content
+from spinbench.inference.checks.probes import Content, entropies
 from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
@@ -69,10 +69,8 @@ def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[s
         estimate: of the run.
     """
     parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
-    doubted = estimate.doubted("marginals") and estimate.doubted("log Z")
-    if not parted or doubted or estimate.log_z_kind == "exact":
-        return ()
-    if estimate.marginals is None or estimate.marginals_se is None:
+    settled = estimate.log_z_kind == "exact" or (estimate.doubted("marginals") and estimate.doubted("log Z"))
+    if not parted or settled or estimate.marginals is None or estimate.marginals_se is None:
         return ()
     probes = _send_probes(Content(model), seed + _OTHERS)
     whole = estimate.log_z
@@ -101,9 +99,8 @@ def _send_probes(content: Content, seed: int) -> Probes:
                 own[state.tobytes()] = log
     p = all_states.of_reported(content.model.cardinalities, total / SWEEPS[1])
     mean = energy / SWEEPS[1] + flat.log_constant
-    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=0)
     least = np.array([np.logaddexp.reduce(list(own.values())) for own in seen]) + flat.log_constant
-    return Probes(p, mean, mean + entropy, least)
+    return Probes(p, mean, mean + entropies(p), least)
 
 
 @lru_cache(maxsize=16)
@@ -114,8 +111,7 @@ def _cool(content: Content, seed: int) -> float:
     for beta in np.linspace(0.0, 1.0, COOLED, endpoint=False):
         x, _ = replicas.sweep(rng, tables, x, np.full(PROBES, beta))
     values, lost = replicas.log_weights(tables, x)
-    reached = np.where(np.asarray(lost) > 0, -np.inf, np.asarray(values)) + flat.log_constant
-    return float(reached.max())
+    return float(np.where(np.asarray(lost) > 0, -np.inf, np.asarray(values)).max() + flat.log_constant)
 
 
 def _start(model: Model, seed: int) -> tuple[FactorTables, GraphTables, GraphReplicas, Any]:

@@ -93,8 +93,13 @@ def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> 
         total = total + np.asarray(p)
         energy += np.asarray(replicas.log_weights(tables, x)[0])
     laws = all_states.of_reported(sizes.tolist(), total / SWEEPS[2])
-    entropies = -(laws * np.log(np.where(laws > 0, laws, 1.0))).sum(axis=0)
-    return Probed(laws, entropies, energy / SWEEPS[2] + flat.log_constant + entropies)
+    of_laws = entropies(laws)
+    return Probed(laws, of_laws, energy / SWEEPS[2] + flat.log_constant + of_laws)
+
+
+def entropies(laws: FloatArray) -> FloatArray:
+    """(P,) nats of product laws (S, P), the sums over their variables."""
+    return np.asarray(-(laws * np.log(np.where(laws > 0, laws, 1.0))).sum(axis=0))
 
 
 class _Holding(TableBath):

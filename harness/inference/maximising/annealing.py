@@ -31,6 +31,8 @@ RUNGS, FEWEST = 64, 8
 CALL = 0.25
 """Seconds of sweeps, about, after which it is told how far a run is."""
 
+ALIKE = 1e-9
+"""Relative difference of log weights up to which two chains ended equally well."""
 FROZEN = 100.0
 """By how much less likely than its best state a variable's others are in the end, by a small one of the differences."""
 SMALL = 10.0
@@ -154,6 +156,12 @@ def _calls(betas: FloatArray, sweeps: int, at_once: int) -> Iterator[tuple[Float
         width = max(1, at_once // max(count, 1))
         for first in range(0, len(part), width):
             yield part[first : first + width], count
+
+
+def count_hits(logs: FloatArray) -> int:
+    """How many chains weigh as much as the heaviest, by their log weights (S,); 0 where none has positive weight."""
+    top = float(logs.max())
+    return int((logs >= top - ALIKE * max(abs(top), 1.0)).sum()) if top > -np.inf else 0
 
 
 def cooled(model: Model, beta: float) -> Model:

@@ -12,7 +12,7 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import binding, starts
-from spinbench.inference.maximising.annealing import IntArray, anneal, cooled, hot_and_cold, run_cold
+from spinbench.inference.maximising.annealing import IntArray, anneal, cooled, count_hits, hot_and_cold, run_cold
 from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import check_step
@@ -23,9 +23,6 @@ from spinbench.inference.stored_states.source import RunSource
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
 from spinbench.reference.memory import default_max_bytes
-
-ALIKE = 1e-9
-"""Relative difference of log weights up to which two annealings ended equally well."""
 
 
 def maximum(request: Request) -> Result:
@@ -71,13 +68,12 @@ def _run_chains(request: Request) -> Result:
         ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
-    top = float(logs.max())
-    hits = int((logs >= top - ALIKE * max(abs(top), 1.0)).sum()) if top > -np.inf else 0
+    hits = count_hits(logs)
     counts = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
     return _result(
         request,
         method,
-        _source(model, taken, states[:, int(logs.argmax())], top),
+        _source(model, taken, states[:, int(logs.argmax())], bool(hits)),
         seconds=Seconds(
             plan=prepared + bound.plan_seconds,
             compile=bound.bind_seconds + ended.compile_seconds,
@@ -99,9 +95,9 @@ def _status(hits: int) -> str:
     return "ok" if hits > 1 else "heaviest state found once"
 
 
-def _source(model: Model, taken: Model, lowered: IntArray, log_weight: float) -> RunSource:
+def _source(model: Model, taken: Model, lowered: IntArray, is_possible: bool) -> RunSource:
     """Of the heaviest state (N,), whose weight is that of the model that was given."""
-    if log_weight == -np.inf:
+    if not is_possible:
         return RunSource(model=model, best=(None, None))
     state = lowered if taken.origin is None else taken.origin.lift(lowered[None])[0]
     return RunSource(model=model, best=(state, float(log_weights(model, state))))

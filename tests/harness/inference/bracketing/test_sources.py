@@ -13,7 +13,8 @@ import spinbench
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference.bracketing import annealing, mini_buckets
-from spinbench.inference.bracketing.sources import PLAN, BoundRequest, bound_above, bounds_below, find_bounds
+from spinbench.inference.bracketing.sources import PLAN, BoundRequest, find_bounds
+from spinbench.inference.checks.best_states import bound_above, bounds_below
 from spinbench.models import FactorGraph, Model, condition, specs
 from spinbench.models.generators import grid
 

@@ -1,13 +1,19 @@
-"""The exact answer, where it fits; whether it does is known before any work for it begins."""
+"""What is known before methods race: the exact answer where it fits, else what heavy states weigh."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
-from spinbench.errors import IntractableError
+import numpy as np
+
+from spinbench.api.bounds import Bound
+from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.advising.entrant import answer_requests
+from spinbench.inference.advising.ranking import Target, flat
 from spinbench.inference.answers import ALL_SOLVERS
+from spinbench.inference.checks import best_states
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact
 from spinbench.models import FactorGraph, Model, parts
@@ -17,17 +23,42 @@ from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE
 from spinbench.reference.problem import Problem
 
+EXACT = 0.35
+"""Of the budget: what an exact answer may take by its planner's reckoning, and what it gets."""
+STATES = 0.03
+"""Of the budget, for states that bound log Z from below."""
 
-def answer_exactly(model: Model, seconds: float) -> tuple[Result | None, str]:
-    """The exact answer, or why there is none within so many seconds."""
+
+def answer_exactly(model: Model, seconds: float, target: Target) -> tuple[Result | None, str]:
+    """The exact answer, or why there is none within its share of so many seconds."""
+    limit = EXACT * seconds
     try:
-        outcomes = run_in_child(answer_requests, (partial(_solve, model), [seconds]), seconds)
+        outcomes = run_in_child(answer_requests, (partial(_solve, model), [limit]), limit)
         outcome = next(outcome for outcome in outcomes if outcome is not None)
     except OverdueError:
-        return None, f"it had not answered after {seconds:.2g} s"
+        return None, f"it had not answered after {limit:.2g} s"
     except DiedError as error:
         return None, str(error)
-    return outcome.result, outcome.why
+    if outcome.result is None or target == "log_z":
+        return outcome.result, outcome.why
+    marginals = flat(outcome.result.marginals)
+    if marginals is None or not np.isfinite(marginals).all():
+        return None, "exact marginals are out of reach of some variables"
+    return outcome.result, ""
+
+
+def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
+    """What no states can weigh more than, and what heavy ones weigh together, as far as they are
+    found in their share of so many seconds.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+    """
+    found = [best_states.bound_above(model)]
+    with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
+        bounds = run_in_child(partial(best_states.bounds_below, model), seed, STATES * seconds)
+        found.extend(bound for bound in bounds if bound is not None)
+    return tuple(found)
 
 
 def _solve(model: Model, seconds: float) -> Result:
