@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,14 @@ def log_weights_as_given(model: PairwiseModel | FactorGraph, states: npt.NDArray
     return weights if left or not isinstance(model, PairwiseModel) else weights + np.log(2.0)
 
 
+class _Stack(NamedTuple):
+    """Factors of one shape: their numbers (F,), their variables (F, k), their tables (F, *shape)."""
+
+    which: IntArray
+    members: IntArray
+    tables: FloatArray
+
+
 class _Coding:
     """1-of-K coding of one factor graph: a layout of units, then sums of log tables over them."""
 
@@ -101,8 +110,13 @@ class _Coding:
         # A model needs a variable: where all are determined, one unit stays that stands for nothing.
         self.biases = np.zeros(max(count, 1))
         self.constant = graph.log_constant - (np.log(2.0) if count == 0 else 0.0)
-        self.edges: list[npt.NDArray[np.int64]] = []
+        self.edges: list[IntArray] = []
         self.couplings: list[FloatArray] = []
+        # Of factors that are more than fields and pairs of binary variables, each with the factor's number.
+        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        self.constants = [(none, nothing)]
+        self.fields = [(none, none, nothing)]
+        self.others = [(none, np.zeros((0, 2), dtype=np.int64), nothing)]
 
     @cached_property
     def states(self) -> tuple[tuple[int, ...], ...]:
@@ -116,30 +130,40 @@ class _Coding:
         return tuple(tuple(range(start, start + count)) for start, count in spans)
 
     def pairwise(self) -> PairwiseModel:
-        whole = not self.graph.has_zeros
         pairs, tables = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2, 2))]
-        left: list[int] = []
-        for which, members, shape in self.graph.flat.by_shape():
-            if whole and shape == (2,):
-                self._add_binary_fields(members[:, 0], self.graph.flat.stacked(which, shape))
-            elif whole and shape == (2, 2):
-                pairs.append(members)
-                tables.append(self.graph.flat.stacked(which, shape))
-            else:
-                left += which.tolist()
-        for index in sorted(left):
-            scope, table = self._reduced(index)
-            if not scope:
-                self.constant += float(table)
-            elif len(scope) == 1:
-                self._add_unary(scope[0], table)
-            elif table.shape == (2, 2):
-                pairs.append(np.array([scope]))
-                tables.append(table[None])
-            else:
-                self._add_pair(scope, table)
+        for stack in self._stacks():
+            match stack.tables.shape[1:]:
+                case ():
+                    self.constants.append((stack.which, stack.tables))
+                case (_,):
+                    self._add_fields(stack.which, stack.members[:, 0], stack.tables)
+                case (2, 2):
+                    pairs.append(stack.members)
+                    tables.append(stack.tables)
+                case _:
+                    self._add_pairs(stack)
+        self._add_up()
         self._add_binary_pairs(self.starts[np.concatenate(pairs)], np.concatenate(tables))
         return self._model()
+
+    def _stacks(self) -> Iterator[_Stack]:
+        """All factors over their undetermined variables, those of one shape together."""
+        flat, whole = self.graph.flat, not self.graph.has_zeros
+        left: list[int] = []
+        for which, members, shape in flat.by_shape():
+            if whole and len(shape) in {1, 2} and 1 not in shape:
+                # Fields of binary variables are added up before all else.
+                numbers = np.full_like(which, -1) if shape == (2,) else which
+                yield _Stack(numbers, members, flat.stacked(which, shape))
+            else:
+                left += which.tolist()
+        kinds: dict[tuple[int, ...], list[tuple[int, Sequence[int], FloatArray]]] = {}
+        for index in sorted(left):
+            scope, table = self._reduced(index)
+            kinds.setdefault(table.shape, []).append((index, scope, table))
+        for rows in kinds.values():
+            indices, scopes, tables = zip(*rows, strict=True)
+            yield _Stack(np.array(indices), np.array(scopes, dtype=np.int64), np.stack(tables))
 
     def _model(self) -> PairwiseModel:
         graph, single = self.graph, bool((self.counts == 1).all())
@@ -177,15 +201,16 @@ class _Coding:
             )
         return scope, table
 
-    def _add_unary(self, v: int, table: FloatArray) -> None:
-        base = table[0] if table.size == 2 else np.median(table)
-        self.constant += float(base)
-        self.biases[list(self.units[v])] += table[-len(self.units[v]) :] - base
+    def _units_of(self, variables: IntArray, states: int) -> IntArray:
+        """(F, 1 or K) units of variables of K states each."""
+        return np.asarray(self.starts[variables][:, None] + np.arange(1 if states == 2 else states))
 
-    def _add_binary_fields(self, variables: npt.NDArray[np.int64], tables: FloatArray) -> None:
-        base = tables[:, 0]
-        self.constant = float(np.cumsum(np.concatenate([[self.constant], base]))[-1])
-        self.biases += np.bincount(self.starts[variables], tables[:, 1] - base, minlength=self.biases.size)
+    def _add_fields(self, which: IntArray, variables: IntArray, tables: FloatArray) -> None:
+        base = tables[:, 0] if tables.shape[1] == 2 else np.median(tables, axis=1)
+        units = self._units_of(variables, tables.shape[1])
+        self.constants.append((which, base))
+        values = tables[:, -units.shape[1] :] - base[:, None]
+        self.fields.append((np.repeat(which, units.shape[1]), units.ravel(), values.ravel()))
 
     def _add_binary_pairs(self, pairs: npt.NDArray[np.int64], tables: FloatArray) -> None:
         base = tables[:, 0, 0]
@@ -196,18 +221,35 @@ class _Coding:
         self.edges.append(pairs)
         self.couplings.append(tables[:, 1, 1] - tables[:, 0, 1] - tables[:, 1, 0] + base)
 
-    def _add_pair(self, scope: Sequence[int], table: FloatArray) -> None:
+    def _add_pairs(self, stack: _Stack) -> None:
         """T_kl = r_k + c_l + R_kl with R zero wherever a binary variable is 0, so R holds the couplings."""
-        rest = table
-        for axis in (0, 1):
-            part = rest.take([0], 1 - axis) if rest.shape[1 - axis] == 2 else np.median(rest, 1 - axis, keepdims=True)
-            self._add_unary(scope[axis], part.ravel())
+        rest, sizes = stack.tables, stack.tables.shape[1:]
+        for axis, other in ((0, 2), (1, 1)):
+            binary = rest.shape[other] == 2
+            part = rest.take([0], other) if binary else np.median(rest, other, keepdims=True)
+            self._add_fields(stack.which, stack.members[:, axis], part.reshape(len(part), -1))
             rest = rest - part
-        first, second = (list(self.units[v]) for v in scope)
-        rest = rest[-len(first) :, -len(second) :]
-        k, m = np.nonzero(rest)
-        self.edges.append(np.stack([np.array(first)[k], np.array(second)[m]], axis=1))
-        self.couplings.append(rest[k, m])
+        first, second = (self._units_of(stack.members[:, axis], sizes[axis]) for axis in (0, 1))
+        rest = rest[:, -first.shape[1] :, -second.shape[1] :]
+        a, k, m = np.nonzero(rest)
+        self.others.append((stack.which[a], np.stack([first[a, k], second[a, m]], axis=1), rest[a, k, m]))
+
+    def _add_up(self) -> None:
+        """One factor after the other as the graph has them: the order decides the last digits of sums."""
+        constants = _in_order(self.constants)[1]
+        self.constant = float(np.cumsum(np.append(self.constant, constants))[-1])
+        _, units, values = _in_order(self.fields)
+        self.biases += np.bincount(units, values, minlength=self.biases.size)
+        _, edges, couplings = _in_order(self.others)
+        self.edges.append(edges)
+        self.couplings.append(couplings)
+
+
+def _in_order(parts: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+    """The parts as one, sorted by their first arrays, the numbers of factors."""
+    whole = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    order = np.argsort(whole[0], kind="stable")
+    return tuple(array[order] for array in whole)
 
 
 def _exactly_one(name: str, size: int) -> FloatArray:

@@ -128,8 +128,8 @@ def _weighed(
 
 
 def _origin(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> Origin:
-    whole = Origin.identity(model.cardinalities, model.labels).states
-    states = [(observed[v],) if v in observed else every for v, every in enumerate(whole)]
+    every = {k: tuple(range(k)) for k in set(model.cardinalities)}
+    states = [(observed[v],) if v in observed else every[k] for v, k in enumerate(model.cardinalities)]
     carried = (v not in observed for v in range(model.num_variables))
     return Origin.of_states(model.cardinalities, states, carried, model.labels)
 
@@ -143,7 +143,7 @@ def _condition_factors(model: FactorGraph, observed: Mapping[int, int]) -> Facto
     position = {v: k for k, v in enumerate(free)}
     constant, factors = model.log_constant, []
     for index, factor in enumerate(model.factors):
-        if not any(v in observed for v in factor.scope):
+        if observed.keys().isdisjoint(factor.scope):
             factors.append(Factor(tuple(position[v] for v in factor.scope), factor.log_table))
             continue
         # A copy, so that the full table is not kept alive by a slice of it.
