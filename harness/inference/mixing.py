@@ -24,7 +24,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tabl
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import Pairs, pairs_of
 from spinbench.models import Model, PairwiseModel
-from spinbench.models.convert import merge_groups
+from spinbench.models.groups import merge_groups
 
 METHODS = ("gibbs",)
 BACKENDS = ("numba", "numpy")

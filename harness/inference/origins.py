@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
-from spinbench.models.convert import merge_groups
+from spinbench.models.groups import merge_groups
 from spinbench.models.simplification import Simplified
 
 FloatArray = npt.NDArray[np.float64]

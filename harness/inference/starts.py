@@ -14,7 +14,7 @@ from spinbench.inference.preflight import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.starts import grow
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.models.convert import merge_groups
+from spinbench.models.groups import merge_groups
 
 DRAWING = ("wmb",)
 """Methods whose draws may be starts."""

@@ -17,7 +17,7 @@ from spinbench.inference import binding
 from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel, condition, convert, to_pairwise
-from spinbench.models.convert import merge_groups
+from spinbench.models.groups import merge_groups
 
 RNG = np.random.default_rng(7)
 MODELS = {

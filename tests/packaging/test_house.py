@@ -65,7 +65,7 @@ def test_the_top_of_harness_holds_at_most_eight_files() -> None:
 
 def test_files_are_short() -> None:
     lines = {file: text.count("\n") for file, text in FILES.items()}
-    assert statistics.median(lines.values()) <= 130
+    assert statistics.median(lines.values()) <= 150
     assert sum(count > 280 for count in lines.values()) <= 0.05 * len(lines)
     assert {file: count for file, count in lines.items() if count > 320} == {}
 

@@ -31,7 +31,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows, matrix
 from spinbench.mathematics.graphs.table_layouts import FLOOR
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.models.convert import merge_groups
+from spinbench.models.groups import merge_groups
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

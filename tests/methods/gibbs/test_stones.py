@@ -17,8 +17,8 @@ from spinbench.inference.origins import as_taken
 from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models.convert import merge_groups
 from spinbench.models.generators import planar_glass
+from spinbench.models.groups import merge_groups
 
 BACKENDS = ["numpy", "numba", "jax"]
 GROUPS = ((0, 3, 4), (1, 2))
