@@ -16,7 +16,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import binding
 from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models import FactorGraph, PairwiseModel, condition, convert, to_pairwise
+from spinbench.models import FactorGraph, PairwiseModel, condition, groups, to_pairwise
 from spinbench.models.groups import merge_groups
 
 RNG = np.random.default_rng(7)
@@ -128,6 +128,6 @@ def test_evidence_on_members_leaves_smaller_groups() -> None:
 
 
 def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convert, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(groups, "MAX_ENTRIES", 8)
     with pytest.raises(UnsupportedError, match=r"its coupled 1-of-K groups would have 9 entries; .* at most 8"):
         merge_groups(MODELS["three states, coupled"])
