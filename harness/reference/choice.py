@@ -76,7 +76,7 @@ def _by_cost(problem: Problem, solvers: Solvers, plugins_last: bool | None, *, s
         costly += [s for s in found if s.seconds > enough]
     if plugins_last is None:
         costly += _applicable(problem, plugin_names(), solvers, sampling=sampling)
-    yield from sorted(costly, key=lambda s: s.seconds)
+    yield from sorted(costly, key=lambda s: s.seconds * s.risk)
     if plugins_last:
         found = _applicable(problem, plugin_names(), solvers, sampling=sampling)
         yield from sorted(found, key=lambda s: s.seconds)
