@@ -110,6 +110,8 @@ class _WherePays:
         return False
 
     def build(self, problem: Problem) -> Solver:
+        """NumPy's, unless the compiled one is predicted to be ahead by `_LONG`: it takes some 2 `ENTRY_SECONDS` an
+        entry, and is there for many variables, whose plan in Python takes longer than loading it."""
         many = len(problem.cardinalities) > MANY
         if many and self.searches:
             return compiled_solvers().kinds[self.name].build(problem)

@@ -233,13 +233,13 @@ class Result:
         Raises:
             SpinbenchError: the answer has nothing to draw.
         """
-        from spinbench.inference.notebook.answers import panels
+        from spinbench.inference.notebook.display import panels
 
         return panels(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from spinbench.inference.notebook.answers import html
+        from spinbench.inference.notebook.display import html
 
         return html(self)
 

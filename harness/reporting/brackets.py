@@ -114,8 +114,8 @@ def bracket(records: Iterable[Record]) -> Bracket:
     return Bracket(known[0] if known else None, *sides, delta)
 
 
-def of_rows(rows: Iterable[Row]) -> Bracket:
-    """Of the records behind the leaderboard's rows of one model."""
+def board_bracket(rows: Iterable[Row]) -> Bracket:
+    """What is known of log Z by the records behind a leaderboard's rows of one model."""
     return bracket(record for row in rows for record in row.members)
 
 

@@ -80,7 +80,7 @@ def bounds(board: Sequence[Row]) -> list[Bounds]:
     """Of each model with a bound on log Z, whether or not it is known exactly."""
     found = []
     for model, rows in by_model(board).items():
-        known = brackets.of_rows(rows.values())
+        known = brackets.board_bracket(rows.values())
         if known.lower_method or known.upper_method:
             width = known.upper - known.lower if known.lower_method and known.upper_method else None
             flagged = tuple(text for row in rows.values() for text in _flagged(row, known))

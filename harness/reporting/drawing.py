@@ -140,7 +140,7 @@ class Looks:
     lines: dict[str, tuple[Any, str]]
 
     @classmethod
-    def of(cls, rows: Iterable[Row]) -> Looks:
+    def from_rows(cls, rows: Iterable[Row]) -> Looks:
         """For all methods and backends of a leaderboard."""
         board = list(rows)
         methods = places({row.method for row in board}, METHODS, len(METHOD_LOOKS))

@@ -50,7 +50,7 @@ def save(board: Sequence[Row], quantity: Quantity, *paths: Path) -> list[Path]:
     """
     drawn = [row for row in board if is_drawn(row, quantity)]
     models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))[:MODELS]
-    looks, written = Looks.of(drawn), []
+    looks, written = Looks.from_rows(drawn), []
     for number, first in enumerate(range(0, len(models), PANELS), start=1):
         own = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
         written += drawing.save(_draw_page(drawn, models[first : first + PANELS], looks, quantity), *own)

@@ -92,7 +92,7 @@ def write(
     """
     with drawing.style():
         board = leaderboard.rows(records)
-        looks = Looks.of(board)
+        looks = Looks.from_rows(board)
         alone = []
         if panels:
             for place, rows in enumerate(leaderboard.by_model(board).values()):

@@ -125,7 +125,7 @@ def draw_log_z(rows: Mapping[int, Row], looks: Looks) -> Figure | None:
 
     A line a row, by its number, that has an answer; None where there is neither a bound nor an answer to show.
     """
-    known = brackets.of_rows(rows.values())
+    known = brackets.board_bracket(rows.values())
     shown = {i: row for i, row in rows.items() if _answers(row)}
     if not shown or not (known.lower_method or known.upper_method):
         return None

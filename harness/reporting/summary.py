@@ -173,7 +173,7 @@ def board_tables(board: Sequence[Row], width: int | None = None) -> list[Table]:
 
 def _fit(model: str, board: Sequence[Row], width: int | None) -> Table:
     """The table with as many columns as there is room for."""
-    sentence = brackets.of_rows(board).sentence()
+    sentence = brackets.board_bracket(board).sentence()
     notes = [sentence or "", SHARED if any(row.shared for row in board) else ""]
     columns = _columns(board, bounded=sentence is not None)
     dropped: list[str] = []

@@ -92,7 +92,7 @@ def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Se
     lines = {str(override.input_line) for override in plain}
     files = tuple(line for line in sweep_overrides if line not in lines)
     try:
-        config = copy.deepcopy(_of_files(loader, master_config, files))
+        config = copy.deepcopy(_compose_files(loader, master_config, files))
         ConfigLoaderImpl._apply_overrides_to_config(plain, config)
     except OmegaConfBaseException:
         return loader.load_sweep_config(master_config, list(sweep_overrides))  # with its own words for what is wrong
@@ -101,7 +101,7 @@ def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Se
     return config
 
 
-def _of_files(loader: ConfigLoader, master_config: DictConfig, files: tuple[str, ...]) -> DictConfig:
+def _compose_files(loader: ConfigLoader, master_config: DictConfig, files: tuple[str, ...]) -> DictConfig:
     given: Any = OmegaConf.to_container(master_config.hydra.overrides.hydra)
     key = (str(master_config.hydra.job.config_name), *given, *files)
     if key not in _known:

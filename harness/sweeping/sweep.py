@@ -255,7 +255,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explaining.explained(), sweepers.installed(SWEEPERS):
+        with explaining.explained(), sweepers.install(SWEEPERS):
             hydra.main(config_path=f"pkg://{searchpath.PACKAGE}", config_name="config", **searchpath.RUNNING)(job.run)()
     finally:
         sys.argv = before[0]

@@ -35,7 +35,7 @@ CELLS = "cells_of_a_share"
 
 
 @contextmanager
-def installed(sweepers: Mapping[str, type[Sweeper]]) -> Iterator[None]:
+def install(sweepers: Mapping[str, type[Sweeper]]) -> Iterator[None]:
     """Let Hydra find sweepers under names of its package of plugins, from which alone it takes them."""
     known = Plugins.instance().class_name_to_class
     before = dict(known)

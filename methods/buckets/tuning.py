@@ -126,7 +126,7 @@ class Tuner:
                 return whole
             lost = _FORGIVEN * (time.perf_counter() - since)
             seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
-        return self._tightened(_greedy(found), seconds, real, end)
+        return self._tighten(_greedy(found), seconds, real, end)
 
     def _whole(self, order: Order, seconds: float, end: float = math.inf) -> Whole | None:
         """Over what zeros leave possible, if there are any, and mini-buckets are not asked for."""
@@ -141,7 +141,7 @@ class Tuner:
         """As many as time and memory allow."""
         return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / tree.BYTES)
 
-    def _tightened(self, candidates: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
+    def _tighten(self, candidates: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""
         looks = _PARTITION * len(candidates[0].order) * (_LOOKED_AT + len(candidates))
         room = max(seconds - looks, _PASSED * seconds)

@@ -11,9 +11,9 @@ import numpy as np
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
-from spinbench.inference.advising.beforehand import answer_exactly, bounds_of_states
 from spinbench.inference.advising.candidates import parsed, prepare
 from spinbench.inference.advising.entrant import Entrant
+from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
 from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
 from spinbench.inference.budget import Budget, is_whole

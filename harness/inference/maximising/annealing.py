@@ -164,7 +164,7 @@ def count_hits(logs: FloatArray) -> int:
     return int((logs >= top - ALIKE * max(abs(top), 1.0)).sum()) if top > -np.inf else 0
 
 
-def cooled(model: Model, beta: float) -> Model:
+def scale_log_weights(model: Model, beta: float) -> Model:
     """p*^β; zeros stay zeros."""
     if isinstance(model, PairwiseModel):
         return dataclasses.replace(

@@ -12,7 +12,14 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import binding, starts
-from spinbench.inference.maximising.annealing import IntArray, anneal, cooled, count_hits, hot_and_cold, run_cold
+from spinbench.inference.maximising.annealing import (
+    IntArray,
+    anneal,
+    count_hits,
+    hot_and_cold,
+    run_cold,
+    scale_log_weights,
+)
 from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import check_step
@@ -58,7 +65,7 @@ def _run_chains(request: Request) -> Result:
     taken = as_taken(model, method)
     hot, cold = hot_and_cold(taken)
     start = starts.dispersed(taken, how.chains, how.seed, sampler=True)
-    given = cooled(taken, cold) if cools else taken
+    given = scale_log_weights(taken, cold) if cools else taken
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(
         method, how.backend, given, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget

@@ -72,7 +72,7 @@ def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any
 
 def describe_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
-    lines = [] if answer.log_z is None else [_said_of(answer.log_z, answer.log_z_se, answer.log_z_kind)]
+    lines = [] if answer.log_z is None else [_describe_value(answer.log_z, answer.log_z_se, answer.log_z_kind)]
     lines += [f"do not believe it: {doubt}" for doubt in answer.status.split(", ") if doubt.startswith("log Z outside")]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
@@ -82,7 +82,7 @@ def describe_log_z(answer: Result) -> list[str]:
     return lines
 
 
-def _said_of(log_z: float, error: float | None, kind: LogZKind) -> str:
+def _describe_value(log_z: float, error: float | None, kind: LogZKind) -> str:
     if error is not None and not math.isfinite(error):
         return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
     return f"log Z = {log_z:.8g}{'' if error is None else f' ± {error:.2g}'} ({kind})"

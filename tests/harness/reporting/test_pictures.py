@@ -106,7 +106,7 @@ def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
         ("dhmc on numpy", (0.1, 0.2, 0.5)),
         ("nuts on numpy", STEPS),
     ]
-    axes = over_settings.draw_curves(over, Looks.of(board)).axes[0]
+    axes = over_settings.draw_curves(over, Looks.from_rows(board)).axes[0]
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
     assert drawn["dhmc on numpy"] == pytest.approx([0.1, 0.05, 0.02])
     assert drawn["nuts on numpy"] == pytest.approx([0.1, 0.05, 0.025])
@@ -130,7 +130,7 @@ def test_curves_over_a_setting(records: list[dict[str, Any]], names: list[str]) 
 def log_z_of(records: list[dict[str, Any]], model: str = "wide") -> tuple[Figure, Any]:
     """The picture of the answers for one model, and its axes."""
     board = [row for row in leaderboard.rows(typed(records)) if row.model == model]
-    figure = panels.draw_log_z(dict(enumerate(board)), Looks.of(board))
+    figure = panels.draw_log_z(dict(enumerate(board)), Looks.from_rows(board))
     assert figure is not None
     (axes,) = figure.axes
     return figure, axes
@@ -167,7 +167,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(
 
 def test_without_a_bound_there_is_no_picture_of_log_z() -> None:
     board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
-    assert panels.draw_log_z(dict(enumerate(board)), Looks.of(board)) is None
+    assert panels.draw_log_z(dict(enumerate(board)), Looks.from_rows(board)) is None
 
 
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_many_models_take_several_pictures_and_none_without_errors(tmp_path: Pat
 
 def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> Looks:
     rows: Any = [SimpleNamespace(method=name, backend=one) for name in methods for one in backends]
-    return Looks.of(rows)
+    return Looks.from_rows(rows)
 
 
 @pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHODS), ("backends", drawing.BACKENDS)])

@@ -189,7 +189,7 @@ class TestSweep:
         (tmp_path / "hydra_plugins" / "theirs.py").write_text(THEIR_SWEEPER)
         monkeypatch.syspath_prepend(str(tmp_path))
         theirs = importlib.import_module("hydra_plugins.theirs").Theirs
-        with sweepers.installed({"hydra_plugins.theirs.Theirs": theirs}):
+        with sweepers.install({"hydra_plugins.theirs.Theirs": theirs}):
             assert sweep("-m", "--config-dir", str(tmp_path), "hydra/sweeper=theirs", *QUICK, "sweep_dir=out") == 0
         assert [entry["status"] for entry in stored("out")] == ["ok", "ok"]
 

@@ -12,8 +12,8 @@ import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnknownNameError
 from spinbench.inference.advising import candidates
 from spinbench.inference.advising.advice import sweep_command
-from spinbench.inference.advising.beforehand import check_cost
 from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.exact_and_bounds import check_cost
 from spinbench.inference.budget import Budget
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.models import PairwiseModel, catalogue, specs

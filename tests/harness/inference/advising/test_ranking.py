@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.api.bounds import Bound
 from spinbench.foundation.child import OverdueError
-from spinbench.inference.advising import beforehand, ranking
+from spinbench.inference.advising import exact_and_bounds, ranking
 from spinbench.inference.advising.advice import conclude
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.ranking import View
@@ -102,7 +102,7 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
 def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     """As of a run that has missed the mode, and whose witnesses have, too."""
     ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
-    known = beforehand.bounds_of_states(ferromagnet, 0, 600.0)
+    known = exact_and_bounds.bounds_of_states(ferromagnet, 0, 600.0)
     low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
     assert ranking.doubted([low], ranking.tightest([], known))[0].doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
@@ -117,8 +117,8 @@ def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest
         yield found
         raise OverdueError
 
-    monkeypatch.setattr(beforehand, "run_in_child", late)
-    above, *below = beforehand.bounds_of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
+    monkeypatch.setattr(exact_and_bounds, "run_in_child", late)
+    above, *below = exact_and_bounds.bounds_of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
     assert below == [found]
     assert (above.side, above.by) == ("upper", "largest entries")
     assert above.value == pytest.approx(0.6 + 2 * np.log(2))

@@ -13,7 +13,7 @@ import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.maximising import annealing
-from spinbench.inference.maximising.annealing import RUNGS, cooled, hot_and_cold
+from spinbench.inference.maximising.annealing import RUNGS, hot_and_cold, scale_log_weights
 from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
 
 MODELS = many(10, 3)
@@ -85,7 +85,9 @@ def test_methods_of_others_say_how_they_find_it(monkeypatch: pytest.MonkeyPatch)
 def test_a_cooled_model_is_its_power() -> None:
     for model in MODELS:
         states = np.array(list(itertools.product(*map(range, model.cardinalities))))
-        np.testing.assert_allclose(cooled(model, 2.5).log_weight(states), 2.5 * model.log_weight(states), atol=1e-9)
+        np.testing.assert_allclose(
+            scale_log_weights(model, 2.5).log_weight(states), 2.5 * model.log_weight(states), atol=1e-9
+        )
 
 
 def test_evidence_and_codes_are_told_in_the_users_variables() -> None:
