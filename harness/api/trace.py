@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spinbench.api.burn_in import Arrival, Climb, Probes
 from spinbench.api.pooled import Means
-from spinbench.api.types import Reduction
+from spinbench.api.types import Reduction, check_reductions
 from spinbench.errors import InvalidResultError
 
 FloatArray = npt.NDArray[np.float64]
@@ -71,7 +71,11 @@ class Trace:
             counted_by: `Method.counted_by`.
             chains: of the run.
             numbers: of a batch, about, where that is known before there is one.
+
+        Raises:
+            BrokenPluginError: a reduction has a name that no reduction has.
         """
+        check_reductions(reductions)
         self.reductions = dict(reductions)
         self.counted_by = counted_by
         self.aimed = capacity

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from spinbench.errors import BrokenPluginError
 
 Precision = Literal["float32", "float64"]
 LogZKind = Literal["estimate", "lower", "upper", "exact"]
@@ -20,3 +23,17 @@ Tables = Any
 """What `Method.plan` prepared for a model: a NamedTuple of NumPy arrays (nested tuples allowed)."""
 Key = Any
 """A functional random key of some backend."""
+
+
+def check_reductions(reductions: Mapping[str, str]) -> None:
+    """All are known: an unknown one would be computed as some other.
+
+    Raises:
+        BrokenPluginError: one is not.
+    """
+    known = get_args(Reduction)
+    for name, reduction in reductions.items():
+        if reduction not in known:
+            raise BrokenPluginError(
+                f"the method's reduction of {name!r} is {reduction!r}; {', '.join(map(repr, known))} are known"
+            )

@@ -59,8 +59,9 @@ def of_name(name: str) -> list[Format]:
 def of_file(path: Path) -> Format:
     """The one format that a file is of.
 
-    A file whose name says nothing is recognised by its content. Where name and content disagree, it is refused. Of
-    several that take a file, it is the one of the longest suffix, spinbench's own before others'.
+    A file whose name says nothing is recognised by its content, unless its format is told by names alone. Where name
+    and content disagree, it is refused. Of several that take a file, it is the one of the longest suffix, spinbench's
+    own before others'.
 
     Raises:
         ModelError: the file cannot be read; no format takes it, or several do, or another than its name says.
@@ -74,7 +75,7 @@ def of_file(path: Path) -> Format:
         return _only(path, fitting)
     if failed:
         raise BrokenPluginError("; ".join(failed))
-    others, failed = _taking([each for each in working().values() if each not in named], head)
+    others, failed = _taking([each for each in working().values() if each not in named and not each.by_name], head)
     if not named:
         return _only(path, others, failed)
     if others:
@@ -101,7 +102,8 @@ def of_written(path: Path) -> Format:
         return found[0]
     if found:
         raise ModelError(f"{path}: several formats write this file, {_titles(found)}; uninstall one")
-    raise ModelError(f"{path}: models are written to {' and '.join(suffixes(written=True))} files")
+    *others, last = suffixes(written=True)
+    raise ModelError(f"{path}: models are written to {', '.join(others)} and {last} files")
 
 
 def claims() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from spinbench.models import evidence as evidences
 from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files import bqm, uai
+from spinbench.models.files import bqm, pgmpy, uai
 from spinbench.models.files.format import Format, ModelFile, unpacked_name
 from spinbench.models.files.text import read_bytes
 from spinbench.models.pairwise import PairwiseModel
@@ -32,8 +32,8 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
 
     Args:
         source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
-            shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a NetworkX graph, or arrays
-            (biases, W) or (biases, edges, couplings).
+            shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a discrete network or factor
+            graph of pgmpy, a NetworkX graph, or arrays (biases, W) or (biases, edges, couplings).
         evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`). Soft
             evidence is {variable: likelihoods of its states}, a factor more.
         name: for messages and tables; by default the file's name without suffix.
@@ -88,6 +88,8 @@ def _read(source: Any, name: str | None, beta: float | None) -> Model:
         raise ModelError(f"beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
     if isinstance(source, PairwiseModel | FactorGraph):
         return source if name is None else replace(source, name=name)
+    if pgmpy.is_of_pgmpy(source):
+        return pgmpy.from_pgmpy(source, name=name)
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return bqm.from_networkx(source, name=name)
     if isinstance(source, tuple | list) and len(source) in (2, 3):
@@ -98,7 +100,8 @@ def _read(source: Any, name: str | None, beta: float | None) -> Model:
         return model
     raise ModelError(
         f"a model cannot be made of a {type(source).__name__}; a path, a shipped model's name, a PairwiseModel, a "
-        "FactorGraph, a BinaryQuadraticModel, a NetworkX graph, (biases, W) or (biases, edges, couplings) can"
+        "FactorGraph, a BinaryQuadraticModel, a network of pgmpy, a NetworkX graph, (biases, W) "
+        "or (biases, edges, couplings) can"
     )
 
 

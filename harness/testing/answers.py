@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
+from spinbench.errors import InvalidResultError
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
@@ -180,6 +181,8 @@ def graph(
     except REFUSALS:
         refuses(lambda: run(given, pair.method, pair.backend, **options), model.name)
         return
+    except InvalidResultError as error:
+        raise CheckError(str(error)) from error
     if believed and result.status != "ok":
         return
     log_z, joint = joint_law(model, evidence)

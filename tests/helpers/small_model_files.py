@@ -15,6 +15,7 @@ def archive() -> bytes:
 
 GOOD = {
     "uai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 2 1\n4\n1 0 .5 2e-1\n6\n1 2 3 4 5 6\n",
+    "loguai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 2 1\n4\n1 0 -inf -2e-1\n6\n1 2 3 4 5 6\n",
     "libdai": b"# x\n2\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n\n1\n4\n3\n1\n2 .5\n",
     "npz": archive(),
     "bqm": b'{"type": "BinaryQuadraticModel", "version": {"bqm_schema": "3.0.0"}, "use_bytes": false,'

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError, SpinbenchError
-from spinbench.models import FactorGraph, Model
+from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,15 +41,18 @@ def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:
 
 
 def check_joint(estimate: Estimate, model: Model, who: str) -> None:
-    """Pairs, unless they are yet to be found, their errors, and draws.
+    """Pairs, unless they are yet to be found, their errors, draws, and the sums of marginals over 1-of-K groups.
 
     Where the estimate is believed, pairs have to agree with its marginals: within Fréchet's bounds, max(0, p + q - 1)
     and min(p, q), for edges; in the sums over all variables but one for factors.
 
     Raises:
-        InvalidResultError: another shape or type, a probability beside [0, 1], sums that are not 1, a contradiction,
-            errors below 0; states that the model does not have, log weights that are NaN or infinite.
+        InvalidResultError: another shape or type, a probability beside [0, 1], sums that are not 1, as those of a
+            kernel that does not know groups, a contradiction, errors below 0; states that the model does not have, log
+            weights that are NaN or infinite.
     """
+    if not isinstance(model, FactorGraph) and model.groups and estimate.marginals_se is not None:
+        _check_groups(estimate.marginals, model, who)
     sizes = _sizes(model)
     if estimate.pairs is not None and not callable(estimate.pairs):
         pairs = _tables(estimate.pairs, sizes, f"{who} gave pairs")
@@ -106,6 +109,14 @@ def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
             raise InvalidResultError(f"{who} of shape {array.shape}; {(size,)} is needed")
         found.append(array.astype(np.float64))
     return found
+
+
+def _check_groups(marginals: Any, model: PairwiseModel, who: str) -> None:
+    """Of a sampler: what is iterated, without standard errors, may approximate groups by independent variables."""
+    p = np.asarray(marginals)
+    sums = np.array([p[list(group)].sum() for group in model.groups])
+    what = f"{who} gave marginals of a 1-of-K group whose sum is not 1"
+    _refuse(sums[abs(sums - 1) > ROUNDING], what, "1")  # not of NaN, where an exact answer leaves marginals open
 
 
 def _check_agreement(

@@ -13,7 +13,8 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.format import MAX_ENTRIES, FloatArray, Format, ModelFile, cycle, logarithms, wrong_row
+from spinbench.models.files.format import MAX_ENTRIES, FloatArray, Format, ModelFile, cycle, read_only, wrong_row
+from spinbench.models.files.text import SMALLEST_NORMAL, logarithm_of_decimal
 
 # An unclosed comment or string is a token of its own, and refused at once: nothing is searched to the end twice.
 _TOKEN = re.compile(
@@ -84,13 +85,13 @@ class Words:
             raise self.error(f"{what} is needed")
         return int(word)
 
-    def numbers(self, count: int) -> list[float]:
-        """So many numbers from 0 to 1, and the semicolon after them.
+    def logarithms(self, count: int) -> FloatArray:
+        """(count,) logarithms of so many numbers from 0 to 1, which a semicolon follows; -inf for 0.
 
         Raises:
             ModelError: something else.
         """
-        found = []
+        found, small = [], {}
         for k in range(count):
             word = self.need("a probability")
             if not _NUMBER.fullmatch(word):
@@ -98,11 +99,17 @@ class Words:
             value = float(word)
             if not 0 <= value <= 1:
                 raise self.error("a probability must be from 0 to 1")
-            if value == 0 and _NOT_ZERO.match(word):
-                raise self.error("so small a probability is 0 in float64")
+            if value < SMALLEST_NORMAL and _NOT_ZERO.match(word):
+                small[k] = logarithm_of_decimal(word)
+                if not math.isfinite(small[k]):
+                    raise self.error("a probability must be from 0 to 1")
             found.append(value)
         self.expect(";")
-        return found
+        with np.errstate(divide="ignore"):
+            logs: FloatArray = np.log(found)
+        for k, logarithm in small.items():
+            logs[k] = logarithm
+        return logs
 
     def error(self, message: str) -> ModelError:
         """The error for the word that was taken last, to be raised by the caller."""
@@ -136,13 +143,13 @@ class _Table:
     Attributes:
         at: where its block begins, for messages.
         scope: the parents, then the variable.
-        values: of shape (K of the scope); NaN where nothing is given yet.
+        values: logarithms, of shape (K of the scope); NaN where nothing is given yet.
     """
 
     at: int
     scope: tuple[int, ...]
     values: FloatArray
-    default: list[float] | None = None
+    default: FloatArray | None = None
 
 
 @dataclass
@@ -243,10 +250,10 @@ class _Network:
         values = table.values
         child = values.shape[-1]
         if word == "table":
-            numbers = np.array(self.words.numbers(values.size)).reshape(child, *values.shape[:-1])
+            numbers = self.words.logarithms(values.size).reshape(child, *values.shape[:-1])
             values[...] = np.moveaxis(numbers, 0, -1)  # in the file, the last parent is the fastest
         elif word == "default":
-            table.default = self.words.numbers(child)
+            table.default = self.words.logarithms(child)
         elif word == "(":
             row = []
             for v in table.scope[:-1]:
@@ -257,7 +264,7 @@ class _Network:
             self.words.expect(")")
             if not np.isnan(values[tuple(row)]).any():
                 raise self.words.error("this row stands here a second time")
-            values[tuple(row)] = self.words.numbers(child)
+            values[tuple(row)] = self.words.logarithms(child)
         else:
             raise self.words.error("table, default, property, ( or } is needed")
 
@@ -270,7 +277,7 @@ class _Network:
             if table.default is None:
                 raise self.words.error(f"there is neither a row for ({row}) nor a default")
             table.values[missing] = table.default
-        if (wrong := wrong_row(table.values)) is not None:
+        if (wrong := wrong_row(np.exp(table.values))) is not None:
             states = np.unravel_index(wrong, table.values.shape[:-1]) if table.scope[1:] else ()
             row = ", ".join(list(self.states[v])[int(k)] for v, k in zip(table.scope, states, strict=False))
             raise self.words.error(f"the probabilities{f' given ({row})' * bool(row)} do not add up to 1")
@@ -288,5 +295,5 @@ class _Network:
         tables = [self.tables[v] for v in range(len(labels))]
         if loop := cycle([table.scope[:-1] for table in tables]):
             raise self.words.error(f"the variables {', '.join(labels[v] for v in loop[:-1])} are in a cycle")
-        factors = tuple(Factor(table.scope, logarithms(table.values)) for table in tables)
+        factors = tuple(Factor(table.scope, read_only(table.values)) for table in tables)
         return FactorGraph(tuple(map(len, self.states)), factors, name=name, labels=tuple(labels))

@@ -12,10 +12,12 @@ import math
 import re
 from collections import Counter
 
+import numpy as np
+
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.format import Format, ModelFile, cycle, logarithms, wrong_row
-from spinbench.models.files.text import Tokens, check_weights
+from spinbench.models.files.format import Format, ModelFile, cycle, read_only, wrong_row
+from spinbench.models.files.text import Tokens, log_weights
 
 _COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
 _PROBABILITIES = re.compile(rb"/\*\s*Probabilities\s*\*/", re.IGNORECASE)
@@ -43,17 +45,17 @@ class Ergo(Format):
         written, position = _parents(tokens, 1 + n, n)
         starts = _tables(tokens, position, [len(parents) for parents in written])
         parents = _counted(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
-        weights = check_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
+        logs = log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
         offsets = [start - position - 1 - v for v, start in enumerate(starts)]  # without the counts before
         factors = []
         for v, (scope, start, offset) in enumerate(zip(parents, starts, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])
-            table = weights[offset:][: math.prod(shape)].reshape(shape)
-            if (row := wrong_row(table)) is not None:
+            table = logs[offset:][: math.prod(shape)].reshape(shape)
+            if (row := wrong_row(np.exp(table))) is not None:
                 raise tokens.error(
                     start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"
                 )
-            factors.append(Factor((*scope, v), logarithms(table)))
+            factors.append(Factor((*scope, v), read_only(table)))
         return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_names(file, text, n))
 
 

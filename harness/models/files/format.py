@@ -40,12 +40,11 @@ def cycle(parents: Sequence[Sequence[int]]) -> list[int]:
     return []
 
 
-def logarithms(table: FloatArray) -> FloatArray:
-    """Read-only; -inf for 0."""
-    with np.errstate(divide="ignore"):
-        logs = np.ascontiguousarray(np.log(table))
-    logs.setflags(write=False)
-    return logs
+def read_only(table: FloatArray) -> FloatArray:
+    """The same numbers in C order, into which nobody writes."""
+    table = np.ascontiguousarray(table)
+    table.setflags(write=False)
+    return table
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,8 @@ class Format(ABC):
     """A few words that say what it is."""
     limit: ClassVar[int] = MAX_TEXT_BYTES
     """Bytes of the longest file that is read, unpacked."""
+    by_name: ClassVar[bool] = False
+    """Whether a file's name alone tells it from one of another format, so that content is never enough."""
     energies: ClassVar[bool] = False
     """Whether its numbers are energies E, so that the model is exp(-beta E)."""
 

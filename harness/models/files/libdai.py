@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.models.checks import check_labels
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
 from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
-from spinbench.models.files.text import Tokens, check_weights
+from spinbench.models.files.text import Tokens, log_weights
 
 _COMMENT = re.compile(rb"(?m)^[ \t]*#[^\n]*")
 
@@ -96,10 +96,9 @@ def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt
         _, firsts = np.unique(index, return_index=True)
         twice = np.setdiff1d(np.arange(len(entries)), firsts)[0]
         raise tokens.error(int(entries[twice]), f"factor {k} has this entry twice")
-    weights = check_weights(tokens, slice(stop + 1, end), entries.tolist())
-    if not weights.any():
+    logs = log_weights(tokens, slice(stop + 1, end), entries.tolist())
+    if not np.isfinite(logs).any():
         raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
     table = np.full(size, -np.inf)
-    with np.errstate(divide="ignore"):
-        table[index] = np.log(weights)
+    table[index] = logs
     return table

@@ -6,10 +6,13 @@ Files are untrusted: their size is checked before they are read, and counts they
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +35,7 @@ _TOKEN = re.compile(rb"\S+")
 _TINY = {e: re.compile(e + rb"-0*[1-9]\d\d") for e in (b"e", b"E")}
 """By what they begin with, which alone, or that there is none, is found in a fraction of the time that [eE] takes."""
 _NOT_ZERO = re.compile(rb"[+-]?[0.]*[1-9]")
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
@@ -206,12 +210,28 @@ class Tokens:
             raise self.error(int(places[int(np.argmin(good))]), f"{what} must be an integer from {low} to {high}")
         return values.astype(np.int64)
 
-    def vanished(self) -> int | None:
-        """Index of the first token that is not 0 but too small for float64; None where there is none."""
-        if self.values.all() or not any(e in self._data and tiny.search(self._data) for e, tiny in _TINY.items()):
-            return None
-        tokens = enumerate(self._all())
-        return next((k for k, token in tokens if self.values[k] == 0 and _NOT_ZERO.match(token.group())), None)
+    @cached_property
+    def small_logarithms(self) -> dict[int, float]:
+        """Logarithms of the tokens that are not 0 but below the smallest normal number of float64, by index.
+
+        float64 keeps fewer digits of such a number, or none.
+
+        Raises:
+            ModelError: a number so small that its logarithm is not finite.
+        """
+        subnormal = (self.values != 0) & (abs(self.values) < SMALLEST_NORMAL)
+        vanished = not self.values.all() and any(
+            e in self._data and tiny.search(self._data) for e, tiny in _TINY.items()
+        )
+        if not vanished and not subnormal.any():
+            return {}
+        logarithms = {}
+        for k, token in enumerate(self._all()):
+            if abs(self.values[k]) < SMALLEST_NORMAL and _NOT_ZERO.match(token.group()):
+                logarithms[k] = logarithm_of_decimal(token.group().decode())
+                if not math.isfinite(logarithms[k]):
+                    raise self.error(k, "a weight must be 0 or a positive number of which float64 holds the logarithm")
+        return logarithms
 
     def end(self, index: int) -> None:
         """Nothing may follow token index - 1."""
@@ -219,14 +239,14 @@ class Tokens:
             raise self.error(index, f"nothing is expected here, but {self.size - index} tokens follow the last table")
 
 
-def check_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
-    """The tokens as weights, without those at absolute positions `counts`.
+def log_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+    """Logarithms of the tokens, which are weights, without those at absolute positions `counts`; -inf for 0.
+
+    Weights that are too small for float64 keep all of their digits.
 
     Raises:
-        ModelError: one is negative, NaN or infinite, or would become 0 though it is not.
+        ModelError: one is negative, NaN or infinite.
     """
-    if (vanished := tokens.vanished()) is not None:
-        raise tokens.error(vanished, "so small a weight is 0 in float64; multiply its table by a constant")
     kept = np.ones(indices.stop - indices.start, dtype=bool)
     kept[np.asarray(counts, dtype=np.int64) - indices.start] = False
     weights = tokens.values[indices][kept]
@@ -234,4 +254,22 @@ def check_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> Floa
     if not good.all():
         bad = int(np.flatnonzero(kept)[np.argmin(good)])
         raise tokens.error(indices.start + bad, "a weight must be a finite number, 0 or more")
-    return weights
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = np.log(weights)
+    places = np.cumsum(kept) - 1
+    for k, value in tokens.small_logarithms.items():
+        if indices.start <= k < indices.stop and kept[k - indices.start]:
+            logs[places[k - indices.start]] = value
+    return logs
+
+
+def logarithm_of_decimal(text: str) -> float:
+    """Natural logarithm of a positive number that is written in decimals, whatever its exponent.
+
+    NaN of a negative number.
+    """
+    digits, _, exponent = text.lower().partition("e")
+    mantissa = Decimal(digits)
+    if mantissa <= 0:
+        return math.nan
+    return float(mantissa.ln()) + float(exponent or 0) * math.log(10)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +17,17 @@ from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorGraph, Factors
 from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.text import Tokens, check_weights, read_text
+from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, log_weights, read_text
 from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
+Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
 UNTOLD_STATES = 2**20
 """Of variables that a file may name without saying more about them."""
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
-TINY = float(np.finfo(np.float64).tiny)
-LOG_TINY, LOG_HUGE = math.log(TINY) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
+LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
 
 class UAI(Format):
@@ -49,13 +49,46 @@ class UAI(Format):
             word = header.group(1)[:24].decode(errors="replace")
             line = data.count(b"\n", 0, header.start(1)) + 1
             raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
-        return _parse(Tokens(data, file.name, start=header.end()), file.stem)
+        return _parse(Tokens(data, file.name, start=header.end()), file.stem, self.log_entries)
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
         return format_uai(model).encode()
 
+    @staticmethod
+    def log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+        """Logarithms of the weights in the tables; as `log_weights`."""
+        return log_weights(tokens, indices, counts)
 
-def _parse(tokens: Tokens, name: str) -> FactorGraph:
+
+class LogUAI(UAI):
+    """`UAI` with natural logarithms of the weights in its tables, -inf for 0, as toulbar2 reads and writes them.
+
+    Nothing in such a file tells it from one of weights, so that its name has to."""
+
+    suffixes = (".lg",)
+    summary = "toulbar2's: the UAI competitions' format with natural logarithms in its tables"
+    by_name = True
+
+    @staticmethod
+    def log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+        """The tokens, without those at absolute positions `counts`.
+
+        Raises:
+            ModelError: one is NaN or +inf.
+        """
+        kept = np.ones(indices.stop - indices.start, dtype=bool)
+        kept[np.asarray(counts, dtype=np.int64) - indices.start] = False
+        logs = tokens.values[indices][kept]
+        if not (good := logs < np.inf).all():
+            bad = int(np.flatnonzero(kept)[np.argmin(good)])
+            raise tokens.error(indices.start + bad, "the logarithm of a weight must be a finite number or -inf")
+        return logs
+
+    def write(self, model: PairwiseModel | FactorGraph) -> bytes:
+        return format_log_uai(model).encode()
+
+
+def _parse(tokens: Tokens, name: str, read_entries: Entries) -> FactorGraph:
     n = tokens.count(0, "variables", low=1)
     cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
     if (total := sum(cards)) > (most := max(UNTOLD_STATES, 2 * tokens.size)):
@@ -67,13 +100,11 @@ def _parse(tokens: Tokens, name: str) -> FactorGraph:
     places = find_tables(tokens, scopes, cards)
     first, end = int(places[0]), int(places[-1])
     tokens.end(end)
-    weights = check_weights(tokens, slice(first, end), places[:-1])
+    logs = read_entries(tokens, slice(first, end), places[:-1])
     offsets = places - np.arange(first, first + len(places))
-    if len(scopes.orders) and (dead := np.maximum.reduceat(weights, offsets[:-1]) == 0).any():
+    if len(scopes.orders) and (dead := np.maximum.reduceat(logs, offsets[:-1]) == -np.inf).any():
         k = int(np.argmax(dead))
         raise tokens.error(int(places[k]) + 1, f"the table of factor {k} is zero everywhere, so Z = 0")
-    with np.errstate(divide="ignore"):
-        logs = np.log(weights, out=weights)
     factors = Factors(np.array(cards, dtype=np.int64), scopes.members, scopes.orders, logs, offsets)
     return FactorGraph(tuple(cards), factors, name=name)
 
@@ -143,9 +174,21 @@ def format_uai(model: PairwiseModel | FactorGraph) -> str:
                 "an .npz file can, for it holds their logarithms"
             )
         weights = [np.exp(table + shift) for table, shift in zip(tables, shifts, strict=True)]
+    return _format(graph, factors, weights)
+
+
+def format_log_uai(model: PairwiseModel | FactorGraph) -> str:
+    """The same with logarithms in place of weights, of which a file can hold all."""
+    graph = to_factor_graph(model)
+    factors = graph.factors or (Factor((0,), np.zeros(graph.cardinalities[0])),)
+    tables = [factor.log_table for factor in factors]
+    return _format(graph, factors, [tables[0] + graph.log_constant, *tables[1:]])
+
+
+def _format(graph: FactorGraph, factors: Sequence[Factor], tables: list[FloatArray]) -> str:
     lines = ["MARKOV", str(graph.num_variables), " ".join(map(str, graph.cardinalities)), str(len(factors))]
     lines += [" ".join(map(str, (len(factor.scope), *factor.scope))) for factor in factors]
-    for table in weights:
+    for table in tables:
         lines += ["", str(table.size), " ".join(map(repr, table.ravel().tolist()))]
     return "\n".join(lines) + "\n"
 
@@ -159,7 +202,7 @@ def format_evidence(evidence: Mapping[int, int]) -> str:
 def _faithful(tables: list[FloatArray], weights: list[FloatArray]) -> bool:
     """Whether weights are finite and of full precision, and zero where their logarithms are -inf only."""
     return all(
-        bool(np.isfinite(w).all() and ((w >= TINY) == (t > -np.inf)).all())
+        bool(np.isfinite(w).all() and ((w >= SMALLEST_NORMAL) == (t > -np.inf)).all())
         for t, w in zip(tables, weights, strict=True)
     )
 

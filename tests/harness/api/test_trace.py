@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spinbench.api import trace as trace_module
 from spinbench.api.trace import Trace
-from spinbench.errors import InvalidResultError
+from spinbench.errors import BrokenPluginError, InvalidResultError
 
 REDUCTIONS = {"s": "sum", "weight": "logsumexp", "x": "last"}
 
@@ -94,6 +94,14 @@ def test_what_is_no_batch_is_refused(batch: dict[str, Any], sentence: str) -> No
     with pytest.raises(InvalidResultError, match=sentence):
         trace.add(batch, 1)
     assert trace.samples == 0
+
+
+@pytest.mark.parametrize("reduction", ["mean", "Sum", "", None])
+def test_unknown_reductions_are_refused(reduction: Any) -> None:
+    with pytest.raises(
+        BrokenPluginError, match=rf"reduction of 'm' is {reduction!r}; 'sum', 'logsumexp', 'last' are kno"
+    ):
+        Trace({"s": "sum", "m": reduction})
 
 
 def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:

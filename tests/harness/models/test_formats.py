@@ -26,6 +26,8 @@ FG_TEXT = "# made by hand\n1\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n"
 @pytest.mark.parametrize("kind", GOOD)
 def test_files_of_other_names_are_recognised_packed_or_not(write, kind: str, name: str) -> None:
     data = GOOD[kind]
+    if formats.load(kind).by_name:
+        pytest.skip("the name alone tells files of this format")
     model = formats.load(kind).read(ModelFile("m", data))
     mark = b"" if kind == "npz" else b"\xef\xbb\xbf"
     for content in (data, mark + data, gzip.compress(data), gzip.compress(data[:20]) + gzip.compress(data[20:])):

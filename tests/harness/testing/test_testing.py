@@ -125,7 +125,7 @@ def test_a_correct_iteration_passes() -> None:
         ("toy", "no errors", "accuracy, dense", "without standard errors"),
         ("toy", "errors too small", "calibration, dense", "times too small"),
         ("toy", "errors too large", "calibration, dense", "times too large"),
-        ("toy", "ignores groups", "accuracy, three states", "are off by"),
+        ("toy", "ignores groups", "accuracy, three states", "1-of-K group whose sum is not 1"),
         ("toy", "rambles", "accuracy, three states", "one sentence is needed"),
         ("toy", "writes to the model", "plan", "plan changes the model"),
         ("toy", "reports NaN", "statistics", "statistic s holds"),

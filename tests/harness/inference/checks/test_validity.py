@@ -21,6 +21,7 @@ from spinbench.models import FactorGraph, PairwiseModel
 
 PAIR = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
 K_ARY = FactorGraph.from_tables((2, 3), [((0, 1), np.ones((2, 3)))])
+IN_A_GROUP = PairwiseModel.from_edges([0.1, -0.4, 0.3], [], [], groups=[[0, 2]])
 GOOD = Estimate(marginals=np.array([0.2, 0.7]), marginals_se=np.array([0.1, np.inf]), log_z=1.0, log_z_se=np.inf)
 GOOD_K_ARY = Estimate(marginals=[np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])])
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
@@ -30,6 +31,7 @@ TABLES = [np.outer(P[1], P[0]).ravel(), P[0]]
 GIVEN = {
     "pair": (PAIR, GOOD),
     "K-ary": (K_ARY, Estimate()),
+    "a group": (IN_A_GROUP, Estimate(marginals=np.array([0.3, 0.5, 0.7]), marginals_se=np.full(3, 0.1))),
     "edges": (EDGES, Estimate(marginals=np.array([0.3, 0.8, 0.6]))),
     "factors": (GRAPH, Estimate()),
 }
@@ -106,7 +108,12 @@ OF_FACTORS = [
     ({"marginals": P, "pairs": [TABLES[0][::-1], TABLES[1]]}, "gave pairs whose sums are not its marginals"),
     ({"marginals": P, "pairs": [TABLES[0], np.array([0.4, 0.6])]}, "gave pairs whose sums are not its marginals"),
 ]
+OF_A_GROUP = [
+    ({"marginals": np.array([0.3, 0.5, 0.6])}, "gave marginals of a 1-of-K group whose sum is not 1: 0.9, where 1 is"),
+    ({"marginals": np.array([1.0, 0.5, 1.0])}, "gave marginals of a 1-of-K group whose sum is not 1: 2, where 1 is"),
+]
 WRONG = [
+    *(("a group", *row) for row in OF_A_GROUP),
     *(("pair", *row) for row in OF_A_PAIR),
     *(("K-ary", *row) for row in OF_MANY_STATES),
     *(("edges", *row) for row in OF_EDGES),
@@ -129,6 +136,8 @@ def test_what_is_no_result_is_refused(kind: str, change: dict[str, Any], message
         ("pair", {"log_z": -np.inf, "log_z_kind": "lower"}),
         ("pair", {"marginals": np.array([1 + 1e-7, -1e-7], dtype=np.float32)}),
         ("K-ary", {}),
+        ("a group", {}),
+        ("a group", {"marginals": np.array([0.3, 0.5, 0.6]), "marginals_se": None}),
         ("K-ary", {"marginals": [np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])]}),
         (
             "edges",

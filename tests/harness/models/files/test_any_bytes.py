@@ -70,7 +70,8 @@ def test_all_formats_are_here() -> None:
     for name, data in GOOD.items():
         model = formats.load(name).read(ModelFile("m.x", data))
         assert 2 <= model.num_variables <= 4
-        assert [other for other, each in formats.working().items() if each.recognises(data)] == [name]
+        taking = [other for other, each in formats.working().items() if each.recognises(data) and not each.by_name]
+        assert taking == [name] or formats.load(name).by_name
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -172,8 +172,8 @@ KEPT = {
 
 
 def check_kept(model, folder):
-    """Weights by both formats, everything by .npz."""
-    for end in ("uai", "npz"):
+    """Weights by all formats, everything by .npz."""
+    for end in ("uai", "lg", "npz"):
         save(model, folder / f"model.{end}")
         again = load(folder / f"model.{end}")
         x = states(model)
@@ -195,7 +195,7 @@ def test_random_graphs_are_read_again(tmp_path_factory, seed, cards):
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        (LABELLED, "model.txt", "model.txt: models are written to .npz and .uai files"),
+        (LABELLED, "model.txt", "model.txt: models are written to .lg, .npz and .uai files"),
         (LABELLED, "missing/model.uai", "model.uai: the file cannot be written (No such file or directory)"),
         (LABELLED, "folder.npz", "folder.npz: the file cannot be written"),
         (PairwiseModel.from_edges([0], [], [], labels=[frozenset()]), "m.npz", "a label is neither text nor number"),

@@ -129,7 +129,7 @@ BAD_BIF = [
     ("0.0, 1.0;", "0.0, 1.1;", "line 11, token '1.1': a probability must be from 0 to 1"),
     ("0.0, 1.0;", "0.0, -1.0;", "line 11, token '-1.0': a probability must be from 0 to 1"),
     ("0.0, 1.0;", "0.0, nan;", "line 11, token 'nan': a probability is needed, the 2. of 2"),
-    ("0.0, 1.0;", "0.0, 1e-400;", "line 11, token '1e-400': so small a probability is 0 in float64"),
+    ("0.0, 1.0;", "0.0, -1e-400;", "line 11, token '-1e-400': a probability must be from 0 to 1"),
     ("0.0, 1.0;", "0.0;", "line 11, token ';': a probability is needed, the 2. of 2"),
     ("0.0, 1.0;", "0.0, 1.0, 0.5;", "line 11, token '0.5': ; is needed"),
     ("0.0, 1.0;", "0.2, 1.0;", "line 13, token '}': the probabilities given (off, none) do not add up to 1"),

@@ -1,0 +1,77 @@
+"""Objects of pgmpy: discrete Bayesian and Markov networks, factor graphs, cluster graphs and junction trees.
+
+Most of them are NetworkX graphs, too, whose edges carry no numbers: the factors are the model. pgmpy is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from spinbench.errors import ModelError
+from spinbench.models.factor_graph import FactorGraph
+
+_NETWORKS = frozenset({"DiscreteBayesianNetwork", "DiscreteMarkovNetwork", "BayesianNetwork", "MarkovNetwork"})
+_FACTOR_GRAPHS = frozenset({"FactorGraph"})
+_CLUSTER_GRAPHS = frozenset({"ClusterGraph"})
+
+
+def is_of_pgmpy(source: object) -> bool:
+    """Whether the object's class, or one that it is derived from, is pgmpy's."""
+    return any(cls.__module__.partition(".")[0] == "pgmpy" for cls in type(source).__mro__)
+
+
+def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
+    """The product of an object's factors, or of its conditional distributions; variables become labels.
+
+    States are numbered as in pgmpy's tables; the names of states are not kept.
+
+    Raises:
+        ModelError: an object that is none of the module's, a variable without a factor, or factors that disagree about
+            the states of a variable.
+    """
+    kind, name = type(source).__name__, name or str(getattr(source, "name", "") or "pgmpy")
+    classes = {cls.__name__ for cls in type(source).__mro__}
+    if not classes & (_NETWORKS | _FACTOR_GRAPHS | _CLUSTER_GRAPHS) or "DynamicBayesianNetwork" in classes:
+        raise ModelError(
+            f"{name}: a model cannot be made of pgmpy's {kind}; discrete Bayesian and Markov networks, factor graphs, "
+            "cluster graphs and junction trees can"
+        )
+    factors = source.get_cpds() if hasattr(source, "get_cpds") else source.get_factors()
+    factors = [factor for factor in factors if factor is not None]
+    states: dict[Hashable, tuple[Hashable, ...]] = {}
+    for factor in factors:
+        for variable, size in zip(factor.variables, np.shape(factor.values), strict=True):
+            names = tuple((getattr(factor, "state_names", None) or {}).get(variable, range(size)))
+            if states.setdefault(variable, names) != names:
+                raise ModelError(
+                    f"{name}: factors disagree about the states of {variable!r}: {list(states[variable])} and "
+                    f"{list(names)}, in this order"
+                )
+    variables = _variables(source, classes)
+    if lacking := [variable for variable in variables if variable not in states]:
+        raise ModelError(f"{name}: variable {lacking[0]!r} has no factor, so that the number of its states is unknown")
+    index = {variable: v for v, variable in enumerate(dict.fromkeys([*variables, *states]))}
+    return FactorGraph.from_tables(
+        [len(states[variable]) for variable in index],
+        [([index[v] for v in factor.variables], np.asarray(factor.values, dtype=np.float64)) for factor in factors],
+        name=name,
+        labels=tuple(index),
+    )
+
+
+def _variables(source: Any, classes: set[str]) -> list[Hashable]:
+    """In the object's order.
+
+    Nodes of a cluster graph are groups of variables. Those of a factor graph are factors, too, or names of factors: a
+    node there that no factor names is a variable only if it has no neighbours.
+    """
+    if classes & _CLUSTER_GRAPHS:
+        return [variable for cluster in source.nodes for variable in cluster]
+    if classes & _FACTOR_GRAPHS:
+        named = {variable for factor in source.get_factors() for variable in factor.variables}
+        nodes = [node for node in source.nodes if not hasattr(node, "values")]
+        return [node for node in nodes if node in named or not source.degree(node)]
+    return list(source.nodes)
