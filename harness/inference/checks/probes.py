@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.modular_starts import PRIMES, modular_starts
 from spinbench.mathematics.graphs.starts import parity_starts
 from spinbench.mathematics.graphs.table_layouts import Section, TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
@@ -42,7 +43,7 @@ they tell it nothing of what it would make of them."""
 HELD = 10
 """Sweeps."""
 ELIMINATED = 4
-"""Probes of binary models that start where the strongest parities hold, see `parity_starts`."""
+"""Probes that start where the strongest parities hold, or other linear forms, see `parity_starts`, `modular_starts`."""
 
 
 STEPS = 16
@@ -120,8 +121,11 @@ def _starts(flat: FactorTables, rng: np.random.Generator) -> FloatArray:
     sizes = flat.cardinalities
     x = rng.integers(0, sizes[:, None], size=(len(sizes), PROBES))
     _make_eager(x[:, : PROBES // 2], flat, rng)
-    if (sizes == 2).all():
-        x[:, -ELIMINATED:] = parity_starts(flat, ELIMINATED, rng)
+    if (binary := sizes == 2).any():
+        x[binary, -ELIMINATED:] = parity_starts(flat, ELIMINATED, rng)[binary]
+    for q in PRIMES:
+        if (of_size := sizes == q).any():
+            x[of_size, -ELIMINATED:] = modular_starts(flat, q, ELIMINATED, rng)[of_size]
     return x.astype(np.float64)
 
 

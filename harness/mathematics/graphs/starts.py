@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import Adjacency
 from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.modular_starts import finite
 from spinbench.mathematics.graphs.rows import compressed_rows, matrix
-from spinbench.mathematics.graphs.table_layouts import FLOOR
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
@@ -166,7 +166,7 @@ def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray,
 
 def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> BitArray:
     """(N, `starts`) states of binary variables, each the likeliest of as many choices; what no parity settles is
-    random."""
+    random, and so is what others have."""
     n = len(flat.cardinalities)
     terms = sorted(walsh_terms(flat).items(), key=lambda term: -abs(term[1]))[: TERMS * n]
     found = rng.integers(0, 2, size=(n, starts), dtype=np.uint8)
@@ -188,16 +188,23 @@ def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> 
 
 
 def walsh_terms(flat: FactorTables) -> dict[int, float]:
-    """J_S other than 0, by sets S of variables as bits of an integer, of factors of at most `HIGHEST` variables."""
+    """J_S other than 0, by sets S of variables as bits of an integer, of factors of at most `HIGHEST` binary variables;
+    factors are averaged over others."""
     found: dict[int, float] = {}
     for f in range(len(flat.offsets) - 1):
         scope = flat.scope_variables[flat.scope_starts[f] : flat.scope_starts[f + 1]].tolist()
-        if len(scope) > HIGHEST:
+        sizes = flat.cardinalities[scope]
+        others = tuple(np.flatnonzero(sizes != 2).tolist())
+        if len(scope) - len(others) > HIGHEST:
             continue
+        table = finite(flat.values[flat.offsets[f] : flat.offsets[f + 1]])
+        if others:
+            table = table.reshape(sizes).mean(axis=others).ravel()
+            scope = [v for v, size in zip(scope, sizes.tolist(), strict=True) if size == 2]
         sets = [0]
         for v in scope:
             sets = [s | bit for s in sets for bit in (0, 1 << v)]
-        coefficients = _walsh(flat.values[flat.offsets[f] : flat.offsets[f + 1]], len(scope))
+        coefficients = _walsh(table, len(scope))
         for s, strength in zip(sets[1:], coefficients.tolist()[1:], strict=True):
             found[s] = found.get(s, 0.0) + strength
     return {s: strength for s, strength in found.items() if strength}
@@ -205,9 +212,7 @@ def walsh_terms(flat: FactorTables) -> dict[int, float]:
 
 def _walsh(values: FloatArray, order: int) -> FloatArray:
     """(2^k,) coefficients of a table, in C order of whether a variable is in the set."""
-    finite = np.isfinite(values)
-    lowest = values[finite].min() - FLOOR if finite.any() else 0.0
-    table = np.where(finite, values, lowest).reshape((2,) * order)
+    table = values.reshape((2,) * order)
     for axis in range(order):
         zero, one = np.take(table, 0, axis), np.take(table, 1, axis)
         table = np.stack([zero + one, zero - one], axis) / 2

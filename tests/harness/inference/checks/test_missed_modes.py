@@ -16,7 +16,7 @@ from spinbench.inference.checks.probes import annealed
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.models import FactorGraph, PairwiseModel
-from tests.helpers.planted_parities import planted_parities
+from tests.helpers.planted_parities import planted_forms, planted_parities
 from tests.helpers.small_exact_models import SMALL_MODELS
 
 NOT_MIXED = "marginals not mixed, log Z unresolved"
@@ -214,3 +214,12 @@ def test_the_mean_of_weights_is_z_and_of_those_of_a_state_what_it_has_of_it(zero
     for there, share in [(np.ones(4000), 1.0), (x[0] == 2, exact.marginals[0][2]), (x[3] == 0, exact.marginals[3][0])]:
         part = w * there
         assert abs(part.mean() - share) < 4 * part.std() / np.sqrt(4000)
+
+
+@pytest.mark.parametrize(("q", "odd"), [(3, 0), (2, 3), (5, 2)])
+def test_planted_states_are_looked_for_whatever_states_variables_have(q: int, odd: int) -> None:
+    model, _ = planted_forms(q, 120, 180, 2.0, odd)
+    uniform: Any = [np.full(k, 1 / k) for k in model.cardinalities]
+    errors: Any = [np.full(k, 0.02) for k in model.cardinalities]
+    said = Estimate(marginals=uniform, marginals_se=errors, log_z=-20.0, log_z_se=0.03)
+    assert missed_modes(model, said) == ("marginals not mixed", "log Z unresolved")
