@@ -98,11 +98,10 @@ def test_a_few_steps_of_every_method_run_on_it(strict: Any) -> None:
 
 def test_it_runs_in_a_sweep(strict: Any) -> None:
     cell = ("model=grid", "model.rows=3", "model.cols=3", "budget=samples", "budget.samples=200", "chains=8")
-    done = strict.spinbench("sweep", "-m", *cell, "method=gibbs,dhmc", "backend=strict,numpy", "sweep_dir=out")
+    done = strict.spinbench("sweep", "-m", *cell, "method=gibbs", "backend=strict,numpy", "sweep_dir=out")
     assert done.returncode == 0, done.stdout + done.stderr
     found = [json.loads(path.read_text()) for path in (strict.work / "out").rglob("record-*.json")]
-    cells = {(record["config"]["method"]["name"], record["config"]["backend"]["name"]) for record in found}
-    assert cells == {(method, backend) for method in ("gibbs", "dhmc") for backend in ("strict", "numpy")}
+    assert {record["config"]["backend"]["name"] for record in found} == {"strict", "numpy"}
     assert {record["status"] for record in found} == {"ok"}
     assert "strict" in done.stdout
 

@@ -19,9 +19,9 @@ CHOSEN = {"add-a-backend": "namespace or transfer", "add-a-method": "numpy and (
 """Of the checks in a page's test file, those that are run here."""
 
 QUICKER = {
-    "check --backend mine": "--method mf --chains 256 --seconds 5",
+    "check --backend mine": "--method mf --chains 256 --seconds 2",
     "check --method mine --backend numpy": "--chains 256",
-    "check --method mine": "--chains 256 --seconds 5",
+    "check --method mine": "--chains 256 --seconds 2",
 }
 """What the pages name to make a check take less time, behind those that would take minutes here."""
 
