@@ -1,8 +1,8 @@
-"""Means of weighted independent draws and of chains, with what may be claimed of them."""
+"""Means of weighted independent draws and of chains, with their errors."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, marginal_claims
 from spinbench.models import Model
 from spinbench.models.conditionals import laid_out
 
@@ -53,14 +53,25 @@ def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, Flo
     return means, np.sqrt((rest**2).sum(axis=(0, 2)) * groups / (groups - 1)) / total
 
 
-def claimed_errors(means: FloatArray, errors: FloatArray, unseen: float) -> FloatArray:
-    """Errors widened by a share of the law that draws may not have shown, and no larger than means can be off."""
+def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> dict[str, Any]:
+    """Means with their errors, by their names in an `Estimate`, none larger than means can be off.
+
+    Args:
+        means: (R,).
+        se: (R,) their standard errors.
+        unseen: share of the law that draws may not have shown, by which bounds are wider.
+    """
     farthest = np.maximum(means, 1 - means)
-    return np.minimum(np.hypot(errors, unseen * farthest), farthest)
+    least = LEAST_DRAW / UNSEEN * unseen
+    return {
+        "marginals": means,
+        "marginals_se": np.clip(se, least * farthest, farthest),
+        "marginals_error_bound": np.minimum(np.hypot(se, unseen * farthest), farthest),
+    }
 
 
 def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, visits: float = np.inf) -> Estimate:
-    """Marginals with what they may claim, R-hat and effective sample sizes.
+    """Marginals with their errors, R-hat and effective sample sizes.
 
     Args:
         model: the model.
@@ -70,9 +81,14 @@ def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, 
         visits: independent draws at most, see `marginal_claims`.
     """
     low, high = (bound + np.zeros(len(chains.means)) for bound in (chains.low, chains.high))
-    claims = marginal_claims(chains.series, max(int(trace.samples * chains.share), 1), low, high, visits)
+    errors = marginal_claims(chains.series, max(int(trace.samples * chains.share), 1), low, high, visits)
     draws = trace.samples * chains.series.shape[-1]
-    ess = statistics.effective_sample_size(chains.means, claims.standard_errors, draws)
-    parts = {"marginals": chains.means, "marginals_se": claims.errors, "ess": ess, "r_hat": claims.r_hat}
-    doubt = claims.doubt or ("not mixed" if stuck else "")
+    parts = {
+        "marginals": chains.means,
+        "marginals_se": errors.se,
+        "marginals_error_bound": errors.error_bounds,
+        "ess": statistics.effective_sample_size(chains.means, errors.mcse, draws),
+        "r_hat": errors.r_hat,
+    }
+    doubt = errors.doubt or ("not mixed" if stuck else "")
     return Estimate(**laid_out(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())

@@ -25,9 +25,13 @@ class Estimate:
     Attributes:
         marginals: (N,) float64 p(s_i = 1) for binary models, else a list of (K_v,) arrays; None where the
             method gives none. NaN only where log Z is exact, of variables that sum out of it and are out of reach.
-        marginals_se: standard errors in the same layout; None for deterministic methods.
+        marginals_se: standard errors in the same layout: what the run knows of its own scatter, which falls as
+            1 / sqrt(n); None for deterministic methods.
+        marginals_error_bound: error bounds in the same layout: standard errors widened by what the run may not have
+            seen. None: they are the standard errors.
         log_z: natural logarithm of the partition function; None where the method gives none.
         log_z_se: its standard error; None for deterministic methods; infinite if not known: "log Z unresolved".
+        log_z_error_bound: its error bound; None: it is the standard error.
         log_z_kind: what `log_z` is; a "lower" or "upper" bound holds with certainty.
         ess: effective sample sizes in the same layout: how many independent exact draws of s_i would have an empirical
             mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
@@ -42,7 +46,7 @@ class Estimate:
         converged: False where an iteration ended without reaching its tolerance.
         bounds: on log Z, beside what `log_z` is: `log_z_kind` tells of itself.
         doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
-            hold within what is claimed.
+            hold within their error bounds.
     """
 
     marginals: Any = None
@@ -60,6 +64,14 @@ class Estimate:
     converged: bool = True
     doubts: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    marginals_error_bound: Any = None
+    log_z_error_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.marginals_error_bound is None:
+            object.__setattr__(self, "marginals_error_bound", self.marginals_se)
+        if self.log_z_error_bound is None:
+            object.__setattr__(self, "log_z_error_bound", self.log_z_se)
 
     @property
     def status(self) -> str:

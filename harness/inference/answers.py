@@ -21,9 +21,10 @@ from spinbench.api.bounds import stated
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
+from spinbench.inference.laps import Seconds
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers

@@ -34,7 +34,7 @@ class Tolerance:
     """The error at which a run ends before its budget does.
 
     Attributes:
-        what: "se", the largest error that is claimed of a marginal, or "log_z_se", that of log Z.
+        what: "se", the largest standard error of a marginal, or "log_z_se", that of log Z.
         below: what it has to be less than.
     """
 
@@ -58,7 +58,7 @@ class Tolerance:
         return cls(match[1], below)
 
     def error(self, estimate: Estimate) -> float:
-        """What is claimed; infinite where nothing is, or a doubt names the marginals or log Z."""
+        """The largest; infinite where none is known, or a doubt names the marginals or log Z."""
         errors = estimate.marginals_se
         if self.what == "se":
             found = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))

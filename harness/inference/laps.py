@@ -16,6 +16,31 @@ QUANTILES = (0.1, 0.25, 0.5)
 
 
 @dataclass(frozen=True)
+class Seconds:
+    """Wall-clock of the parts of a run, each synchronised with the device.
+
+    Attributes:
+        plan: the method's work on the model alone (layouts, factorisations).
+        compile: tables to the device, and the first call of every function.
+        burn_in: dropped samples, adaptation included.
+        run: kept samples.
+        transfer: the share of compile, burn_in and run that went into moving tables, states and statistics between
+            host and device; 0 for native kernels, which work where the arrays are.
+    """
+
+    plan: float = 0.0
+    compile: float = 0.0
+    burn_in: float = 0.0
+    run: float = 0.0
+    transfer: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it; `transfer` is within the others."""
+        return self.plan + self.compile + self.burn_in + self.run
+
+
+@dataclass(frozen=True)
 class Laps:
     """The measured batches of a run.
 

@@ -74,6 +74,7 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
         estimate,
         marginals=origin.marginals(estimate.marginals),
         marginals_se=spread(estimate.marginals_se, 0.0, conditionals.errors),
+        marginals_error_bound=spread(estimate.marginals_error_bound, 0.0, conditionals.errors),
         ess=spread(estimate.ess, float(draws), conditionals.least),
         r_hat=spread(estimate.r_hat, 1.0, conditionals.most),
     )

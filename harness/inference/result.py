@@ -19,7 +19,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
 from spinbench.inference.checkpoints import Checkpoint
-from spinbench.inference.laps import Laps
+from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, log_z_evidence, marginals_evidence
+from spinbench.inference.laps import Laps, Seconds
 from spinbench.inference.marginals import all_states
 from spinbench.inference.stored_states import exports
 from spinbench.inference.stored_states.best_state import StateAndWeight
@@ -32,31 +33,6 @@ SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """Wall-clock of the parts of a run, each synchronised with the device.
-
-    Attributes:
-        plan: the method's work on the model alone (layouts, factorisations).
-        compile: tables to the device, and the first call of every function.
-        burn_in: dropped samples, adaptation included.
-        run: kept samples.
-        transfer: the share of compile, burn_in and run that went into moving tables, states and statistics between
-            host and device; 0 for native kernels, which work where the arrays are.
-    """
-
-    plan: float = 0.0
-    compile: float = 0.0
-    burn_in: float = 0.0
-    run: float = 0.0
-    transfer: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """All of it; `transfer` is within the others."""
-        return self.plan + self.compile + self.burn_in + self.run
-
-
-@dataclass(frozen=True)
 class Result:
     """What a method found, and at what cost.
 
@@ -64,10 +40,12 @@ class Result:
         marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays; either way
             `Marginals`, with `error_to(other)` and arithmetic. NaN in exact answers alone: of variables that sum out of
             log Z, where their own marginals are out of reach.
-        marginals_se: what may be claimed as their errors, in the same layout (`mathematics.claims`): standard errors,
-            wider where runs are short or chains remember their starts; None for deterministic methods.
-        log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
-            "lower" or "upper" bound, or "exact".
+        marginals_se: their standard errors, in the same layout: what the run knows of its own scatter, which falls as
+            1 / sqrt(n); None for deterministic methods.
+        marginals_error_bound: standard errors widened by what chains remember of their starts and by what the run may
+            not have seen (`mathematics.claims`); twice over they hold in 95 % of runs whose verdict is "ok".
+        log_z, log_z_se, log_z_error_bound, log_z_kind: natural logarithm of Z, its standard error and error bound, and
+            what it is: "estimate", "lower" or "upper" bound, or "exact".
         bounds: on log Z, each with its side and grade: what `log_z` is by its kind, what the method gives beside, and
             what `draws` weigh together ("best states").
         ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
@@ -126,11 +104,30 @@ class Result:
     laps: Laps | None = None
     draws: tuple[Any, Any] | None = None
     bounds: tuple[Bound, ...] = ()
+    marginals_error_bound: Any = None
+    log_z_error_bound: float | None = None
     kernel: str = ""
     reached: bool | None = None
     notes: tuple[str, ...] = ()
     order: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
     source: RunSource = field(default_factory=RunSource, repr=False, compare=False)
+
+    @cached_property
+    def evidence(self) -> Mapping[str, Evidence]:
+        """What supports "marginals" and "log_z", where there are any: level, error bound, and why they are doubtful."""
+        found = {}
+        if self.marginals is not None:
+            errors = self.marginals_se, self.marginals_error_bound
+            found["marginals"] = marginals_evidence(self.log_z_kind, *errors, self.status)
+        if self.log_z is not None:
+            known = self.log_z_se, self.log_z_error_bound
+            found["log_z"] = log_z_evidence(self.log_z, self.log_z_kind, known, self.bounds, self.status)
+        return found
+
+    @property
+    def level(self) -> Level:
+        """The weakest level of `evidence`: "exact", "certified", "bounded", "converged" or "doubtful"."""
+        return max((each.level for each in self.evidence.values()), key=LEVELS.index, default="doubtful")
 
     @property
     def states(self) -> Any:
@@ -195,7 +192,8 @@ class Result:
         marginals = self._known_marginals()
         variables, states = all_states.names(marginals)
         found = {"variable": variables, "state": states, "marginal": all_states.of_marginals(marginals)}
-        for name, values in (("standard_error", self.marginals_se), ("ess", self.ess), ("r_hat", self.r_hat)):
+        errors = {"standard_error": self.marginals_se, "error_bound": self.marginals_error_bound}
+        for name, values in {**errors, "ess": self.ess, "r_hat": self.r_hat}.items():
             if values is not None:
                 found[name] = all_states.of_errors(values)
         return found

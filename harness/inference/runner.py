@@ -22,12 +22,13 @@ from spinbench.inference.binding import BoundMethod, plan_and_bind
 from spinbench.inference.budget import Budget
 from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
+from spinbench.inference.laps import Seconds
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import WarmUp, check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
@@ -245,8 +246,10 @@ def _result(
     return Result(
         marginals=estimate.marginals,
         marginals_se=estimate.marginals_se,
+        marginals_error_bound=estimate.marginals_error_bound,
         log_z=estimate.log_z,
         log_z_se=estimate.log_z_se,
+        log_z_error_bound=estimate.log_z_error_bound,
         log_z_kind=estimate.log_z_kind,
         bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, method.name),
         ess=estimate.ess,

@@ -1,8 +1,9 @@
-"""What a run may claim of its numbers: standard errors widened by what batches and chains do not show.
+"""The two errors of a mean over chains: its standard error, and a bound that allows for what the run has not seen.
 
-A standard error is right where chains have mixed. Short runs, chains that remember where they began, and states too
-rare to have been seen leave no trace in it, so each of them adds to the *claim*: an error that holds twice over in
-95 % of runs, as two standard errors would.
+The standard error is what the run knows of its own scatter: from batch means and the spread between chains, widened by
+Student's t for few of them. It falls as 1 / sqrt(n). Where chains have not mixed it says too little: what they remember
+of where they began, and states too rare to have been seen, leave no trace in it. Both add to the *error bound*, which
+two times over holds in 95 % of runs, as two standard errors would.
 
 Symbols: B batches of C chains over n steps each; R̂ is split R-hat, and 1 - 1/R̂² the share of spread that chains
 remember (the intraclass correlation of their halves).
@@ -10,7 +11,9 @@ remember (the intraclass correlation of their halves).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +42,9 @@ LEAST_WEIGHT = 5.0
 """Draws, in effect, that both sides of a ratio estimate share."""
 UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
+LEAST_DRAW = 0.5
+"""Of n effective draws: no standard error is less than what so much of one draw would change. That of a state which
+none of them has shown would be 0; Jeffreys' prior adds as much to each state."""
 SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
 must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
@@ -54,40 +60,73 @@ SHARED = 0.5
 
 
 class MarginalClaims(NamedTuple):
-    """What may be claimed of N means.
+    """The errors of N means.
 
     Attributes:
-        errors: (N,) to claim; standard_errors, r_hat: (N,) of chains that have mixed.
+        se: (N,) standard errors, of chains that have mixed: of batches or of chains, the larger one, with Student's t.
+        error_bounds: (N,) error bounds, no less than `se`.
+        mcse: (N,) Monte Carlo standard errors of batch means alone, of which effective sample sizes are made.
+        r_hat: (N,) split R-hat.
         memory: the largest share of a variable's spread that chains remember; 0 where that may be chance.
-        doubt: why not to believe the claims, or "".
+        doubt: why not to believe the errors, or "".
     """
 
-    errors: FloatArray
-    standard_errors: FloatArray
+    se: FloatArray
+    error_bounds: FloatArray
+    mcse: FloatArray
     r_hat: FloatArray
     memory: float
     doubt: str
+
+    @property
+    def errors(self) -> FloatArray:
+        """Deprecated: `error_bounds`, until 0.3."""
+        warn("MarginalClaims.errors is called error_bounds, beside se", DeprecationWarning, stacklevel=2)
+        return self.error_bounds
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Deprecated: `mcse`, until 0.3."""
+        warn("MarginalClaims.standard_errors is called mcse", DeprecationWarning, stacklevel=2)
+        return self.mcse
+
+
+class Claim(NamedTuple):
+    """A number with its errors. Attributes: value; se: its standard error; error_bound: its error bound."""
+
+    value: float
+    se: float
+    error_bound: float
+
+    def plus(self, constant: float) -> Claim:
+        """The same of the number and a constant."""
+        return self._replace(value=self.value + constant)
 
 
 class Ratio(NamedTuple):
     """A log ratio of normalising constants from draws of both laws.
 
     Attributes:
-        value: the log ratio; error: what to claim of it.
+        value: the log ratio.
+        se: its standard error.
+        error_bound: its error bound, no less than `se`.
         overlap: of the two laws, 0 to 1; weight: the number of draws, in effect, that both share.
         supported: whether the claim may be believed.
     """
 
     value: float
-    error: float
+    se: float
+    error_bound: float
     overlap: float
     weight: float
     supported: bool
 
     @property
-    def claim(self) -> tuple[float, float]:
-        """The value with its error, which is infinite where nothing supports it."""
-        return self.value, self.error if self.supported else np.inf
+    def claim(self) -> Claim:
+        """The value with its errors, which are infinite where nothing supports it."""
+        if not self.supported:
+            return Claim(self.value, np.inf, np.inf)
+        return Claim(self.value, self.se, self.error_bound)
 
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
@@ -119,7 +158,7 @@ def marginal_claims(
     slow: float = SLOW,
     every: Every | None = None,
 ) -> MarginalClaims:
-    """Claims for means of s_i or of p(s_i = 1 | rest).
+    """The errors of means of s_i or of p(s_i = 1 | rest).
 
     Args:
         series: (B, N, C) batch means; an array, or the `Trace.means` of what takes much memory.
@@ -135,7 +174,8 @@ def marginal_claims(
     if every is not None:
         shown, count = every.told(shown, chains), every.chains
     variables, per_batch, memory = len(shown.means), samples / batches, 0.0
-    time, claimed = shown.variance, shown.spread  # in whose place they come: of many variables new memory takes time
+    # in whose place they come: of many variables new memory takes time
+    time, mcse, bounds = shown.variance, shown.standard, shown.spread
     for some in blocks(variables, 1):
         errors, variance = np.nan_to_num(shown.standard[some]), shown.variance[some]
         spent = per_batch * errors**2 * batches * count / np.maximum(variance, np.finfo(float).tiny)
@@ -149,18 +189,20 @@ def marginal_claims(
     alike = None if shown.compared is None else certain(shown.compared.alike, chains)
     for some in blocks(variables, 1):
         means, spread, kept = shown.means[some], shown.spread[some], remembered(shown.r_hat[some])
-        base = np.maximum(np.nan_to_num(shown.standard[some]), spread / np.sqrt(parts_of(series) * count / chains))
+        base = np.maximum(np.nan_to_num(mcse[some]), spread / np.sqrt(parts_of(series) * count / chains))
         freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * np.abs(time[some]))) - 1, 1.0)
         farthest = np.maximum(high[some] - means, means - low[some])
-        unseen = UNSEEN * farthest / effective
-        wide = np.sqrt((t_factor(freedom) * base) ** 2 + (kept * spread) ** 2 + unseen**2)
-        np.minimum(wide, farthest, out=claimed[some])  # the mean can be no further off
+        scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
+        wide = np.sqrt(scatter**2 + (kept * spread) ** 2 + unseen**2)
+        np.minimum(wide, farthest, out=bounds[some])  # the mean can be no further off
+        least = LEAST_DRAW * farthest * np.abs(time[some]) / (samples * count)
+        time[some] = np.minimum(np.maximum(scatter, least), bounds[some])  # in whose place standard errors come
         memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
     doubt = _doubt(short, chains, shown.r_hat)
     if not doubt and shown.compared is not None:
-        doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, claimed) else ""
-    return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
+        doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, bounds) else ""
+    return MarginalClaims(time, bounds, mcse, shown.r_hat, memory, doubt)
 
 
 def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
@@ -183,7 +225,7 @@ def ratio(
         forward: (B, C) x at states of chains that sample p, evenly spaced.
         backward: (R,) x at independent draws of q.
         fewest_chains: fewer support nothing.
-        unseen: over the number of independent ones of the first is claimed for the states that they do not show.
+        unseen: over the number of independent ones of the first is the least bound, for states that they do not show.
     """
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
@@ -196,46 +238,67 @@ def ratio(
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + drawn) / (effective * drawn)
     if not weight > NOTHING:
-        return Ratio(value, np.inf, 0.0, 0.0, supported=False)
+        return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
     spread, parts = spread_of_chains(a[:, None])
     between = np.nan_to_num(float(standard_error(a)))
     kept = float((remembered(r_hat_of(a[:, None])) * spread)[0])
-    single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + kept**2
+    base = max(between, float(spread[0]) / np.sqrt(parts))
     freedom = max(chains - 1, min(effective / 10, 100.0))
-    noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
+    of_draws = drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
+
+    # Without and with what chains remember of where they began.
+    scatter = t_factor(freedom) * np.sqrt(effective**2 * np.array([base**2, base**2 + kept**2]) + of_draws) / weight
     # Either the states that matter were seen, and the error is of these, or they were not.
-    claimed = max(float(t_factor(freedom)) * np.sqrt(noise) / weight, unseen / effective)
+    se, bound = max(float(scatter[0]), LEAST_DRAW / effective), max(float(scatter[1]), unseen / effective)
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
-    return Ratio(value, float(claimed), float(overlap), weight, supported)
+    return Ratio(value, se, bound, float(overlap), weight, supported)
 
 
-def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
-    """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
+def beside(given: Claim, reference: Ratio) -> Claim:
+    """The errors of an estimate that cannot tell by itself when it is wrong, beside one that can.
 
     Returns:
-        (value, error): infinite where the reference supports nothing or contradicts it, else the larger claim of both,
-            widened by as much of their distance as these do not explain.
+        Errors that are infinite where the reference supports nothing or contradicts it, else the larger ones of both,
+        widened by as much of their distance as these do not explain.
     """
-    distance, joint = value - reference.value, float(np.hypot(error, reference.error))
-    if not (reference.supported and np.isfinite(error) and abs(distance) <= CONTRADICTED * joint):
-        return value, np.inf
+    distance, joint = given.value - reference.value, float(np.hypot(given.error_bound, reference.error_bound))
+    if not (reference.supported and np.isfinite(given.error_bound) and abs(distance) <= CONTRADICTED * joint):
+        return Claim(given.value, np.inf, np.inf)
     bias = np.sqrt(max(distance**2 - joint**2, 0.0))
-    return value, float(np.hypot(max(error, reference.error), bias))
+    se, error_bound = max(given.se, reference.se), max(given.error_bound, reference.error_bound)
+    return Claim(given.value, float(np.hypot(se, bias)), float(np.hypot(error_bound, bias)))
 
 
-def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, float]:
-    """The claim of an average that draws of one side made, of which the reference took draws of both.
+def one_sided(value: float, se: float, reference: Ratio) -> Claim:
+    """The errors of an average that draws of one side made, of which the reference took draws of both.
 
     Where both are off alike, for they share draws, neither the own error nor the distance shows it.
 
     Returns:
-        (value, error): infinite where the reference supports nothing, else widened by the distance, and no less than
-            `SHARED` of what the reference claims.
+        Errors that are infinite where the reference supports nothing, else widened by the distance, and no less than
+        `SHARED` of the reference's.
     """
-    if not (reference.supported and np.isfinite(error)):
-        return value, np.inf
-    return value, max(float(np.hypot(error, value - reference.value)), SHARED * reference.error)
+    if not (reference.supported and np.isfinite(se)):
+        return Claim(value, np.inf, np.inf)
+    apart = float(np.hypot(se, value - reference.value))
+    return Claim(value, max(apart, SHARED * reference.se), max(apart, SHARED * reference.error_bound))
+
+
+def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[str, Any]:
+    """log Z with its errors, by their names in an `Estimate`.
+
+    Args:
+        reported: None where no estimator could be had.
+        estimates: of all estimators that ran, by name.
+    """
+    known: dict[str, tuple[float, float]] = {}
+    for name, each in estimates.items():
+        known[name] = (each.value, each.se)
+    found: dict[str, Any] = {"log_z_estimates": known}
+    if reported is not None:
+        found |= {"log_z": reported.value, "log_z_se": reported.se, "log_z_error_bound": reported.error_bound}
+    return found
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:

@@ -99,16 +99,18 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     weight = np.concatenate([pair.weight for pair in pairs])
     overlap = np.concatenate([pair.overlap for pair in pairs])
     if not (weight > NOTHING).all():
-        return Ratio(value, np.inf, 0.0, 0.0, supported=False)
+        return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
     sways, chains = _sways(pairs, climbed, top), top.shape[1]
-    variance = sum(_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True))
+    parts = [_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True)]
+    variance, remembering = (sum(each) for each in zip(*parts, strict=True))
     along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)  # what a chain adds on all its rungs
     between = float(np.var(along, ddof=1)) / chains if chains > 1 else 0.0
-    error = float(t_factor(chains - 1) * np.sqrt(max(variance, between)))
+    factor = float(t_factor(chains - 1))
+    se, bound = (factor * float(np.sqrt(max(each, between))) for each in (variance, remembering))
     enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
     enough = enough and bool(r_hat_of(top[:, None])[0] <= LARGEST_R_HAT)  # else they are stuck on the way up, too low
     supported = enough and overlap.min() >= LEAST_OVERLAP and weight.min() >= LEAST_WEIGHT
-    return Ratio(value, error, float(overlap.min()), float(weight.min()), bool(supported))
+    return Ratio(value, se, bound, float(overlap.min()), float(weight.min()), bool(supported))
 
 
 class _Pairs(NamedTuple):
@@ -176,9 +178,10 @@ def _sways(pairs: list[_Pairs], climbed: FloatArray, top: FloatArray) -> tuple[F
     return below.reshape(rungs, sweeps, chains).swapaxes(0, 1), pairs[1].upper.reshape(len(top), 1, chains)
 
 
-def _variance(sways: FloatArray, slopes: FloatArray) -> float:
-    """Of the sum of the rungs' means of sways (S, K, C), widened by what chains remember of V."""
+def _variance(sways: FloatArray, slopes: FloatArray) -> tuple[float, float]:
+    """Of the sum of the rungs' means of sways (S, K, C): as it is, and widened by what chains remember of V."""
     spread, parts = spread_of_chains(sways)
     standard = np.nan_to_num(standard_error(sways))
     kept = remembered(r_hat_of(slopes)) * spread
-    return float((np.maximum(standard, spread / np.sqrt(parts)) ** 2 + kept**2).sum())
+    squares = np.maximum(standard, spread / np.sqrt(parts)) ** 2
+    return float(squares.sum()), float((squares + kept**2).sum())

@@ -48,13 +48,13 @@ def vouched(record: Record, quantity: str) -> bool:
 
 
 def truth(records: Sequence[Record]) -> str:
-    """How many of the numbers that were vouched for are further off than they claim to be."""
+    """How many of the numbers that were vouched for are further off than their error bounds."""
     ratios: dict[str, list[float]] = {"marginals": [], "log Z": []}
     for record in records:
         result = record.result_or_none
         for name, error, claim in (
             ("marginals", rmse(record), result and result.marginals_claim),
-            ("log Z", log_z_error(record), result and result.log_z_se),
+            ("log Z", log_z_error(record), result and result.largest_log_z_error),
         ):
             if claim and math.isfinite(error):
                 ratios[name].append(error / claim if error > ROUNDING else 0.0)

@@ -83,7 +83,7 @@ class Metric(Part, frozen=True, kw_only=True):
 
 
 class Timing(Part, frozen=True, kw_only=True):
-    """Wall-clock seconds of the parts of a run, as `spinbench.inference.result.Seconds` has them.
+    """Wall-clock seconds of the parts of a run, as `spinbench.inference.laps.Seconds` has them.
 
     Attributes:
         run: of kept samples.
@@ -188,19 +188,22 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
         kernel: whose kernel ran.
         notes: why another kernel did not.
         status: the verdict, "ok" or what speaks against the numbers.
+        levels: of "marginals" and "log_z", what supports them, from "exact" to "doubtful".
         compilation: "fresh", "warm", "cached" or "none".
         timing: seconds.
         batches: seconds of a step.
         samples, chains: how many; of each chain.
         burn_in: samples that were dropped.
         log_z: in nats.
-        log_z_se: its standard error.
+        log_z_se: its standard error; of records without an error bound that bound.
+        log_z_error_bound: its error bound.
         log_z_kind: "estimate", "exact", "lower" or "upper".
         log_z_estimates: value and standard error of each estimator that ran.
         bounds: on log Z.
         ess_min, ess_median: effective sample sizes over variables.
         r_hat_max: the largest R-hat of a variable.
-        marginals_claim: root mean square of the marginals' standard errors.
+        marginals_se: root mean square of the marginals' standard errors.
+        marginals_claim: root mean square of their error bounds.
         marginal_rmse_se: standard error of the marginals' RMSE.
         diagnostics: what the method says of itself.
         load: how busy the machine was.
@@ -214,6 +217,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     kernel: str | None = None
     notes: list[str] = []
     status: str
+    levels: dict[str, str] | None = None
     compilation: str
     timing: Timing
     batches: BatchTimes | None = None
@@ -222,12 +226,14 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     burn_in: Number | None = None
     log_z: Number | None = None
     log_z_se: Number | None = None
+    log_z_error_bound: Number | None = None
     log_z_kind: str | None
     log_z_estimates: dict[str, list[Number | None]] | None = None
     bounds: list[Bound] = []
     ess_min: Number | None = None
     ess_median: Number | None = None
     r_hat_max: Number | None
+    marginals_se: Number | None = None
     marginals_claim: Number | None = None
     marginal_rmse_se: Number | None = None
     diagnostics: dict[str, Any] | None = None
@@ -236,6 +242,11 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     answer: str | None = None
     numbers: str | None = None
     trajectory: list[Checkpoint]
+
+    @property
+    def largest_log_z_error(self) -> Number | None:
+        """The error bound of log Z; of records of earlier versions, which have one number for both, that number."""
+        return self.log_z_se if self.log_z_error_bound is None else self.log_z_error_bound
 
 
 class Reference(Part, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ class Bracket:
         value, kind = record.result.log_z, record.result.log_z_kind
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
         if kind == "estimate" and self.exact is None:
-            errors = STANDARD_ERRORS * (record.result.log_z_se or 0.0)
+            errors = STANDARD_ERRORS * (record.result.largest_log_z_error or 0.0)
             if _is_outside(value, low, high, errors):
                 return OUTSIDE
             return UNLIKELY if _is_outside(value, *self.probable, errors) else None

@@ -58,7 +58,7 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         _claimed(estimate)
-        worst = float(np.max(estimate.marginals_se))
+        worst = float(np.max(estimate.marginals_error_bound))
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
         # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
         doubted = estimate.doubted("marginals")
@@ -194,15 +194,16 @@ def graph(
         require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
     sampled = pair.sampler and result.marginals is not None
     require(
-        not sampled or result.marginals_se is not None, "a stochastic method reports marginals without standard errors"
+        not sampled or result.marginals_se is not None,
+        "a stochastic method reports marginals without standard errors",
     )
     if sampled:
         _claimed(result)
     flat = Estimate(
         marginals=None if result.marginals is None else np.hstack(result.marginals),
-        marginals_se=None if result.marginals_se is None else np.hstack(result.marginals_se),
+        marginals_error_bound=None if result.marginals_error_bound is None else np.hstack(result.marginals_error_bound),
         log_z=result.log_z,
-        log_z_se=result.log_z_se,
+        log_z_error_bound=result.log_z_error_bound,
         log_z_kind=result.log_z_kind,
         log_z_estimates=result.log_z_estimates,
     )
@@ -241,9 +242,9 @@ def compare(
         error = np.asarray(estimate.marginals) - marginals
         require(np.isfinite(error).all(), f"marginals are not finite: {estimate.marginals}")
         allowed = np.full(error.shape, floor)
-        if estimate.marginals_se is not None:
-            allowed = allowed + limit * np.asarray(estimate.marginals_se)
-        exact = estimate.marginals_se is not None or estimate.log_z_kind == "exact" or not coupled
+        if estimate.marginals_error_bound is not None:
+            allowed = allowed + limit * np.asarray(estimate.marginals_error_bound)
+        exact = estimate.marginals_error_bound is not None or estimate.log_z_kind == "exact" or not coupled
         wrong = ~(np.abs(error) <= allowed)
         if exact and wrong.any():
             found = np.asarray(estimate.marginals)
@@ -265,8 +266,8 @@ def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, 
     floor *= max(1.0, abs(log_z))
     _check_bound(estimate, log_z, floor)
     error_z = estimate.log_z - log_z
-    if estimate.log_z_se is not None:
-        most = limit * estimate.log_z_se + floor
+    if estimate.log_z_error_bound is not None:
+        most = limit * estimate.log_z_error_bound + floor
         require(abs(error_z) <= most, f"log Z is off by {error_z:.3g}; {most:.3g} is allowed")
     elif estimate.log_z_kind == "exact" or (estimate.log_z_kind == "estimate" and not coupled):
         require(abs(error_z) <= floor, f"log Z is off by {error_z:.3g}; {floor:.3g} is allowed")

@@ -91,7 +91,7 @@ def estimates(pair: Pair) -> None:
         require(before == after, "estimate changes the trace")
         require(one.log_z == two.log_z, f"two estimates of one trace give log Z {one.log_z} and {two.log_z}")
         n = sample.bound.law.model.num_variables
-        for field in ("marginals", "marginals_se", "ess", "r_hat"):
+        for field in ("marginals", "marginals_se", "marginals_error_bound", "ess", "r_hat"):
             value = getattr(one, field)
             if value is None:
                 continue
@@ -101,7 +101,7 @@ def estimates(pair: Pair) -> None:
         if one.marginals is not None:
             low, high = float(np.min(one.marginals)), float(np.max(one.marginals))
             require(low >= 0 and high <= 1, f"marginals lie in [{low}, {high}]; [0, 1] is needed")
-        for field in ("marginals_se", "log_z_se", "ess", "r_hat"):
+        for field in ("marginals_se", "marginals_error_bound", "log_z_se", "log_z_error_bound", "ess", "r_hat"):
             value = getattr(one, field)
             require(value is None or not (np.asarray(value) < 0).any(), f"{field} is negative")
         require(one.log_z_kind in get_args(LogZKind), f"log_z_kind is {one.log_z_kind!r}")

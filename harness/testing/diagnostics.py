@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +37,11 @@ STATES, STATES_APART = "three states", "three states, apart"
 """The same, of variables of three states."""
 FAR = 0.9
 """Between the marginals of two chains that are in different modes."""
+ERRORS = {
+    "standard errors": ("marginals_se", "log_z_se"),
+    "error bounds": ("marginals_error_bound", "log_z_error_bound"),
+}
+"""The two errors of an `Estimate`, by their names there."""
 SEEN = 1.2
 """R-hat from which chains are not taken for one."""
 ALIKE = 1.5
@@ -82,15 +87,16 @@ def single(estimates: list[Estimate], marginals: FloatArray, what: str) -> None:
     if not sure:
         return
     errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
-    claimed = np.stack([np.asarray(e.marginals_se) for e in sure])
-    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
-    square = float((z**2).mean(axis=0).max())
-    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
-    require(
-        square <= most,
-        f"over {len(z)} runs of {what}, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
-        f"standard errors of {what} are too small",
-    )
+    for kind, (of_marginals, _) in ERRORS.items():
+        claimed = np.stack([np.asarray(getattr(e, of_marginals)) for e in sure])
+        z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
+        square = float((z**2).mean(axis=0).max())
+        most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
+        require(
+            square <= most,
+            f"over {len(z)} runs of {what}, (error / {kind[:-1]})² has mean {square:.2g}, where {most:.2g} is the "
+            f"most: {kind} of {what} are too small",
+        )
 
 
 def replicas(pair: Pair) -> tuple[int, int]:
@@ -124,24 +130,31 @@ def compare_errors(
         believed: leave a log Z alone that is doubted, and errors of doubted marginals that are too large.
         floor: errors below it are rounding, which need not be claimed.
     """
-    z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
+    for kind, (of_marginals, of_log_z) in ERRORS.items():
+        z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
+        if estimates[0].marginals is not None:
+            given = [getattr(e, of_marginals) for e in estimates]
+            require(all(one is not None for one in given), f"a stochastic method reports marginals without {kind}")
+            errors, claimed = np.stack([np.asarray(e.marginals) - marginals for e in estimates]), np.stack(given)
+            sure = (claimed < floor).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
+            z = errors[:, ~sure] / claimed[:, ~sure]
+            most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
+            if believed and all(e.doubted("marginals") for e in estimates):
+                most[:] = np.inf
+            what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
+        told = not (believed and any(e.doubted("log Z") for e in estimates))
+        found = [getattr(e, of_log_z) for e in estimates]
+        if told and all(e.log_z is not None for e in estimates) and all(one and np.isfinite(one) for one in found):
+            z = np.column_stack([z, [(e.log_z - log_z) / one for e, one in zip(estimates, found, strict=True)]])  # type: ignore[operator]
+            what.append("log Z")
+            most = np.append(most, SLACK**2)
+        _require_calibrated(z, what, most, kind)
     if estimates[0].marginals is not None:
-        lacking = any(e.marginals_se is None for e in estimates)
-        require(not lacking, "a stochastic method reports marginals without standard errors")
-        errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
-        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-        sure = (claimed < floor).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
-        z = errors[:, ~sure] / claimed[:, ~sure]
-        most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
-        if believed and all(e.doubted("marginals") for e in estimates):
-            most[:] = np.inf
-        what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
-    told = not (believed and any(e.doubted("log Z") for e in estimates))
-    if told and all(e.log_z is not None and e.log_z_se and np.isfinite(e.log_z_se) for e in estimates):
-        column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
-        z = np.column_stack([z, column])
-        what.append("log Z")
-        most = np.append(most, SLACK**2)
+        effective(estimates, errors, marginals)
+
+
+def _require_calibrated(z: FloatArray, what: Sequence[str], most: FloatArray, kind: str) -> None:
+    """Mean squares of columns are 1, but for chance, `SLACK`, and by how much errors may be too large."""
     squares = (z**2).mean(axis=0)
     low, high = (limit / len(z) for limit in limits.chi_square_limits(len(z), max(len(what), 1)))
     lows, high = low / most, high * SLACK**2
@@ -150,11 +163,9 @@ def compare_errors(
         times = max(value, 1 / value) ** 0.5 if value else np.inf
         require(
             low <= value <= high,
-            f"{name}: over {len(z)} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
-            f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
+            f"{name}: over {len(z)} replicas, (error / {kind[:-1]})² has mean {value:.2f}, where {low:.2f} to "
+            f"{high:.2f} is chance: {kind} are about {times:.2g} times too {wrong}",
         )
-    if estimates[0].marginals is not None:
-        effective(estimates, errors, marginals)
 
 
 def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int) -> FloatArray:

@@ -80,8 +80,8 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     if not at.sampler or found.marginals is None or found.log_z_kind == "exact":
         compare(found, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
-    require(found.marginals_se is not None, "a stochastic method reports marginals without standard errors")
-    if not np.any(found.marginals_se):  # no chance is claimed to be in it
+    require(found.marginals_error_bound is not None, "a stochastic method reports marginals without standard errors")
+    if not np.any(found.marginals_error_bound):  # no chance is claimed to be in it
         compare(found, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
     size = exact.marginals.size
@@ -95,7 +95,7 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     require(not unknown, f"R-hat of some of {size} {kind} is NaN, in {chains} chains")
     if believed and found.doubted("marginals"):
         return
-    error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)
+    error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_error_bound)
     limit = limits.student_limit(max(chains - 1, 1), error.size)
     wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[precision])
     require(
@@ -141,8 +141,8 @@ def log_z(pair: Pair) -> None:
     if not at.estimate(at.run(FEW, SEED, [1])).doubted("log Z"):
         skip("other calibrations have it")
     found = [at.whole(FEW, SEED + r) for r in range(WHOLES)]
-    sure = [e for e in found if not e.doubted("log Z") and e.log_z is not None and e.log_z_se]
-    z = np.array([((e.log_z or 0.0) - case.log_z) / e.log_z_se for e in sure if e.log_z_se])
+    sure = [e for e in found if not e.doubted("log Z") and e.log_z is not None and e.log_z_error_bound]
+    z = np.array([((e.log_z or 0.0) - case.log_z) / e.log_z_error_bound for e in sure if e.log_z_error_bound])
     if z.size < WHOLES / 2:
         skip(f"{WHOLES - z.size} of {WHOLES} short runs claim nothing of log Z")
     low, high = (value / z.size for value in limits.chi_square_limits(z.size, 1))

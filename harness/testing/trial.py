@@ -94,8 +94,9 @@ class Trial:
         found = self.method.estimate(self.given, self.tables, trace)
         validity.check(found, self.given, self.method.name)
         found = in_terms_of_origin(self.given, found, 1)
-        se, ess, r_hat = flat(found.marginals_se), flat(found.ess), flat(found.r_hat)
-        return replace(found, marginals=flat(found.marginals), marginals_se=se, ess=ess, r_hat=r_hat)
+        names = ("marginals", "marginals_se", "marginals_error_bound", "ess", "r_hat")
+        flattened: dict[str, Any] = {name: flat(getattr(found, name)) for name in names}
+        return replace(found, **flattened)
 
 
 def flat(values: Any) -> FloatArray | None:

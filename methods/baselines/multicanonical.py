@@ -28,7 +28,7 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import beside, ratio
+from spinbench.mathematics.claims import Claim, beside, log_z_parts, ratio
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatSweeps, Tables
@@ -97,36 +97,33 @@ class Multicanonical(Method):
         return FlatSweeps(backend).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Marginals, log Z, and what may be claimed of both."""
+        """Marginals and log Z with their errors."""
         trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
         level = tables.knots[-1] - tables.knots[0] < 2 * LEAST  # no way to go
         moving = Travel(0.0 if level else np.inf, trips, chains, np.inf, 1.0, 0.0)
         found = weighed_estimate(model, trace, not moving.enough, moving.visits)
-        value, error = log_ratio(trace, moving)
+        reweighted = log_ratio(trace, moving)
         if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
-            error = np.inf
-        value, error = _agreed(trace, value, error)
-        value += float(tables.base)
+            reweighted = Claim(reweighted.value, np.inf, np.inf)
+        reweighted = _agreed(trace, reweighted).plus(float(tables.base))
         return replace(
             found,
-            log_z=value,
-            log_z_se=error,
-            log_z_estimates={"reweighted": (value, error)},
+            **log_z_parts(reweighted, {"reweighted": reweighted}),
             diagnostics={**found.diagnostics, "round_trips": trips, "barrier": float(tables.barrier)},
-            doubts=(*found.doubts, *(() if np.isfinite(error) else ("log Z unresolved",))),
+            doubts=(*found.doubts, *(() if np.isfinite(reweighted.error_bound) else ("log Z unresolved",))),
         )
 
 
-def _agreed(trace: Trace, value: float, error: float) -> tuple[float, float]:
+def _agreed(trace: Trace, found: Claim) -> Claim:
     """An estimate beside that with another one of E[e^-θ]."""
     if not trace.looks:  # nobody looked, and nothing speaks against it
-        return value, error
+        return found
     forward = trace.looked("there")
     other = ratio(forward, np.maximum(trace.looked("free").ravel(), forward.min() - UNREACHED))
     down = float(trace.mean("down").mean())
     if not 0 < down < np.inf:
-        return value, np.inf
-    return beside(value, error, other._replace(value=value + float(np.log(down)) + other.value))
+        return Claim(found.value, np.inf, np.inf)
+    return beside(found, other._replace(value=found.value + float(np.log(down)) + other.value))
 
 
 def first_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:

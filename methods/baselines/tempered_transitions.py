@@ -27,7 +27,7 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import Ratio, ratio
+from spinbench.mathematics.claims import Ratio, log_z_parts, ratio
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables
@@ -87,7 +87,7 @@ class TemperedTransitions(Method):
         return RoundTrips(backend).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Marginals, log Z, and what may be claimed of both."""
+        """Marginals and log Z with their errors."""
         means = signed_means(trace, tables.rows, tables.signs)
         chains = means.series.shape[-1]
         accepted, low = float(trace.total("accepted").sum()), bool(tables.barrier < LOW_BARRIER)
@@ -95,13 +95,11 @@ class TemperedTransitions(Method):
         visits = np.inf if low else max(accepted, 1.0)
         found = chain_estimate(model, trace, means, not enough, visits)
         both = _both_ways(trace)
-        value, error = (None, None) if both is None else (float(tables.base) + both.value, both.claim[1])
-        resolved = error is not None and np.isfinite(error)
+        reported = None if both is None else both.claim.plus(float(tables.base))
+        resolved = reported is not None and np.isfinite(reported.error_bound)
         return replace(
             found,
-            log_z=value,
-            log_z_se=error,
-            log_z_estimates={} if value is None or error is None else {"both_ways": (value, error)},
+            **log_z_parts(reported, {} if reported is None else {"both_ways": reported}),
             diagnostics={
                 "acceptance": accepted / (trace.samples * chains),
                 "temperatures": float(len(tables.betas) - 1),

@@ -30,7 +30,7 @@ from spinbench.methods.baselines.draws import Draws, Tables, draw_tables
 from spinbench.methods.baselines.proposals import Kind, forest
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import weighed
-from spinbench.methods.weighted_means import claimed_errors
+from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import equal_shares, laid_out
 
@@ -93,11 +93,11 @@ class Importance(Weighted):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means with weights, and the logarithm of their mean."""
         weights, found = weights_of(tables, trace), weighed(model.cardinalities, trace)
-        errors = claimed_errors(found.means, found.errors, weights.unseen)
-        ess = statistics.effective_sample_size(found.means, found.standard, weights.number)
+        ess = statistics.effective_sample_size(found.means, found.mcse, weights.number)
+        parts = with_bounds(found.means, found.se, float(np.hypot(found.unseen, weights.unseen)))
         constant = float(tables.constant)
         return Estimate(
-            **laid_out(model.cardinalities, marginals=found.means, marginals_se=errors, ess=ess),
+            **laid_out(model.cardinalities, **parts, ess=ess),
             **weights.log_z(constant),
             diagnostics=weights.told(constant),
             doubts=() if weights.enough else ("marginals too short", "log Z unresolved"),
@@ -140,8 +140,8 @@ class Rejection(Weighted):
         weights, kept = weights_of(tables, trace), float(trace.total("kept").sum())
         means = np.clip(trace.total("s").sum(axis=-1) / kept, 0.0, 1.0) if kept else equal_shares(model.cardinalities)
         standard = np.sqrt(means * (1 - means) / max(kept - 1, 1.0))
-        errors = claimed_errors(means, float(t_factor(kept - 1)) * standard, UNSEEN / max(kept, 1.0))
-        parts = {"marginals": means, "marginals_se": errors, "ess": np.full(len(means), kept)}
+        parts = with_bounds(means, float(t_factor(kept - 1)) * standard, UNSEEN / max(kept, 1.0))
+        parts["ess"] = np.full(len(means), kept)
         constant = float(tables.constant)
         doubts = ("marginals too short",) if kept < FEWEST else ()
         return Estimate(
@@ -180,7 +180,7 @@ class Weights(NamedTuple):
         return self.alike or (self.effective >= FEWEST and self.unseen <= MOST_UNSEEN)
 
     def log_z(self, constant: float) -> dict[str, Any]:
-        """Log Z, and what it claims: draws that were not seen weigh no more and no less than the bounds say."""
+        """Log Z with its errors: draws that were not seen weigh no more and no less than the bounds say."""
         low, high = self.bounds
         if self.alike:
             return {"log_z": high + constant, "log_z_kind": "exact"}
@@ -188,8 +188,9 @@ class Weights(NamedTuple):
             return {"log_z_se": np.inf}
         relative = max(1 / self.effective - 1 / self.number, 0.0)
         farthest = max(np.exp(min(high - self.log_mean, 600.0)) - 1, 1 - np.exp(low - self.log_mean))
-        error = np.hypot(t_factor(self.effective - 1) * np.sqrt(relative), UNSEEN * farthest / self.number)
-        return {"log_z": self.log_mean + constant, "log_z_se": float(error) if self.enough else np.inf}
+        se = float(t_factor(self.effective - 1) * np.sqrt(relative)) if self.enough else np.inf
+        bound = float(np.hypot(se, UNSEEN * farthest / self.number))
+        return {"log_z": self.log_mean + constant, "log_z_se": se, "log_z_error_bound": bound}
 
     def told(self, constant: float) -> dict[str, float]:
         """Diagnostics."""

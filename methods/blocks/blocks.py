@@ -36,6 +36,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import claims, stepping_stones
+from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
 from spinbench.methods.blocks.planning import MOST
@@ -114,21 +115,19 @@ class Blocks(Method):
         return state, probed + done
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
+        """Marginals with their errors, R-hat and effective sample sizes; log Z by what ran."""
         chains = trace.mean("p")
         means = chains.mean(axis=-1)
         if len(tables.transition) == 1:
             return _exact(model, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
         found = chain_estimate(model, trace, ChainMeans(means, trace.series("p")), lost > 0, visits)
-        claims, diagnostics = estimates(tables, trace, mixed="marginals not mixed" not in found.doubts)
-        value, claim = next(iter(claims.values()), (None, None))
-        resolved = self.log_z == "none" or (claim is not None and np.isfinite(claim))
+        named, diagnostics = estimates(tables, trace, mixed="marginals not mixed" not in found.doubts)
+        reported = next(iter(named.values()), None)
+        resolved = self.log_z == "none" or (reported is not None and np.isfinite(reported.error_bound))
         return replace(
             found,
-            log_z=value,
-            log_z_se=claim,
-            log_z_estimates=claims,
+            **log_z_parts(reported, named),
             diagnostics=diagnostics | ({"probes_astray": float(lost)} if trace.probes else {}),
             doubts=found.doubts if resolved else (*found.doubts, "log Z unresolved"),
         )
@@ -147,8 +146,8 @@ def _exact(model: Model, means: FloatArray, samples: int, chains: int, *, log_z:
     return replace(found, log_z=value, log_z_kind="exact")
 
 
-def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
-    """The estimate that the run allows, by name, as (value, claimed error); diagnostics.
+def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, claims.Claim], dict[str, float]]:
+    """The estimate that the run allows, by name, with its errors; diagnostics.
 
     Args:
         t: tables of the method.
@@ -168,8 +167,7 @@ def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[
     diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
     if trace.wanted:
         diagnostics["stones_burn_in_needed"] = float(trace.wanted)
-    value, error = both.claim
-    return {name: (float(value + t.constant), error)}, diagnostics
+    return {name: both.claim.plus(float(t.constant))}, diagnostics
 
 
 def _log_states(t: Tables) -> float:
@@ -183,6 +181,6 @@ def _from_both_sides(trace: Trace) -> claims.Ratio:
     forward, backward = -trace.looked("log_t"), -trace.looked("log_r").ravel()
     reached = np.isfinite(forward)
     if not reached.any():
-        return claims.Ratio(float(backward.mean()), np.inf, 0.0, 0.0, supported=False)
+        return claims.Ratio(float(backward.mean()), np.inf, np.inf, 0.0, 0.0, supported=False)
     farthest = max(forward[reached].max(), backward.max()) + _BEYOND
     return claims.ratio(np.where(reached, forward, farthest), backward)

@@ -1,7 +1,8 @@
-"""From the weights of draws to marginals and log Z, with what may be claimed of them."""
+"""From the weights of draws to marginals and log Z with their errors."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +10,14 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import UNSEEN, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.passes import FloatArray
 from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
 from spinbench.methods.exact import by_variable
-from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
+from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 
 FEWEST = 100.0
@@ -64,13 +65,9 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
     if not weights.effective:  # every draw is dead
         return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
     drawn = draws_of(model, trace) if draws else None
-    means, errors, ess = _of_rows(trace, cards, weights)
     return Estimate(
-        marginals=_laid_out(model, means),
-        marginals_se=_laid_out(model, errors),
-        ess=_laid_out(model, ess),
-        log_z=told.value + weights.log_mean,
-        log_z_se=log_z_error(weights),
+        **{name: _laid_out(model, values) for name, values in _of_rows(trace, cards, weights).items()},
+        **log_z_errors(told.value, weights),
         bounds=bounds,
         draws=drawn,
         diagnostics=diagnostics,
@@ -103,13 +100,13 @@ def bracket(value: float, slack: float, weights: betting.Weights, delta: float, 
     )
 
 
-def _of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(Σ K_v,) means, claims and effective sample sizes, from sums over chains and batches, which are independent."""
+def _of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> dict[str, Any]:
+    """(Σ K_v,) means, errors and effective sample sizes, from sums over chains and batches, which are independent."""
     sums, parts, _ = group_sums(trace, "log_weight", "rows")
     means, errors = group_means(sums, all_states(cards, parts, sums))
     variance = means * (1 - means)
     ess = np.where(errors > 0, variance / np.maximum(errors, 1e-150) ** 2, weights.effective)
-    return means, claimed_errors(means, t_factor(sums.size - 1) * errors, unseen(weights)), ess
+    return {**with_bounds(means, t_factor(sums.size - 1) * errors, unseen(weights)), "ess": ess}
 
 
 def is_enough(weights: betting.Weights) -> bool:
@@ -122,10 +119,15 @@ def unseen(weights: betting.Weights) -> float:
     return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
 
 
-def log_z_error(weights: betting.Weights) -> float:
-    """Of the log of the mean weight."""
-    relative = max(weights.number / weights.effective - 1, 0.0) / weights.number
-    return float(np.hypot(np.sqrt(relative), unseen(weights)))
+def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
+    """log Z by the mean weight, relative to e^value, with its errors, by their names in an `Estimate`."""
+    scatter = math.sqrt(max(weights.number / weights.effective - 1, 0.0) / weights.number)
+    missed = unseen(weights)
+    return {
+        "log_z": value + weights.log_mean,
+        "log_z_se": max(scatter, LEAST_DRAW / UNSEEN * missed),
+        "log_z_error_bound": math.hypot(scatter, missed),
+    }
 
 
 def _laid_out(model: Model, found: FloatArray) -> Any:

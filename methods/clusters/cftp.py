@@ -35,7 +35,7 @@ from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.methods.tempering.replicas import pair_tables
-from spinbench.methods.weighted_means import claimed_errors
+from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
@@ -118,15 +118,13 @@ class CouplingFromThePast(Method):
         means = np.clip(trace.mean("mean").mean(axis=-1), 0.0, 1.0)
         variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
         standard = np.sqrt(variance / max(count - 1, 1))
-        errors = claimed_errors(means, float(claims.t_factor(count - 1)) * standard, claims.UNSEEN / count)
-        ess = statistics.effective_sample_size(means, standard, count)
-        marginals, marginals_se, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))
+        parts = with_bounds(means, float(claims.t_factor(count - 1)) * standard, claims.UNSEEN / count)
+        parts["ess"] = statistics.effective_sample_size(means, parts["marginals_se"], count)
         draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)
         never = float(trace.total("open").sum())
+        ordered: dict[str, Any] = {name: by_variable(tables.order, part) for name, part in parts.items()}
         return Estimate(
-            marginals=marginals,
-            marginals_se=marginals_se,
-            ess=sizes,
+            **ordered,
             r_hat=np.ones(len(means)),
             draws=(by_variable(tables.order, draws), None),
             diagnostics={"sweeps": float(trace.mean("sweeps").mean()), "never_met": never},

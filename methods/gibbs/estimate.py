@@ -11,7 +11,7 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_SAMPLES, marginal_claims
+from spinbench.mathematics.claims import FEWEST_SAMPLES, log_z_parts, marginal_claims
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.mathematics.graphs.table_layouts import FloatArray
 from spinbench.mathematics.ranges import conditional_range
@@ -66,18 +66,17 @@ def gibbs_estimate(
     low, high = (rows.low, rows.high) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
     found = marginal_claims(series, trace.samples, low, high, every=series.every)
     reported, estimates, diagnostics = log_z.estimates(asked, rows.base, float(tables.mode_log_weight), trace)
-    value, claim = estimates.get(reported, (None, None))
+    claim = estimates.get(reported)
     # of what was not updated, chains know their starts alone
     short = single and trace.samples < FEWEST_SAMPLES * rows.updated
-    ess = statistics.effective_sample_size(means, found.standard_errors, draws)
+    ess = statistics.effective_sample_size(means, found.mcse, draws)
     return Estimate(
         marginals=rows.by_variable(means, 1.0, True),
-        marginals_se=rows.by_variable(found.errors, 0.0, False),
-        log_z=value,
-        log_z_se=claim,
+        marginals_se=rows.by_variable(found.se, 0.0, False),
+        marginals_error_bound=rows.by_variable(found.error_bounds, 0.0, False),
+        **log_z_parts(claim, estimates),
         ess=rows.by_variable(ess, float(draws), False),
         r_hat=rows.by_variable(found.r_hat, 1.0, False),
-        log_z_estimates=estimates,
         diagnostics=diagnostics,
         doubts=log_z.doubts("too short" if short else found.doubt, asked, claim),
     )

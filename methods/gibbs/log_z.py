@@ -7,21 +7,21 @@ import numpy as np
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import Ratio, one_sided, ratio
+from spinbench.mathematics.claims import Claim, Ratio, one_sided, ratio
 from spinbench.mathematics.graphs.rows import AnyRows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout
 from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
 
-Claims = dict[str, tuple[float, float]]
+Claims = dict[str, Claim]
 UNREACHED = 100.0
 """Nats beyond all that can be reached."""
 
 
 def estimates(asked: str, base: float, weight: float, trace: Trace) -> tuple[str, Claims, dict[str, float]]:
-    """What is reported, and every estimate of log Z that a run allows, by name, as (value, claimed error); diagnostics.
+    """What is reported, and every estimate of log Z that a run allows, by name, with its errors; diagnostics.
 
-    An error is infinite where nothing supports the value: averages of T alone cannot tell that the states which carry
+    Errors are infinite where nothing supports the value: averages of T alone cannot tell that the states which carry
     them were never visited, the look from both sides ("chib_bar") and the overlap of rungs ("stones") can.
 
     Args:
@@ -45,9 +45,9 @@ def estimates(asked: str, base: float, weight: float, trace: Trace) -> tuple[str
     return (next(iter(found)) if asked == "auto" else asked), found, diagnostics
 
 
-def doubts(marginals: str, asked: str, claim: float | None) -> tuple[str, ...]:
-    """Why not to believe marginals, as they are told by themselves, or log Z with its claimed error."""
-    unresolved = asked != "none" and (claim is None or not np.isfinite(claim))
+def doubts(marginals: str, asked: str, claim: Claim | None) -> tuple[str, ...]:
+    """Why not to believe marginals, as they are told by themselves, or log Z with its errors."""
+    unresolved = asked != "none" and (claim is None or not np.isfinite(claim.error_bound))
     return ((f"marginals {marginals}",) if marginals else ()) + (("log Z unresolved",) if unresolved else ())
 
 
@@ -74,17 +74,17 @@ def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tup
     diagnostics = {}
     if asked == "chib":
         seen, diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
-        if np.isfinite(seen[0]):
+        if np.isfinite(seen.value):
             found["chib"] = seen
     return found, diagnostics
 
 
-def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, float], float]:
+def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[Claim, float]:
     """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
     series = trace.series("log_t")
     level, error = statistics.log_mean(series)
     if not np.isfinite(level):  # zeros are always in the way
-        return (np.inf, np.inf), 0.0
+        return Claim(np.inf, np.inf, np.inf), 0.0
     shares = np.exp(series - series.max())
     return one_sided(weight - level, error, both), float(shares.sum() ** 2 / (shares**2).sum())
 

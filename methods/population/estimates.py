@@ -1,4 +1,4 @@
-"""What independent annealed runs tell, each weighed by its Ẑ, and what may be claimed of it."""
+"""What independent annealed runs tell, each weighed by its Ẑ."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import UNSEEN, t_factor
-from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, log_z_parts, t_factor
+from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import equal_shares, laid_out
 
@@ -28,17 +28,18 @@ class Weighed(NamedTuple):
     """Of all runs.
 
     Attributes:
-        log_z: log of the mean of Ẑ, and log_z_error to claim.
-        means: (M,) marginals; errors: (M,) to claim; standard: (M,) standard errors.
+        log_z: log of the mean of Ẑ, with its errors, infinite where nothing supports it.
+        means, se, mcse: (M,) marginals, their standard errors, and these without Student's t.
+        unseen: share of the law that runs may not have shown.
         runs: their number; effective: (Σ Ẑ)² / Σ Ẑ², or what `expected_runs` says, whichever is less.
         supported: whether any of it may be believed.
     """
 
-    log_z: float
-    log_z_error: float
+    log_z: Claim
     means: FloatArray
-    errors: FloatArray
-    standard: FloatArray
+    se: FloatArray
+    mcse: FloatArray
+    unseen: float
     runs: int
     effective: float
     supported: bool
@@ -54,25 +55,27 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     number = trace.samples * chains
     if not np.isfinite(top):
         equal = equal_shares(cardinalities)
-        return Weighed(top, np.inf, equal, 1 - equal, 1 - equal, number, 0.0, supported=False)
+        return Weighed(Claim(top, np.inf, np.inf), equal, 1 - equal, 1 - equal, 1.0, number, 0.0, supported=False)
     sums, parts, top = group_sums(trace, "z", "p")
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())
     effective = min(total**2 / squares, expected_runs(trace.series("z").ravel(), number))
     means, standard = group_means(sums, parts)
     factor = float(t_factor(min(effective, sums.size) - 1))
-    errors = claimed_errors(means, factor * standard, UNSEEN / effective)
-    noise = factor * np.sqrt(max(1 / effective - 1 / number, 0.0))
+    unseen = UNSEEN / effective
+    se = factor * float(np.sqrt(max(1 / effective - 1 / number, 0.0)))
     supported = effective >= FEWEST_RUNS and sums.size >= FEWEST_CHAINS
     log_z = float(top + np.log(total / number))
-    claimed = float(np.hypot(noise, UNSEEN / effective)) if supported else np.inf
-    return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)
+    claim = Claim(log_z, np.inf, np.inf)
+    if supported:
+        claim = Claim(log_z, max(se, LEAST_DRAW / effective), float(np.hypot(se, unseen)))
+    return Weighed(claim, means, factor * standard, standard, unseen, number, effective, supported)
 
 
 def population_estimate(
     model: Model, found: Weighed, base: float, particles: int, believed: bool, diagnostics: dict[str, float]
 ) -> Estimate:
-    """Marginals and log Z, and what may be claimed of both.
+    """Marginals and log Z with their errors.
 
     Args:
         model: the model.
@@ -82,14 +85,14 @@ def population_estimate(
         believed: whether claims hold.
         diagnostics: beside the numbers of runs.
     """
-    value, error = found.log_z + base, found.log_z_error if believed else np.inf
-    ess = statistics.effective_sample_size(found.means, found.standard, found.runs * particles)
-    finite = bool(np.isfinite(value))
+    mean = found.log_z.plus(base)
+    if not believed:
+        mean = Claim(mean.value, np.inf, np.inf)
+    ess = statistics.effective_sample_size(found.means, found.mcse, found.runs * particles)
+    finite = bool(np.isfinite(mean.value))
     return Estimate(
-        **laid_out(model.cardinalities, marginals=found.means, marginals_se=found.errors, ess=ess),
-        log_z=value if finite else None,
-        log_z_se=error,
-        log_z_estimates={"mean": (value, error)} if finite else {},
+        **laid_out(model.cardinalities, **with_bounds(found.means, found.se, found.unseen), ess=ess),
+        **(log_z_parts(mean, {"mean": mean}) if finite else {"log_z_se": np.inf}),
         diagnostics={**diagnostics, "runs": float(found.runs), "effective_runs": found.effective},
         doubts=() if believed else ("marginals not mixed", "log Z unresolved"),
     )

@@ -17,7 +17,7 @@ from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.arrays import take
-from spinbench.mathematics.claims import MarginalClaims, marginal_claims
+from spinbench.mathematics.claims import MarginalClaims, log_z_parts, marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
@@ -139,7 +139,7 @@ def estimate(
     units: str = "p",
     diagnostics: Mapping[str, float] | None = None,
 ) -> Estimate:
-    """Marginals from the statistic `units`, log Z as `log_z` asks, and what may be claimed of them.
+    """Marginals from the statistic `units`, log Z as `log_z` asks, with their errors.
 
     Args:
         relaxation: of the model.
@@ -158,17 +158,16 @@ def estimate(
     found = LogZEstimates()
     if log_z != "none":
         found = _log_z(relaxation, trace, log_z, claimed.memory)
-    value, error = found.estimates.get(log_z, (None, None))
-    if log_z != "none" and (error is None or not np.isfinite(error)):
+    reported = found.estimates.get(log_z)
+    if log_z != "none" and (reported is None or not np.isfinite(reported.error_bound)):
         doubts.append("log Z unresolved")
     return Estimate(
         marginals=marginals,
-        marginals_se=claimed.errors,
-        log_z=value,
-        log_z_se=error,
-        ess=statistics.effective_sample_size(marginals, claimed.standard_errors, trace.samples * series.shape[-1]),
+        marginals_se=claimed.se,
+        marginals_error_bound=claimed.error_bounds,
+        **log_z_parts(reported, found.estimates),
+        ess=statistics.effective_sample_size(marginals, claimed.mcse, trace.samples * series.shape[-1]),
         r_hat=claimed.r_hat,
-        log_z_estimates=found.estimates,
         diagnostics={**(diagnostics or {}), **found.diagnostics},
         doubts=tuple(doubts),
     )
@@ -193,7 +192,7 @@ def visits_of_arrivals(trace: Trace, means: np.ndarray, claimed: MarginalClaims)
         means: (N,) of what is watched.
         claimed: of these means, without such a limit.
     """
-    room = 2 * claimed.errors
+    room = 2 * claimed.error_bounds
     nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))
     for arrival in reversed(trace.arrivals):
         chains = arrival.values.shape[-1]

@@ -18,10 +18,10 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_error, unseen
+from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import Fit, fit, seconds_of
-from spinbench.methods.weighted_means import claimed_errors, group_means, group_sums
+from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model, PairwiseModel
 
 LARGEST = 3000
@@ -91,11 +91,9 @@ class GaussianBound(Method):
         sums, parts, _ = group_sums(trace, "log_weight", "rows")
         means, standard = group_means(sums, parts)
         return Estimate(
-            marginals=means,
-            marginals_se=claimed_errors(means, t_factor(sums.size - 1) * standard, unseen(weights)),
+            **with_bounds(means, t_factor(sums.size - 1) * standard, unseen(weights)),
             ess=np.full(len(means), weights.effective),
-            log_z=float(tables.value) + weights.log_mean,
-            log_z_se=log_z_error(weights),
+            **log_z_errors(float(tables.value), weights),
             bounds=bounds,
             diagnostics={
                 "weight_ess": weights.effective,

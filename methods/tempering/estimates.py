@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
-from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, remembered, t_factor
+from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, Claim, remembered, t_factor
 from spinbench.mathematics.statistics import standard_error
 from spinbench.methods.weighted_means import ChainMeans
 
@@ -93,13 +93,14 @@ def travel(trace: Trace) -> Travel:
     )
 
 
-def log_ratio(trace: Trace, moving: Travel) -> tuple[float, float]:
-    """(log of Z at the last rung over that at the first, claimed error): infinite where nothing supports the value.
+def log_ratio(trace: Trace, moving: Travel) -> Claim:
+    """Log of Z at the last rung over that at the first; its errors are infinite where nothing supports it.
 
     Bennett's ratio between neighbours, with the level c that burn-in has left: Z_{r+1} / Z_r is
     e^c E_r[σ(Δβ D - c)] / E_{r+1}[σ(c - Δβ D)], whatever c is (Bennett, J. Comput. Phys. 1976; Meng and Wong,
-    Statistica Sinica 1996). The error is that of the sum, to first order, over ladders and batches jointly, widened
-    by what ladders remember, by how far all of them still move, and by what they are too few to have seen.
+    Statistica Sinica 1996). The standard error is that of the sum, to first order, over ladders and batches jointly;
+    the bound is wider by what ladders remember, by how far all of them still move, and by what they are too few to
+    have seen.
 
     Args:
         trace: of the run.
@@ -109,18 +110,19 @@ def log_ratio(trace: Trace, moving: Travel) -> tuple[float, float]:
     levels = trace.total("levels")[:, 0]
     a, b = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
     if not all(((mean > 0) & (mean < np.inf)).all() for mean in (a, b)):
-        return 0.0, np.inf
+        return Claim(0.0, np.inf, np.inf)
     value = float((levels + np.log(a) - np.log(b)).sum())
     sway = (up / a[:, None] - down / b[:, None]).sum(axis=1)[:, None, :]
     chains = sway.shape[-1]
     spread, parts = spread_of_chains(sway)
     base = max(float(np.nan_to_num(standard_error(sway))[0]), float(spread[0]) / np.sqrt(parts))
     kept = float((remembered(r_hat_of(sway)) * spread)[0])
-    error = float(np.hypot(t_factor(chains - 1) * base, kept))
+    se = float(t_factor(chains - 1)) * base
+    error = float(np.hypot(se, kept))
     enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP
     enough = enough and not drifts(sway, np.array([error]))
     widened = float(np.sqrt(error**2 + trend(sway) ** 2 + (UNSEEN / moving.visits) ** 2))
-    return value, widened if enough and moving.enough else np.inf
+    return Claim(value, se, widened) if enough and moving.enough else Claim(value, np.inf, np.inf)
 
 
 def trend(sway: FloatArray) -> float:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
+from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.mathematics.ranges import conditional_range
@@ -100,18 +101,15 @@ class ParallelTempering(Method):
         return TemperingProgram(backend, replicas, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Marginals, log Z, and what may be claimed of both."""
+        """Marginals and log Z with their errors."""
         moving = travel(trace)
         means = signed_means(trace, tables.rows, tables.signs)._replace(low=tables.low, high=tables.high)
         found = chain_estimate(model, trace, means, not moving.enough, moving.visits)
-        value, error = log_ratio(trace, moving)
-        value += float(tables.base)
-        doubts = found.doubts if np.isfinite(error) else (*found.doubts, "log Z unresolved")
+        bridge = log_ratio(trace, moving).plus(float(tables.base))
+        doubts = found.doubts if np.isfinite(bridge.error_bound) else (*found.doubts, "log Z unresolved")
         return replace(
             found,
-            log_z=value,
-            log_z_se=error,
-            log_z_estimates={"bridge": (value, error)},
+            **log_z_parts(bridge, {"bridge": bridge}),
             diagnostics={"rungs": float(len(tables.betas)), **moving.diagnostics},
             doubts=doubts,
         )

@@ -99,9 +99,11 @@ class StateGibbs(Method):
         ends = np.zeros(series.shape[1]), np.ones(series.shape[1])
         found = marginal_claims(series, trace.samples, *ends)
         doubts = (f"marginals {found.doubt}",) if found.doubt else ()
-        values = (trace.mean("there").mean(axis=-1), found.errors, found.r_hat)
-        means, errors, r_hat = (_by_variable(tables, array) for array in values)
-        return Estimate(marginals=means, marginals_se=errors, r_hat=r_hat, doubts=doubts)
+        values = (trace.mean("there").mean(axis=-1), found.se, found.error_bounds, found.r_hat)
+        means, se, error_bounds, r_hat = (_by_variable(tables, array) for array in values)
+        return Estimate(
+            marginals=means, marginals_se=se, marginals_error_bound=error_bounds, r_hat=r_hat, doubts=doubts
+        )
 
 
 def tables_of(graph: FactorGraph) -> Tables:

@@ -71,7 +71,13 @@ class TreeGibbs(Method):
         means = trace.mean("s").mean(axis=-1)
         found = marginal_claims(trace.series("s"), trace.samples, np.zeros(len(means)), np.ones(len(means)))
         doubts = (f"marginals {found.doubt}",) if found.doubt else ()
-        return Estimate(marginals=means, marginals_se=found.errors, r_hat=found.r_hat, doubts=doubts)
+        return Estimate(
+            marginals=means,
+            marginals_se=found.se,
+            marginals_error_bound=found.error_bounds,
+            r_hat=found.r_hat,
+            doubts=doubts,
+        )
 
 
 def forest(W: np.ndarray, left: set[int]) -> tuple[list[int], list[int]]:

@@ -13,6 +13,7 @@ from spinbench.inference.advising import ranking
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.inference.budget import Budget
+from spinbench.inference.checks.evidence import LEVELS, Level
 from spinbench.inference.result import Result
 
 
@@ -88,6 +89,13 @@ class Advice:
     seed: int
     python: str
     command: str
+
+    @property
+    def level(self) -> Level:
+        """What the target rests on: its bracket where that is narrow, else others ("supported"), else the winner's own
+        checks ("converged")."""
+        own = self.answer.evidence[self.target].level
+        return "supported" if self.resolved and LEVELS.index(own) > LEVELS.index("supported") else own
 
     def __repr__(self) -> str:
         lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]

@@ -118,9 +118,9 @@ def _numbers(result: Result, target: Target) -> tuple[FloatArray | None, FloatAr
     if target == "log_z":
         if result.log_z is None or result.log_z_kind != "estimate":
             return None, None
-        error = None if result.log_z_se is None else np.array([result.log_z_se])
+        error = None if result.log_z_error_bound is None else np.array([result.log_z_error_bound])
         return np.array([result.log_z]), error
-    return flat(result.marginals), flat(result.marginals_se)
+    return flat(result.marginals), flat(result.marginals_error_bound)
 
 
 def flat(values: object) -> FloatArray | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spinbench.api.bounds import CERTAIN, Bound
+from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, Level
 
 Verdict = Literal["exact", "resolved", "unresolved"]
 STANDARD_ERRORS = 4.0
@@ -20,7 +21,7 @@ class Finding:
 
     Attributes:
         bounds: on log Z.
-        log_z, log_z_se: an estimate and what it claims as its standard error, or None.
+        log_z, log_z_se, log_z_error_bound: an estimate with its errors, or None.
         believed: whether the run's verdict on its estimate is "ok".
         by: who.
         look: number of the draws that were looked at: probable bounds of one number, which hold whenever one looks, are
@@ -30,6 +31,7 @@ class Finding:
     bounds: tuple[Bound, ...]
     log_z: float | None = None
     log_z_se: float | None = None
+    log_z_error_bound: float | None = None
     believed: bool = False
     by: str = ""
     look: int = 0
@@ -50,7 +52,7 @@ class Interval:
         delta: with which probability, at most, any of the probable bounds that were looked at is wrong.
         assumed_upper: the least bound that holds, but for a probability of its delta, if tempering has mixed; nothing
             else here depends on it.
-        log_z, log_z_se, log_z_by: the best estimate within the bracket, its claimed standard error, and whose it is; an
+        log_z, log_z_se, log_z_by: the best estimate within the bracket, its standard error, and whose it is; an
             exact answer where there is one. None where nobody says more than the bracket does.
         verdict: "exact"; "resolved", where the bracket is as narrow as was asked for or, where no gap was, an estimate
             is believed; or "unresolved".
@@ -58,6 +60,7 @@ class Interval:
         loading_seconds: that loading, or compilation, took.
         refused: who gave nothing, and why.
         model: its name.
+        is_believed: whether the checks of the estimate's own run passed.
     """
 
     lower: Bound | None
@@ -74,6 +77,7 @@ class Interval:
     refused: Mapping[str, str] = field(default_factory=dict)
     model: str = "model"
     assumed_upper: Bound | None = None
+    is_believed: bool = False
 
     @property
     def width(self) -> float:
@@ -84,6 +88,17 @@ class Interval:
     def probable_width(self) -> float:
         """Nats between the probable bounds; inf where one is missing."""
         return _width(self.probable_lower, self.probable_upper)
+
+    @property
+    def level(self) -> Level:
+        """What the middle of a bracket rests on, where that is narrow, or else the estimate within it."""
+        if self.verdict == "exact":
+            return "exact"
+        if self.width <= 2 * LOG_Z_TOLERANCE:
+            return "certified"
+        if self.probable_width <= 2 * LOG_Z_TOLERANCE:
+            return "bounded"
+        return "converged" if self.is_believed else "doubtful"
 
     def sentences(self) -> list[str]:
         """What it says, a line each."""
@@ -98,7 +113,7 @@ class Interval:
             lines.append(f"if tempering has mixed, {said}")
         if self.log_z is not None:
             lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
-        return [*lines, f"{self.verdict}, in {self.seconds:.3g} s"]
+        return [*lines, f"{self.verdict} ({self.level}), in {self.seconds:.3g} s"]
 
     def __repr__(self) -> str:
         return f"Interval({self.model!r}: {'; '.join(self.sentences())})"
@@ -134,7 +149,7 @@ def summarise(
     resolved = _width(low, high) <= gap if gap is not None else best is not None and best.believed
     verdict: Verdict = "resolved" if resolved else "unresolved"
     if exact is not None:
-        best, verdict = Finding((), exact.value, 0.0, True, exact.by), "exact"
+        best, verdict = Finding((), exact.value, 0.0, 0.0, True, exact.by), "exact"
     looks = {(bound.by, finding.look, bound.side): bound.delta for finding in findings for bound in _bounds([finding])}
     return Interval(
         _best(certain, "lower"),
@@ -151,6 +166,7 @@ def summarise(
         refused=dict(refused),
         model=model,
         assumed_upper=_best(_bounds(findings, assumed=True), "upper"),
+        is_believed=best is not None and best.believed,
     )
 
 
@@ -159,16 +175,16 @@ def _bounds(findings: Sequence[Finding], *, assumed: bool = False) -> list[Bound
 
 
 def _estimate(findings: Sequence[Finding], low: Bound | None, high: Bound | None) -> Finding | None:
-    """That of the least claim, among those believed or else among all, within the bracket and narrower than it."""
+    """That of the least error bound, among those believed or else all, within the bracket and narrower than it."""
     least = -math.inf if low is None else low.value
     most = math.inf if high is None else high.value
     inside = []
     for finding in findings:
-        claim = finding.log_z_se or 0.0
-        slack = STANDARD_ERRORS * claim
-        if finding.log_z is not None and claim < (most - least) / 2 and least - slack <= finding.log_z <= most + slack:
+        error = finding.log_z_error_bound or 0.0
+        slack = STANDARD_ERRORS * error
+        if finding.log_z is not None and error < (most - least) / 2 and least - slack <= finding.log_z <= most + slack:
             inside.append(finding)
-    return min(inside, key=lambda finding: (not finding.believed, finding.log_z_se or 0.0), default=None)
+    return min(inside, key=lambda finding: (not finding.believed, finding.log_z_error_bound or 0.0), default=None)
 
 
 def _best(bounds: list[Bound], side: str) -> Bound | None:

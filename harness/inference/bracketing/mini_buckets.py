@@ -137,4 +137,10 @@ def _finding(planned: Planned, trace: Trace, name: str, look: int) -> Finding:
     finding = Finding(stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, name), by=name, look=look)
     if estimate.log_z_kind != "estimate":
         return finding
-    return replace(finding, log_z=estimate.log_z, log_z_se=estimate.log_z_se, believed=estimate.status == "ok")
+    return replace(
+        finding,
+        log_z=estimate.log_z,
+        log_z_se=estimate.log_z_se,
+        log_z_error_bound=estimate.log_z_error_bound,
+        believed=estimate.status == "ok",
+    )

@@ -174,8 +174,8 @@ def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
         **settings,
     )
     estimate = found.log_z_kind == "estimate"
-    value, error = (found.log_z, found.log_z_se) if estimate else (None, None)
-    yield Finding(found.bounds, value, error, estimate and found.status == "ok", request.name)
+    numbers = (found.log_z, found.log_z_se, found.log_z_error_bound) if estimate else (None, None, None)
+    yield Finding(found.bounds, *numbers, estimate and found.status == "ok", request.name)
 
 
 def _backend(method: str) -> str:

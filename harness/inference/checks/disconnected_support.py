@@ -70,14 +70,15 @@ def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[s
     """
     parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
     settled = estimate.log_z_kind == "exact" or (estimate.doubted("marginals") and estimate.doubted("log Z"))
-    if not parted or settled or estimate.marginals is None or estimate.marginals_se is None:
+    if not parted or settled or estimate.marginals is None or estimate.marginals_error_bound is None:
         return ()
     probes = _send_probes(Content(model), seed + _OTHERS)
     whole = estimate.log_z
     if whole is None or estimate.doubted("log Z"):
         whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
     most, least = (_share(log_z - whole) for log_z in (probes.most, probes.least))
-    p, allowed = all_states.of_marginals(estimate.marginals), CLAIMS * all_states.of_errors(estimate.marginals_se)
+    p = all_states.of_marginals(estimate.marginals)
+    allowed = CLAIMS * all_states.of_errors(estimate.marginals_error_bound)
     unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
     beyond = (probes.p - at_most > APART) & (most > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())

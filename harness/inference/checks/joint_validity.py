@@ -124,12 +124,11 @@ def _check_agreement(
 ) -> None:
     binary = model.all_binary
     p = [np.atleast_1d(each) for each in estimate.marginals]
-    se = [np.zeros(1)] * len(p) if estimate.marginals_se is None else list(map(np.atleast_1d, estimate.marginals_se))
+    known = estimate.marginals_error_bound
+    bounds = [np.zeros(1)] * len(p) if known is None else list(map(np.atleast_1d, known))
     if not isinstance(model, FactorGraph):
         ends = np.concatenate(p)[model.edges]
-        spread = ERRORS * (np.concatenate(se)[model.edges] if estimate.marginals_se is not None else np.zeros(1)).sum(
-            -1
-        )
+        spread = ERRORS * (np.concatenate(bounds)[model.edges] if known is not None else np.zeros(1)).sum(-1)
         slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
         beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
         _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
@@ -140,7 +139,7 @@ def _check_agreement(
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
             told = sums[1:] if binary else sums
-            off = abs(told - p[v]) > slack + ERRORS * np.nan_to_num(se[v])
+            off = abs(told - p[v]) > slack + ERRORS * np.nan_to_num(bounds[v])
             _refuse(told[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 
 

@@ -50,7 +50,7 @@ def missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tup
 
     Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
     """
-    error = 0.0 if estimate.log_z_se is None else estimate.log_z_se
+    error = 0.0 if estimate.log_z_error_bound is None else estimate.log_z_error_bound
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()
@@ -69,7 +69,7 @@ def missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tup
 
 def _missed_by_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
-    if estimate.doubted("marginals") or estimate.marginals_se is None:
+    if estimate.doubted("marginals") or estimate.marginals_error_bound is None:
         return ()
     bounds = _bounds(Content(model))
     if bounds is None or not np.isfinite(bounds.mixture.z):
@@ -100,9 +100,11 @@ class _Claimed:
 
     @classmethod
     def of(cls, said: Estimate, log_z: float, error: float) -> _Claimed:
-        if said.marginals is None or said.marginals_se is None:
+        if said.marginals is None or said.marginals_error_bound is None:
             return cls(log_z, error, np.ones(1), np.ones(1))
-        return cls(log_z, error, all_states.of_marginals(said.marginals), all_states.of_errors(said.marginals_se))
+        return cls(
+            log_z, error, all_states.of_marginals(said.marginals), all_states.of_errors(said.marginals_error_bound)
+        )
 
     def contradicted(self, least: Least) -> tuple[bool, bool]:
         """Whether marginals and log Z are: log Z also where it lacks states that the run has hardly seen, however wide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -13,6 +13,7 @@ from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks.joint_validity import check_joint, owned_draws
+from spinbench.inference.marginals import all_states
 from spinbench.mathematics.rounding import widened, widened_log_z
 from spinbench.models import Model
 
@@ -55,7 +56,13 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
             total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
             off = np.abs(total - 1) > SUM_ROUNDING
             _refuse(off, total, f"{who} gave marginals whose sums are not 1", "1", [1] * len(sizes))
-    for name, what in (("marginals_se", "errors of marginals"), ("ess", "effective sample sizes"), ("r_hat", "R-hat")):
+    named = {
+        "marginals_se": "errors of marginals",
+        "marginals_error_bound": "error bounds of marginals",
+        "ess": "effective sample sizes",
+        "r_hat": "R-hat",
+    }
+    for name, what in named.items():
         values = getattr(estimate, name)
         if values is not None:
             flat = _flat(values, sizes, binary, f"{who} gave {what}")
@@ -67,7 +74,10 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 
 def owned(estimate: Estimate, model: Model) -> Estimate:
-    """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1."""
+    """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1.
+
+    Error bounds are no less than standard errors.
+    """
     binary = model.all_binary
 
     def real(values: Any) -> Any:
@@ -75,18 +85,26 @@ def owned(estimate: Estimate, model: Model) -> Estimate:
             return None
         return np.array(values, dtype=np.float64) if binary else [np.array(part, dtype=np.float64) for part in values]
 
-    p = real(estimate.marginals)
+    p, se, error_bounds = (real(estimate.marginals), real(estimate.marginals_se), real(estimate.marginals_error_bound))
+    if se is not None:
+        pairs = zip(se, error_bounds, strict=True)
+        error_bounds = np.maximum(se, error_bounds) if binary else [np.maximum(*pair) for pair in pairs]
+    log_z_se, log_z_error_bound = estimate.log_z_se, estimate.log_z_error_bound
+    if log_z_se is not None:
+        log_z_error_bound = float(np.maximum(log_z_se, log_z_error_bound or 0.0))
     if p is not None:
         p = np.clip(p, 0.0, 1.0) if binary else [np.clip(part, 0.0, 1.0) for part in p]
     return replace(
         estimate,
         doubts=tuple(" ".join(doubt.split()) for doubt in estimate.doubts),
         marginals=p,
-        marginals_se=real(estimate.marginals_se),
+        marginals_se=se,
+        marginals_error_bound=error_bounds,
         ess=real(estimate.ess),
         r_hat=real(estimate.r_hat),
         log_z=None if estimate.log_z is None else float(estimate.log_z),
-        log_z_se=None if estimate.log_z_se is None else float(estimate.log_z_se),
+        log_z_se=None if log_z_se is None else float(log_z_se),
+        log_z_error_bound=None if log_z_error_bound is None else float(log_z_error_bound),
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
@@ -98,17 +116,12 @@ def doubted(said: Estimate) -> Estimate:
     """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
     if said.marginals is None or said.doubted("marginals"):
         return said
-    if _any(said.r_hat, np.isinf):
+    if said.r_hat is not None and np.isinf(all_states.of_errors(said.r_hat)).any():
         return replace(said, doubts=(*said.doubts, "marginals not mixed"))
-    if _any(said.marginals_se, lambda errors: ~np.isfinite(errors)):
+    errors = said.marginals_error_bound
+    if errors is not None and not np.isfinite(all_states.of_errors(errors)).all():
         return replace(said, doubts=(*said.doubts, "marginals unresolved"))
     return said
-
-
-def _any(values: Any, wrong: Callable[[FloatArray], npt.NDArray[np.bool_]]) -> bool:
-    if values is None or not len(values):
-        return False
-    return bool(wrong(np.concatenate(values) if isinstance(values, list) else values).any())
 
 
 def _plain(value: Any) -> float:
@@ -117,19 +130,25 @@ def _plain(value: Any) -> float:
 
 
 def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
-    """What is claimed, no finer than the arithmetic it was made with."""
-    errors = found.marginals_se
-    if found.marginals is not None and errors is not None:
-        errors = widened(errors, found.marginals, model, precision)
+    """Errors no finer than the arithmetic that the numbers were made with."""
+
+    changes: dict[str, Any] = {}
+    for name in ("marginals_se", "marginals_error_bound"):
+        if getattr(found, name) is not None:
+            changes[name] = widened(getattr(found, name), found.marginals, model, precision)
+    for name in ("log_z_se", "log_z_error_bound"):
+        if found.log_z is not None and getattr(found, name) is not None:
+            changes[name] = widened_log_z(getattr(found, name), found.log_z, model, precision)
     others = {
         name: (value, widened_log_z(error, value, model, precision))
         for name, (value, error) in found.log_z_estimates.items()
     }
-    claim = found.log_z_se
-    if found.log_z is not None and claim is not None:
-        claim = widened_log_z(claim, found.log_z, model, precision)
-    bounds = tuple(_widened_bound(bound, model, precision) for bound in found.bounds)
-    return replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others, bounds=bounds)
+    return replace(
+        found,
+        **changes,
+        log_z_estimates=others,
+        bounds=tuple(_widened_bound(bound, model, precision) for bound in found.bounds),
+    )
 
 
 def _widened_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
@@ -180,7 +199,8 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
         )
     if any(part is None for pair in named.values() for part in pair):
         raise InvalidResultError(f"{who} gave {dict(named)!r} as estimates of log Z; a value and its error are needed")
-    for value, error in [(estimate.log_z, estimate.log_z_se), *named.values()]:
+    bound = estimate.log_z, estimate.log_z_error_bound
+    for value, error in [(estimate.log_z, estimate.log_z_se), bound, *named.values()]:
         if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
             raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
         if error is not None and not (_is_real(error) and error >= 0):
@@ -239,5 +259,5 @@ def add_flags(estimate: Estimate, flags: Sequence[str]) -> Estimate:
     of_log_z = [flag for flag in flags if flag.startswith("log Z") and estimate.log_z is not None]
     marginals = [flag for flag in flags if not flag.startswith("log Z") and not estimate.doubted("marginals")]
     log_z = [] if estimate.doubted("log Z") else of_log_z
-    error = np.inf if of_log_z else estimate.log_z_se
-    return replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z), log_z_se=error)
+    flagged = replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z))
+    return replace(flagged, log_z_se=np.inf, log_z_error_bound=np.inf) if of_log_z else flagged

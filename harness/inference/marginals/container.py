@@ -151,7 +151,9 @@ class ManyStateMarginals(Marginals, Ragged):
 
 def held(estimate: Estimate) -> Estimate:
     """An estimate whose marginals and their errors are in the containers of this module; None stays None."""
-    shared = {name: _ragged(getattr(estimate, name)) for name in ("marginals_se", "ess", "r_hat")}
+    shared = {
+        name: _ragged(getattr(estimate, name)) for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat")
+    }
     return replace(estimate, marginals=_marginals(estimate.marginals), **shared)
 
 

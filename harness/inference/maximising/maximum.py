@@ -12,6 +12,7 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import binding, starts
+from spinbench.inference.laps import Seconds
 from spinbench.inference.maximising.annealing import (
     IntArray,
     anneal,
@@ -24,7 +25,7 @@ from spinbench.inference.notebook.progress import followed
 from spinbench.inference.origins import as_taken
 from spinbench.inference.preflight import check_step
 from spinbench.inference.request import Request
-from spinbench.inference.result import Result, Seconds
+from spinbench.inference.result import Result
 from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.mathematics.coordinate_ascent import raised

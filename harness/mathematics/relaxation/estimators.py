@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import UNSEEN, Ratio, beside, one_sided, ratio
+from spinbench.mathematics.claims import UNSEEN, Claim, Ratio, beside, one_sided, ratio
 from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,14 +60,14 @@ class LogZEstimates:
     """What draws say of log Z.
 
     Attributes:
-        estimates: by name, those that could be had: (log Z, what to claim as its error), which is infinite where
-            nothing supports it.
+        estimates: by name, those that could be had: log Z with its errors, which are infinite where nothing supports
+            it.
         diagnostics: "log_z_draws" in use; "log_z_draws_needed", where they are too few; "log_z_max_variables", where
             the model is too large; "log_z_overlap", ∫ 2pq / (p + q) of the two laws, 1 where p = q;
             "log_z_weight_ess", the number of draws, in effect, that both laws share.
     """
 
-    estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    estimates: Mapping[str, Claim] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -93,8 +93,8 @@ def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) ->
     both = ratio(ahead, back)
     level, error = statistics.log_mean(series)
     estimates = {
-        "zero_state_bar": _plus(constant, both.claim),
-        "zero_state": _plus(constant, one_sided(-level, error, both)),
+        "zero_state_bar": both.claim.plus(constant),
+        "zero_state": one_sided(-level, error, both).plus(constant),
     }
     return LogZEstimates(estimates, {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight})
 
@@ -105,9 +105,9 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     The chains (of one chain: the batches) are cut into two halves; each half's q is evaluated on the other's draws.
     The two directions are pooled (mirrored) or averaged (bridge). Draws from q are seeded by the draws themselves.
 
-    The bridge claims what the distance of its two directions, halved, has beyond chance, and half of what the chains
-    remember in nats: q is fitted to the same, perhaps stuck, chains, so that p and q overlap where both miss the same
-    states.
+    The bridge's bound has what the distance of its two directions, halved, has beyond chance, and half of what the
+    chains remember in nats: q is fitted to the same, perhaps stuck, chains, so that p and q overlap where both miss the
+    same states.
 
     Args:
         relaxation: of the model.
@@ -142,10 +142,12 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
             in_sample_ratios = [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
             weights["mirrored_in_sample"] = in_sample_ratios
     constant = relaxation.model.log_constant
-    estimates = {"bridge": _plus(constant, bridge.claim)}
+    estimates = {"bridge": bridge.claim.plus(constant)}
     for name, parts in weights.items():
         level, error = _pooled_log_mean(parts)
-        estimates[name] = _plus(constant, beside(-level, error, bridge) if name == "mirrored" else (-level, np.inf))
+        unsupported = Claim(-level, np.inf, np.inf)
+        found = beside(Claim(-level, error, error), bridge) if name == "mirrored" else unsupported
+        estimates[name] = found.plus(constant)
     notes = {
         "log_z_draws": float(alpha.shape[0] * chains),
         "log_z_overlap": bridge.overlap,
@@ -158,17 +160,13 @@ def _too_large() -> LogZEstimates:
     return LogZEstimates({}, {"log_z_max_variables": float(MAX_VARIABLES)})
 
 
-def _plus(constant: float, claim: tuple[float, float]) -> tuple[float, float]:
-    return constant + claim[0], claim[1]
-
-
 def _joined(directions: Sequence[Ratio], memory: float) -> Ratio:
     """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
-    values, errors, overlaps, shared, supported = zip(*directions, strict=True)
-    error = float(np.hypot(*errors)) / 2
-    error = max(error, abs(values[0] - values[1]) / 2 - error)  # up to two claims apart by chance
-    error = float(np.hypot(error, memory / 2))
-    return Ratio(sum(values) / 2, error, min(overlaps), sum(shared), all(supported))
+    values, ses, bounds, overlaps, shared, supported = zip(*directions, strict=True)
+    # up to two errors apart by chance
+    apart, halves = abs(values[0] - values[1]) / 2, (float(np.hypot(*ses)) / 2, float(np.hypot(*bounds)) / 2)
+    se, bound = (max(half, apart - half) for half in halves)
+    return Ratio(sum(values) / 2, se, float(np.hypot(bound, memory / 2)), min(overlaps), sum(shared), all(supported))
 
 
 class _Draws:

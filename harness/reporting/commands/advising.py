@@ -70,7 +70,7 @@ def _running(entrants: Sequence[Entrant], now: str) -> Table:
 
 
 def _print(found: Advice) -> None:
-    console().print(Text(found.verdict, style="bold green" if found.resolved else "bold yellow"))
+    console().print(Text(f"{found.verdict} ({found.level})", style="bold green" if found.resolved else "bold yellow"))
     for line in describe_log_z(found.answer):
         say(line)
     if found.target == "marginals" and found.race:

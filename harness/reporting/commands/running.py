@@ -17,6 +17,7 @@ from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.parameters import assignments
 from spinbench.inference import registry, runner
+from spinbench.inference.checks.evidence import Evidence
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import SUFFIXES, Result
 from spinbench.models import Model, load, specs
@@ -80,6 +81,12 @@ def describe_log_z(answer: Result) -> list[str]:
         chance = 1 - sum(bound.delta for bound in sides.values())
         lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
     return lines
+
+
+def describe_evidence(evidence: Evidence) -> str:
+    """The level of a number, how far off it may be, or why it is doubtful."""
+    bound = "" if evidence.error_bound is None else f", within {evidence.error_bound:.2g}"
+    return f"{evidence.level}{bound}{f' ({evidence.reason})' if evidence.reason else ''}"
 
 
 def _describe_value(log_z: float, error: float | None, kind: LogZKind) -> str:
@@ -148,6 +155,7 @@ def _usual(method: Method, wish: Wish) -> str:
 
 def _sentences(found: Result) -> list[str]:
     lines = [f"{found.model}: {found.status}", *describe_log_z(found)]
+    lines += [f"{name.replace('_', ' ')}: {describe_evidence(each)}" for name, each in found.evidence.items()]
     if found.marginals is None and found.best_log_weight is not None:
         exact = " (exact)" if found.method == "exact" else ""
         lines.append(f"heaviest state: log weight {found.best_log_weight:.8g}{exact}")

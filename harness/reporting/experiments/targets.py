@@ -79,8 +79,9 @@ def borne_out(group: Sequence[Record]) -> str:
     """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
     claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in group:
-        if vouched(record, "log Z") and record.result.log_z is not None and record.result.log_z_se is not None:
-            claims[record.axes.method].append((record.result.log_z, record.result.log_z_se))
+        bound = record.result.largest_log_z_error if vouched(record, "log Z") else None
+        if bound is not None and record.result.log_z is not None:
+            claims[record.axes.method].append((record.result.log_z, bound))
     if not claims:
         return (
             "unresolved, reached"

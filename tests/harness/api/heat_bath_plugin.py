@@ -44,4 +44,8 @@ class Turns(Method):
         ends = np.zeros(model.num_variables), np.ones(model.num_variables)
         found = marginal_claims(trace.series("s"), trace.samples, *ends)
         back = np.argsort(tables.order)
-        return Estimate(marginals=trace.mean("s").mean(axis=-1)[back], marginals_se=found.errors[back])
+        return Estimate(
+            marginals=trace.mean("s").mean(axis=-1)[back],
+            marginals_se=found.se[back],
+            marginals_error_bound=found.error_bounds[back],
+        )

@@ -34,7 +34,7 @@ def test_pooled_batches_tell_errors(memory: float, chains: int) -> None:
     found = marginal_claims(means, batches, np.zeros(rows), np.ones(rows), every=means.every)
     lags = np.arange(1, batches)
     true = 0.05 * np.sqrt((1 + 2 * ((1 - lags / batches) * memory**lags).sum()) / (batches * chains))
-    np.testing.assert_allclose(found.standard_errors.mean(), true, rtol=0.15)
+    np.testing.assert_allclose(found.mcse.mean(), true, rtol=0.15)
     assert found.doubt == ""
 
 
@@ -58,7 +58,7 @@ def test_errors_of_very_many_chains_are_told_from_some(memory: float) -> None:
         return told, marginal_claims(whole, 3 * batches, low, high)
 
     told, known = claims(slice(0, 40))
-    for name in ("errors", "standard_errors"):
+    for name in ("error_bounds", "se", "mcse"):
         np.testing.assert_allclose(getattr(told, name).mean(), getattr(known, name).mean(), rtol=0.1)
     assert told.doubt == known.doubt == ""
     told, known = claims(slice(40, rows))
@@ -73,5 +73,5 @@ def test_pooled_batches_claim_no_more_than_single_ones(chains: int) -> None:
     means, low, high = Means(sums, [1] * batches), np.zeros(rows), np.ones(rows)
     pooled = marginal_claims(means, batches, low, high, every=means.every)
     single = marginal_claims(np.array(sums), batches, low, high)
-    np.testing.assert_allclose(pooled.errors.mean(), single.errors.mean(), rtol=0.15)
+    np.testing.assert_allclose(pooled.error_bounds.mean(), single.error_bounds.mean(), rtol=0.15)
     assert pooled.doubt == single.doubt == ""

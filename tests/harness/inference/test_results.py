@@ -126,7 +126,7 @@ def test_each_state_is_a_line_of_a_frame_with_its_errors_beside_it(k: int) -> No
     assert p[-1] == pytest.approx(1 / (1 + np.exp(-1)))
     result = run(states_of(k), budget=20, chains=8, simplify=False)
     frame = result.to_dataframe()
-    assert list(frame.columns)[3:] == ["standard_error", "ess", "r_hat"]
+    assert list(frame.columns)[3:] == ["standard_error", "error_bound", "ess", "r_hat"]
     assert len(frame) == 4 + k
     assert set(frame["standard_error"]) == set(np.hstack(result.marginals_se).tolist())
 

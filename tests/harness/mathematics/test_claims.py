@@ -41,7 +41,7 @@ def test_two_claims_cover_95_percent(p: float, persistence: float, batches: int,
     for seed in range(runs):
         series = two_state(p, persistence, batches, length, 16, seed)
         found = claims.marginal_claims(series, batches * length, np.zeros(1), np.ones(1))
-        z.append((series.mean() - p) / found.errors[0])
+        z.append((series.mean() - p) / found.error_bounds[0])
     outside = np.mean(np.abs(z) > 2)
     assert outside <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
     assert np.max(np.abs(z)) < 6
@@ -53,7 +53,7 @@ def test_chains_that_remember_are_told_from_chains_that_mix() -> None:
     stuck = np.broadcast_to((rng.random(16) < 0.5).astype(float), (64, 1, 16)) * 0.98 + 0.01
     found = claims.marginal_claims(np.array(stuck), 1000, np.zeros(1), np.ones(1))
     assert found.doubt == "not mixed"
-    assert found.errors[0] > 0.3
+    assert found.error_bounds[0] > 0.3
     mixing = two_state(0.5, 0.5, 64, 20, 16, 1)
     assert claims.marginal_claims(mixing, 1280, np.zeros(1), np.ones(1)).doubt == ""
 
@@ -61,9 +61,9 @@ def test_chains_that_remember_are_told_from_chains_that_mix() -> None:
 def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
     series = np.full((64, 1, 16), 1e-7)
     found = claims.marginal_claims(series, 640, np.zeros(1), np.ones(1))
-    assert found.errors[0] == pytest.approx(1.5 / (64 * 16), rel=1e-3)
+    assert found.error_bounds[0] == pytest.approx(1.5 / (64 * 16), rel=1e-3)
     narrow = claims.marginal_claims(series, 640, np.zeros(1), np.full(1, 2e-7))  # no state can move it further
-    assert narrow.errors[0] < 1e-9
+    assert narrow.error_bounds[0] < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_wells_that_no_chain_has_entered_are_claimed_however_long_the_run(
     found = spinbench.run(model, "gibbs", "numba", 400_000, burn_in=100_000, chains=16, seed=seed)
     assert found.status == "ok"
     error = np.abs(np.asarray(found.marginals) - np.asarray(spinbench.exact(model).marginals))
-    assert (error < 3 * np.asarray(found.marginals_se)).all()
+    assert (error < 3 * np.asarray(found.marginals_error_bound)).all()
 
 
 def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
@@ -86,7 +86,7 @@ def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
     fast = 1e-4 * np.random.default_rng(3).random((64, 10, 16))
     slow = np.concatenate([two_state(0.5, 0.995, 64, 40, 16, seed) for seed in (4, 5)], axis=1)
     claimed = [
-        claims.marginal_claims(series, 64 * 40, np.zeros(n), np.ones(n)).errors[:10].max()
+        claims.marginal_claims(series, 64 * 40, np.zeros(n), np.ones(n)).error_bounds[:10].max()
         for n, series in ((10, fast), (12, np.concatenate([fast, slow], axis=1)))
     ]
     assert claimed[0] == pytest.approx(1.5 / (64 * 16), rel=0.5)  # batches are not looked into
@@ -98,12 +98,14 @@ def test_relaxed_samplers_allow_for_what_comes_at_the_pace_of_the_slowest_variab
     fast = 1e-4 * np.random.default_rng(3).random((64, 30, 16))
     fast[:, :1] = two_state(0.5, 0.995, 64, 40, 16, 4)
     ends = np.zeros(30), np.ones(30)
-    plain, slowest = (claims.marginal_claims(fast, 64 * 40, *ends, slow=slow).errors[1:].max() for slow in (0.9, 1.0))
+    plain, slowest = (
+        claims.marginal_claims(fast, 64 * 40, *ends, slow=slow).error_bounds[1:].max() for slow in (0.9, 1.0)
+    )
     trace = Trace({"p": "sum"}, 64)
     for batch in fast:
         trace.add({"p": 40 * batch}, 40)
     found = relaxed.estimate(Relaxation(generators.grid(5, 6), np.zeros(30)), trace, "none")
-    assert np.asarray(found.marginals_se)[1:].max() == pytest.approx(slowest)
+    assert np.asarray(found.marginals_error_bound)[1:].max() == pytest.approx(slowest)
     assert slowest > 5 * plain
 
 
@@ -133,7 +135,7 @@ def test_laws_that_are_far_apart_support_no_ratio_without_a_warning() -> None:
     with np.errstate(all="raise", under="ignore"):
         found = claims.ratio(np.full((16, 16), 400.0), np.linspace(-401.0, -400.0, 64))
     assert not found.supported
-    assert found.error == np.inf
+    assert found.error_bound == np.inf
 
 
 def gaussian_sides(
@@ -155,7 +157,7 @@ def test_ratio_is_right_within_its_claim(shift: float, memory: float) -> None:
         forward, backward, log_z = gaussian_sides(shift, 64, 16, 200, seed, memory)
         found = claims.ratio(forward, backward)
         assert found.supported
-        z.append((found.value - log_z) / found.error)
+        z.append((found.value - log_z) / found.error_bound)
     outside = np.mean(np.abs(z) > 2)
     assert outside <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
     assert abs(np.mean(z)) < 0.3
@@ -178,7 +180,7 @@ def test_equal_values_on_both_sides_give_their_common_value() -> None:
     found = claims.ratio(np.full((8, 8), 2.5), np.full(64, 2.5))
     assert found.value == pytest.approx(2.5)
     assert found.overlap == pytest.approx(1.0)
-    assert 0 < found.error < 0.1
+    assert 0 < found.error_bound < 0.1
 
 
 @pytest.mark.parametrize(("r_hat", "share"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0), (np.sqrt(2.0), 0.5)])
@@ -186,25 +188,49 @@ def test_what_chains_remember(r_hat: float, share: float) -> None:
     assert claims.remembered(r_hat) == pytest.approx(share)
 
 
-def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
-    sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
-    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(0.1))
-    assert claims.beside(5.01, 0.3, sure) == (5.01, pytest.approx(0.3))
-    assert claims.beside(5.2, 0.1, sure) == (5.2, pytest.approx(np.sqrt(0.03)))
-    assert claims.beside(4.8, 0.1, sure) == (4.8, pytest.approx(np.sqrt(0.03)))
-    assert claims.beside(4.5, 0.1, sure)[1] == np.inf
-    assert claims.beside(5.5, 0.1, sure)[1] == np.inf
-    assert claims.beside(5.0, 0.1, sure._replace(supported=False))[1] == np.inf
-    assert claims.beside(5.0, np.nan, sure)[1] == np.inf
-    assert claims.beside(5.0, np.inf, sure)[1] == np.inf
+@pytest.mark.parametrize(
+    ("given", "error", "supported", "expected"),
+    [
+        (5.1, 0.02, True, 0.1),
+        (5.01, 0.3, True, 0.3),
+        (5.2, 0.1, True, np.sqrt(0.03)),
+        (4.8, 0.1, True, np.sqrt(0.03)),
+        (4.5, 0.1, True, np.inf),
+        (5.5, 0.1, True, np.inf),
+        (5.0, 0.1, False, np.inf),
+        (5.0, np.nan, True, np.inf),
+        (5.0, np.inf, True, np.inf),
+    ],
+)
+def test_an_estimate_is_believed_only_beside_one_that_agrees(
+    given: float, error: float, supported: bool, expected: float
+) -> None:
+    sure = claims.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
+    found = claims.beside(claims.Claim(given, error, error), sure)
+    assert found == (given, pytest.approx(expected), pytest.approx(expected))
 
 
-def test_an_average_of_one_side_follows_what_both_sides_say() -> None:
-    sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
-    assert claims.one_sided(9.0, 0.3, sure) == (9.0, pytest.approx(np.hypot(0.3, 4.0)))
-    assert claims.one_sided(5.01, 0.001, sure) == (5.01, pytest.approx(claims.SHARED * 0.1))
-    assert claims.one_sided(5.0, 0.3, sure._replace(supported=False)) == (5.0, np.inf)
-    assert claims.one_sided(5.0, np.nan, sure) == (5.0, np.inf)
+@pytest.mark.parametrize(
+    ("given", "error", "supported", "expected"),
+    [
+        (9.0, 0.3, True, np.hypot(0.3, 4.0)),
+        (5.01, 0.001, True, claims.SHARED * 0.1),
+        (5.0, 0.3, False, np.inf),
+        (5.0, np.nan, True, np.inf),
+    ],
+)
+def test_an_average_of_one_side_follows_what_both_sides_say(
+    given: float, error: float, supported: bool, expected: float
+) -> None:
+    sure = claims.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
+    assert claims.one_sided(given, error, sure) == (given, pytest.approx(expected), pytest.approx(expected))
+
+
+def test_names_of_the_last_release_go_on_with_a_warning() -> None:
+    found = claims.marginal_claims(two_state(0.5, 0.0, 64, 10, 16, 2), 640, np.zeros(1), np.ones(1))
+    for name, new in (("errors", found.error_bounds), ("standard_errors", found.mcse)):
+        with pytest.warns(DeprecationWarning, match=f"MarginalClaims.{name} is called"):
+            assert getattr(found, name) is new
 
 
 def test_memory_is_what_both_halves_share() -> None:
@@ -231,7 +257,7 @@ def test_claims_of_many_variables_take_little_memory_beside_their_batches() -> N
     tracemalloc.stop()
     assert peak < 0.8 * series.nbytes
     some = claims.marginal_claims(series[:, :7], 640, bounds[0][:7], bounds[1][:7])
-    np.testing.assert_allclose(found.standard_errors[:7], some.standard_errors, rtol=1e-12)
+    np.testing.assert_allclose(found.mcse[:7], some.mcse, rtol=1e-12)
     np.testing.assert_allclose(found.r_hat[:7], some.r_hat, rtol=1e-12)
 
 
@@ -262,5 +288,5 @@ def test_what_is_told_of_all_chains_is_left_as_it_is() -> None:
         every = Every(16, series.var(axis=(0, 2)), levels)
         first = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
         again = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
-        np.testing.assert_array_equal(first.errors, again.errors)
+        np.testing.assert_array_equal(first.error_bounds, again.error_bounds)
         np.testing.assert_array_equal(every.variance, series.var(axis=(0, 2)))

@@ -37,7 +37,7 @@ def test_claims_hold(wanted: int) -> None:
     """Over 300 runs a mean of z has an error of .06, its spread one of .04."""
     found = [estimate(seed, wanted) for seed in range(300)]
     assert all(one.supported for one in found)
-    z = np.array([(one.value - EXACT) / one.error for one in found])
+    z = np.array([(one.value - EXACT) / one.error_bound for one in found])
     assert abs(z.mean()) < 0.25
     assert 0.75 < z.std() < 1.1
     assert abs(z).max() < 4.5
@@ -65,9 +65,9 @@ def test_rungs_too_far_apart_support_nothing() -> None:
     wide = np.linspace(0, 1, 3) * 90 + slopes(0.0, (20, 16, 3), rng)
     found = stepping_stones(np.array([0.0, 0.5]), wide[..., :2].swapaxes(1, 2), wide[..., 2])
     assert not found.supported
-    assert found.claim[1] == np.inf
+    assert found.claim.error_bound == np.inf
     nothing = stepping_stones(np.array([0.0]), np.zeros((6, 1, 16)), np.full((6, 16), 1e5))
-    assert (nothing.overlap, nothing.error, nothing.supported) == (0.0, np.inf, False)
+    assert (nothing.overlap, nothing.error_bound, nothing.supported) == (0.0, np.inf, False)
 
 
 @pytest.mark.parametrize(("chains", "looks"), [(4, 40), (16, 3)])
@@ -83,7 +83,7 @@ def test_chains_that_remember_claim_more() -> None:
     free = stepping_stones(np.array([0.0]), climbed / 8, top / 8)
     levels = 6 * np.repeat([-1.0, 1.0], 8)
     held = stepping_stones(np.array([0.0]), climbed / 8 + levels, top / 8 + levels)
-    assert held.error > 4 * free.error
+    assert held.error_bound > 4 * free.error_bound
 
 
 def test_chains_that_are_stuck_at_the_top_support_nothing() -> None:

@@ -46,7 +46,7 @@ class Planted(Method):
         n = model.num_variables
         series = trace.series("p")
         claims = marginal_claims(series, trace.samples, np.zeros(n), np.ones(n))
-        marginals, errors = trace.mean("p").mean(axis=-1), claims.errors
+        marginals, errors = trace.mean("p").mean(axis=-1), claims.error_bounds
         kary = bool(model.groups)
         match self.bug:
             case "no errors":
@@ -83,7 +83,7 @@ class Planted(Method):
         doubts = (f"marginals {claims.doubt}",) if claims.doubt and self.bug != "no errors of one chain" else ()
         if self.bug == "doubts everything":
             doubts = ("marginals not mixed",)
-        ess = effective_sample_size(marginals, claims.standard_errors, trace.samples * series.shape[-1])
+        ess = effective_sample_size(marginals, claims.mcse, trace.samples * series.shape[-1])
         alone = series.shape[-1] == 1
         r_hat = claims.r_hat
         match self.bug:

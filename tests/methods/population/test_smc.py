@@ -58,7 +58,7 @@ def test_runs_that_carry_all_the_weight_are_doubted():
     heavy = weighed((2,), trace_of(few, p))
     assert heavy.effective < 8
     assert not heavy.supported
-    assert heavy.log_z_error == np.inf
+    assert heavy.log_z.error_bound == np.inf
 
 
 def test_weights_of_wide_laws_are_doubted_before_the_heavy_ones_are_seen():
@@ -75,7 +75,7 @@ def test_few_runs_that_happen_to_agree_are_not_believed_beyond_their_law(spread,
     """32 runs of a normal law: few of those that are believed, whom chance has chosen, are beyond their claims."""
     rng, p = np.random.default_rng(11), np.full((2, 1, 16), 0.5)
     found = [weighed((2,), trace_of(spread * rng.normal(size=(2, 16)) - spread**2 / 2, p)) for _ in range(400)]
-    z = np.array([each.log_z / each.log_z_error for each in found if each.supported])
+    z = np.array([each.log_z.value / each.log_z.error_bound for each in found if each.supported])
     assert least <= len(z) <= most
     assert (np.abs(z) > 3).sum() <= 4
 
@@ -85,7 +85,7 @@ def test_errors_are_those_of_weighted_means():
     for _ in range(200):
         p = rng.uniform(0.2, 0.8, size=(25, 1, 16))
         found = weighed((2,), trace_of(rng.normal(size=(25, 16)) - 0.5, p))
-        z.append(((found.means[0] - 0.5) / found.standard[0], found.log_z / found.log_z_error))
+        z.append(((found.means[0] - 0.5) / found.se[0], found.log_z.value / found.log_z.se))
     assert (np.abs(np.mean(np.square(z), axis=0) - 1) < 0.35).all()
 
 

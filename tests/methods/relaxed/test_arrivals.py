@@ -28,7 +28,7 @@ def trace_of(*away: int) -> Trace:
 
 def claimed(visits: float = np.inf) -> np.ndarray:
     series = np.full((20, 2, CHAINS), 0.001)
-    return marginal_claims(series, 400, np.zeros(2), np.ones(2), visits).errors
+    return marginal_claims(series, 400, np.zeros(2), np.ones(2), visits).error_bounds
 
 
 def test_chains_that_left_a_well_slowly_would_have_come_back_as_seldom() -> None:
@@ -53,7 +53,7 @@ def test_methods_watch_their_burn_in_and_claim_by_it(monkeypatch, method: str, o
     def claims(visits: float) -> np.ndarray:
         monkeypatch.setattr(family, "visits_of_arrivals", lambda trace, *_: (seen.append(trace), visits)[1])
         model = generators.grid(2, 2)
-        return spinbench.run(model, method, "numpy", 100, log_z="none", checkpoints=1, **options).marginals_se
+        return spinbench.run(model, method, "numpy", 100, log_z="none", checkpoints=1, **options).marginals_error_bound
 
     alone, limited = claims(np.inf), claims(30.0)
     assert [arrival.steps for arrival in seen[-1].arrivals] == [3, 6, 11]

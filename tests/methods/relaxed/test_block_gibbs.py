@@ -71,7 +71,7 @@ def test_a_smaller_trace_mixes_faster() -> None:
         result = spinbench.run(
             MODEL, "block_gibbs", "numpy", 400, chains=64, seed=3, diagonal="sdp", slack=slack, log_z="none"
         )
-        assert (np.abs(result.marginals - exact) < 4 * result.marginals_se).all()
+        assert (np.abs(result.marginals - exact) < 4 * result.marginals_error_bound).all()
         means[slack] = result.ess.mean()
     assert means[0.02] > 2 * means[3.0]
 

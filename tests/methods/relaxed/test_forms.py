@@ -89,8 +89,8 @@ def test_agrees_with_enumeration(
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         found = sample(method, model, kinds[backend](precision=precision), 150 if backend == "numpy" else 1000, 96)
     states, p, log_z = law(model)
-    assert (np.abs(found.marginals - states @ p) <= 4 * found.marginals_se + 1e-6).all()
-    assert found.marginals_se.max() < 0.1
+    assert (np.abs(found.marginals - states @ p) <= 4 * found.marginals_error_bound + 1e-6).all()
+    assert found.marginals_error_bound.max() < 0.1
     assert ("zero_state" if changes else "mirrored") in found.log_z_estimates
     for value, error in found.log_z_estimates.values():
         assert abs(value - log_z) <= 4 * error + 1e-6 < 1.3

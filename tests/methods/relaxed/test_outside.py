@@ -69,7 +69,7 @@ def test_answers_agree_with_enumeration(name: str) -> None:
     exact = spinbench.exact(graph)
     found = spinbench.run(graph, name, "jax", budget=1500, burn_in=300, chains=32, seed=1)
     assert found.status == "ok"
-    for got, error, want in zip(found.marginals, found.marginals_se, exact.marginals, strict=True):
+    for got, error, want in zip(found.marginals, found.marginals_error_bound, exact.marginals, strict=True):
         assert (np.abs(got - want) < 4 * error + 1e-9).all()
         assert (error < 0.05).all()
     assert found.log_z_se is not None

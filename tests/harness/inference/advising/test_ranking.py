@@ -129,7 +129,7 @@ def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: fl
     """Of a race for marginals, too, whose winner is judged by these alone."""
     exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     for kind, status in (("estimate", "ok"), ("estimate", "marginals not mixed"), ("lower", "ok")):
-        result = replace(exact, log_z=8.0, log_z_se=None, log_z_kind=kind, status=status)
+        result = replace(exact, log_z=8.0, log_z_se=None, log_z_error_bound=None, log_z_kind=kind, status=status)
         answer = ranking.flagged(Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),))
         words = [word for word in (status if status != "ok" else "", said if kind == "estimate" else "") if word]
         assert answer.status == (", ".join(words) or "ok")
@@ -158,7 +158,7 @@ def test_what_claims_nothing_of_log_z_stands_behind_what_does() -> None:
     assert [one.candidate.method for one in views] == ["pt", "smc", "gibbs"]
     assert np.isinf(ranking.score(views[2], views))
     model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
-    result = replace(spinbench.run(model, "gibbs", "numpy", 64), log_z_se=np.inf, status="log Z unresolved")
+    result = replace(spinbench.run(model, "gibbs", "numpy", 64), log_z_error_bound=np.inf, status="log Z unresolved")
     found = ranking.view(Candidate("gibbs", "numpy"), result, "log_z")
     assert found is not None
     assert found.claim == np.inf

@@ -78,7 +78,7 @@ def acting(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Finding(())
 
     def able(task: BoundRequest) -> Iterator[Finding]:
-        yield Finding((UPPER, PROBABLE), 2.0, 0.1, True, "able")
+        yield Finding((UPPER, PROBABLE), 2.0, 0.1, 0.1, True, "able")
 
     plan = (*(BoundSource(name, 0.1) for name in ("idle", "refusing", "able")), BoundSource("last", 0.0))
     doing = {"idle": idle, "refusing": refusing, "able": able, "last": idle}
@@ -129,10 +129,12 @@ def known(*findings: Finding, gap: float | None = None) -> Interval:
 
 def test_estimates_outside_the_bracket_do_not_count() -> None:
     bounds = Finding((LOWER, UPPER))
-    assert known(bounds, Finding((), 3.5, 0.01, True, "d")).log_z is None
-    assert known(bounds, Finding((), 2.0, 0.2, True, "d"), Finding((), 3.5, 0.01, True, "e")).log_z_by == "d"
-    assert known(bounds, Finding((), 2.0, 0.01, False, "d"), Finding((), 1.5, 0.3, True, "e")).log_z_by == "e"
-    assert known(bounds, Finding((), 2.0, 5.0, False, "d")).log_z is None
+    assert known(bounds, Finding((), 3.5, 0.01, 0.01, True, "d")).log_z is None
+    assert known(bounds, Finding((), 2.0, 0.2, 0.2, True, "d"), Finding((), 3.5, 0.01, 0.01, True, "e")).log_z_by == "d"
+    assert (
+        known(bounds, Finding((), 2.0, 0.01, 0.01, False, "d"), Finding((), 1.5, 0.3, 0.3, True, "e")).log_z_by == "e"
+    )
+    assert known(bounds, Finding((), 2.0, 5.0, 5.0, False, "d")).log_z is None
 
 
 def test_what_is_assumed_is_told_and_counts_for_nothing() -> None:

@@ -48,7 +48,7 @@ def test_populations_that_miss_a_phase_are_believed_where_it_weighs_nothing(shar
     model, log_z = hub(share=share)
     found = spinbench.run(model, "smc", "numpy", 6, seed=1, temperatures=8, particles=8, simplify=False)
     assert (found.status == "ok") == believed
-    assert not believed or abs(found.log_z - log_z) < 4 * found.log_z_se
+    assert not believed or abs(found.log_z - log_z) < 4 * found.log_z_error_bound
     assert believed or found.status == NOT_MIXED
 
 
@@ -69,11 +69,11 @@ def test_too_small_a_sum_is_contradicted_unless_it_is_a_bound() -> None:
     half = [np.full(k, 0.5) for k in model.cardinalities]
     said = Estimate(flat, half, log_z - 0.9, 0.01, "estimate")
     assert missed_modes(model, said) == ("log Z unresolved",)
-    assert not missed_modes(model, dataclasses.replace(said, log_z_se=0.4))
+    assert not missed_modes(model, dataclasses.replace(said, log_z_se=0.4, log_z_error_bound=0.4))
     assert not missed_modes(model, dataclasses.replace(said, log_z_kind="lower"))
 
 
-@pytest.mark.parametrize("change", [{"doubts": ("log Z unresolved",)}, {"log_z": None}, {"log_z_se": np.inf}])
+@pytest.mark.parametrize("change", [{"doubts": ("log Z unresolved",)}, {"log_z": None}, {"log_z_error_bound": np.inf}])
 def test_no_probes_are_sent_where_no_sum_is_claimed(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spinbench.inference.checks.missed_modes._bounds", lambda _: pytest.fail("probes were sent"))
     said = dataclasses.replace(Estimate(np.array([0.5]), np.array([0.1]), 0.0, 0.1, "estimate"), **change)
@@ -188,14 +188,14 @@ def test_populations_that_lose_an_island_are_not_believed() -> None:
     for seed in range(6):
         found = spinbench.run(model, "smc", "numpy", 32, chains=8, seed=seed, temperatures=8, particles=8)
         statuses.append(found.status)
-        assert found.status == NOT_MIXED or abs(found.marginals[0][1] - 0.5) < 4 * found.marginals_se[0][1]
+        assert found.status == NOT_MIXED or abs(found.marginals[0][1] - 0.5) < 4 * found.marginals_error_bound[0][1]
     assert NOT_MIXED in statuses
 
 
 def test_an_island_that_the_run_has_seen_is_no_reason_to_doubt() -> None:
     found = spinbench.run(two_islands(3, 0.3), "pt", "numpy", 500, chains=8)
     assert found.status == "ok"
-    assert abs(found.marginals[0][1] - 0.3) < 4 * found.marginals_se[0][1]
+    assert abs(found.marginals[0][1] - 0.3) < 4 * found.marginals_error_bound[0][1]
 
 
 @pytest.mark.parametrize("zeros", [False, True])

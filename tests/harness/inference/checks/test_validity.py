@@ -23,6 +23,12 @@ PAIR = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
 K_ARY = FactorGraph.from_tables((2, 3), [((0, 1), np.ones((2, 3)))])
 IN_A_GROUP = PairwiseModel.from_edges([0.1, -0.4, 0.3], [], [], groups=[[0, 2]])
 GOOD = Estimate(marginals=np.array([0.2, 0.7]), marginals_se=np.array([0.1, np.inf]), log_z=1.0, log_z_se=np.inf)
+SURE: dict[str, Any] = {
+    "marginals_se": np.array([0.1, 0.2]),
+    "marginals_error_bound": np.array([0.1, 0.3]),
+    "log_z_se": 0.1,
+    "log_z_error_bound": 0.1,
+}
 GOOD_K_ARY = Estimate(marginals=[np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])])
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
 GRAPH = FactorGraph.from_tables([2, 3], [((1, 0), np.ones((3, 2))), ((0,), [1.0, 1.0])])
@@ -184,13 +190,21 @@ def test_a_result_owns_what_stands_beside_its_marginals() -> None:
     [
         ({}, "marginals unresolved, log Z unresolved"),
         ({"marginals_se": np.array([0.1, np.nan])}, "marginals unresolved, log Z unresolved"),
-        ({"r_hat": np.array([1.0, np.inf]), "log_z_se": 0.1}, "marginals not mixed"),
-        ({"doubts": ("marginals too short",), "log_z_se": 0.1}, "marginals too short"),
-        ({"marginals_se": np.array([0.1, 0.2]), "log_z_se": 0.1}, "ok"),
+        ({**SURE, "r_hat": np.array([1.0, np.inf])}, "marginals not mixed"),
+        ({**SURE, "doubts": ("marginals too short",)}, "marginals too short"),
+        (SURE, "ok"),
     ],
 )
 def test_numbers_that_nobody_knows_are_doubted(more: dict[str, Any], status: str) -> None:
     assert validity.doubted(validity.owned(replace(GOOD, **more), PAIR)).status == status
+
+
+def test_error_bounds_are_no_less_than_standard_errors() -> None:
+    wider = {"marginals_se": np.array([0.2, 0.2]), "log_z_se": 0.4}
+    found = validity.owned(replace(GOOD, **{**SURE, **wider}), PAIR)
+    assert found.marginals_error_bound.tolist() == [0.2, 0.3]
+    assert found.log_z_error_bound == 0.4
+    assert validity.owned(replace(GOOD, **SURE), PAIR).marginals_error_bound.tolist() == [0.1, 0.3]
 
 
 def test_errors_of_several_states_that_nobody_knows_are_doubted() -> None:
@@ -214,7 +228,7 @@ def test_a_run_ends_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_flags_of_checks_are_added_once_and_leave_log_z_without_an_error() -> None:
     flags = ("marginals not mixed", "log Z unresolved")
-    sure = replace(GOOD, marginals_se=np.array([0.1, 0.2]), log_z_se=0.1)
+    sure = replace(GOOD, **SURE)
     flagged = validity.add_flags(replace(sure, doubts=("marginals too short",)), flags)
     assert (flagged.doubts, flagged.log_z_se) == (("marginals too short", "log Z unresolved"), np.inf)
     assert validity.add_flags(replace(sure, log_z=None, log_z_se=None), flags).doubts == flags[:1]

@@ -1,0 +1,108 @@
+"""What a number rests on, from an exact answer to a doubtful one.
+
+No sampler can know what it has not seen: that its own checks pass ("converged") says less than a bracket does, of which
+a certified one always holds, and a probable one with a stated probability, whatever mixes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from spinbench.api import LogZKind
+from spinbench.api.bounds import CERTAIN, Bound, Grade
+from spinbench.inference.marginals import all_states
+
+Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""The strongest first. Only the first three hold against a model that was made to mislead."""
+LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
+"""Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level."""
+STANDARD_ERRORS = 3.0
+_WIDE = "its error bound is too wide"
+_UNKNOWN = "nobody knows its error"
+
+
+class Evidence(NamedTuple):
+    """What supports a number.
+
+    Attributes:
+        level: one of `LEVELS`.
+        error_bound: how far off the number may be, at this level: of log Z in nats, of marginals that of the worst one;
+            None where nobody knows.
+        reason: why it is doubtful; or "".
+    """
+
+    level: Level
+    error_bound: float | None = None
+    reason: str = ""
+
+
+def log_z_evidence(
+    log_z: float,
+    kind: LogZKind,
+    errors: tuple[float | None, float | None],
+    bounds: Sequence[Bound],
+    status: str,
+) -> Evidence:
+    """Of log Z, by its bracket where that is narrow, else by the run's own checks.
+
+    Args:
+        log_z, kind: the number, and what it is.
+        errors: its standard error and its error bound.
+        bounds: on log Z.
+        status: of the run.
+    """
+    if kind == "exact":
+        return Evidence("exact", 0.0)
+    se, error_bound = errors
+    most = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * se if se is not None and math.isfinite(se) else 0.0)
+    brackets: tuple[tuple[Level, tuple[Grade, ...]], ...] = (
+        ("certified", CERTAIN),
+        ("bounded", (*CERTAIN, "probable")),
+    )
+    for level, grades in brackets:
+        distance = _distance(log_z, [bound for bound in bounds if bound.grade in grades])
+        if distance <= most:
+            return Evidence(level, distance)
+    reason = _doubts(status, "log Z")
+    if kind != "estimate":
+        reason = f"a bound from {'below' if kind == 'lower' else 'above'} alone"
+    if reason or error_bound is None:
+        return Evidence("doubtful", None, reason or _UNKNOWN)
+    return Evidence("converged", error_bound) if error_bound <= most else Evidence("doubtful", error_bound, _WIDE)
+
+
+def marginals_evidence(kind: LogZKind, se: Any, error_bounds: Any, status: str) -> Evidence:
+    """Of marginals: exact ones, or by the run's own checks.
+
+    Args:
+        kind: of log Z; marginals beside an exact one are exact.
+        se, error_bounds: in the layout of marginals, or None.
+        status: of the run.
+    """
+    if kind == "exact":
+        return Evidence("exact", 0.0)
+    reason = _doubts(status, "marginals")
+    if reason or se is None or error_bounds is None:
+        return Evidence("doubtful", None, reason or _UNKNOWN)
+    errors, bounds = all_states.of_errors(se), all_states.of_errors(error_bounds)
+    worst = float(bounds.max(initial=0.0))
+    if (bounds > np.maximum(MARGINAL_TOLERANCE, STANDARD_ERRORS * errors)).any():
+        return Evidence("doubtful", worst, _WIDE)
+    return Evidence("converged", worst)
+
+
+def _distance(log_z: float, bounds: Sequence[Bound]) -> float:
+    """The farthest that log Z may be from a number within a bracket; infinite outside, or where a side is open."""
+    low = max((bound.value for bound in bounds if bound.side == "lower"), default=-math.inf)
+    high = min((bound.value for bound in bounds if bound.side == "upper"), default=math.inf)
+    return max(log_z - low, high - log_z) if low <= log_z <= high else math.inf
+
+
+def _doubts(status: str, quantity: str) -> str:
+    """What a verdict says against a quantity, or against the whole run."""
+    return ", ".join(doubt for doubt in status.split(", ") if doubt.startswith((quantity, "not converged")))

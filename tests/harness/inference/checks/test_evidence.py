@@ -1,0 +1,77 @@
+"""What numbers rest on: a level is the strongest that bounds and a run's own checks support."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api.bounds import Bound
+from spinbench.inference.checks.evidence import Evidence, log_z_evidence, marginals_evidence
+from spinbench.models import PairwiseModel, generators
+
+NARROW = (Bound(0.98, "lower", "certified"), Bound(1.03, "upper", "certified"))
+PROBABLE = (Bound(0.98, "lower", "certified"), Bound(1.04, "upper", "probable", 0.01))
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "bounds", "status", "expected"),
+    [
+        pytest.param("exact", (None, None), (), "ok", ("exact", 0.0, ""), id="exact"),
+        pytest.param("estimate", (0.01, 0.02), NARROW, "ok", ("certified", 0.03, ""), id="in a narrow bracket"),
+        pytest.param(
+            "estimate", (0.01, 0.02), NARROW, "log Z unresolved", ("certified", 0.03, ""), id="whatever mixes"
+        ),
+        pytest.param("estimate", (0.01, 0.02), PROBABLE, "ok", ("bounded", 0.04, ""), id="in a probable bracket"),
+        pytest.param("lower", (None, None), NARROW, "ok", ("certified", 0.04, ""), id="a bound near the other"),
+        pytest.param("estimate", (0.01, 0.02), NARROW[:1], "ok", ("converged", 0.02, ""), id="one side"),
+        pytest.param("estimate", (0.5, 0.6), (), "ok", ("converged", 0.6, ""), id="a wide error that it knows"),
+        pytest.param("estimate", (0.01, 0.2), (), "ok", ("doubtful", 0.2, "too wide"), id="a bound that says little"),
+        pytest.param("estimate", (0.01, 0.02), (), "log Z unresolved", ("doubtful", None, "unresolved"), id="doubted"),
+        pytest.param("estimate", (0.01, 0.02), (), "not converged", ("doubtful", None, "not conv"), id="not converged"),
+        pytest.param("estimate", (0.01, 0.02), (), "marginals not mixed", ("converged", 0.02, ""), id="others doubted"),
+        pytest.param("estimate", (None, None), (), "ok", ("doubtful", None, "nobody knows"), id="an approximation"),
+        pytest.param("lower", (None, None), NARROW[:1], "ok", ("doubtful", None, "from below alone"), id="a bound"),
+    ],
+)
+def test_log_z(kind: Any, errors: Any, bounds: Any, status: str, expected: tuple[str, float | None, str]) -> None:
+    found = log_z_evidence(0.99 if kind == "lower" else 1.0, kind, errors, bounds, status)
+    assert (found.level, found.error_bound) == (expected[0], pytest.approx(expected[1]))
+    assert expected[2] in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "se", "bounds", "status", "expected"),
+    [
+        pytest.param("exact", None, None, "ok", Evidence("exact", 0.0), id="exact"),
+        pytest.param("estimate", [0.001, 0.002], [0.004, 0.009], "ok", Evidence("converged", 0.009), id="small"),
+        pytest.param("estimate", [0.1, 0.002], [0.2, 0.003], "ok", Evidence("converged", 0.2), id="three errors"),
+        pytest.param("estimate", [0.001, 0.002], [0.02, 0.002], "ok", "its error bound is too wide", id="too wide"),
+        pytest.param("estimate", [0.1, 0.1], [0.1, 0.1], "marginals too short", "marginals too short", id="doubted"),
+        pytest.param("estimate", None, None, "ok", "nobody knows its error", id="an approximation"),
+    ],
+)
+def test_marginals(kind: Any, se: Any, bounds: Any, status: str, expected: Evidence | str) -> None:
+    arrays = [None if values is None else np.array(values) for values in (se, bounds)]
+    found = marginals_evidence(kind, *arrays, status)
+    if isinstance(expected, str):
+        assert (found.level, found.reason) == ("doubtful", expected)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "level"), [("exact", "exact"), ("gibbs", "converged"), ("bp", "doubtful"), ("mf", "doubtful")]
+)
+def test_results_carry_the_weakest_level_of_their_numbers(method: str, level: str) -> None:
+    """Of an answer, of a run whose checks pass, and of approximations that end well, whose error nobody knows."""
+    found = spinbench.run(generators.grid(4, 4, c2=0.3, seed=1), method, "numpy", 2000, seed=1, simplify=False)
+    assert (found.status, found.level) == ("ok", level)
+    assert set(found.evidence) == {"marginals", "log_z"}
+
+
+def test_states_alone_rest_on_nothing() -> None:
+    model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
+    assert spinbench.run(model, "gibbs", "numpy", 20, target="map").level == "doubtful"
