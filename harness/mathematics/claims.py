@@ -25,11 +25,9 @@ from spinbench.mathematics.chains import (
     certain,
     drift,
     parts_of,
-    r_hat_of,
     seen,
-    spread_of_chains,
 )
-from spinbench.mathematics.statistics import FloatArray, blocks, standard_error
+from spinbench.mathematics.statistics import FloatArray, blocks
 
 FEWEST_BATCHES = 4
 FEWEST_SAMPLES = 8
@@ -51,12 +49,6 @@ must change together are slower than the median one, and with neighbours of thei
 _TWO_SIGMA = 0.9772
 NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
-CONTRADICTED = 3.0
-"""Joint claims that two estimates of the same number may differ by."""
-STEPS, EXACTLY = 64, 1e-14
-"""At most, in which two sides are balanced, and to what share of the value."""
-SHARED = 0.5
-"""Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks."""
 
 
 class MarginalClaims(NamedTuple):
@@ -101,32 +93,6 @@ class Claim(NamedTuple):
     def plus(self, constant: float) -> Claim:
         """The same of the number and a constant."""
         return self._replace(value=self.value + constant)
-
-
-class Ratio(NamedTuple):
-    """A log ratio of normalising constants from draws of both laws.
-
-    Attributes:
-        value: the log ratio.
-        se: its standard error.
-        error_bound: its error bound, no less than `se`.
-        overlap: of the two laws, 0 to 1; weight: the number of draws, in effect, that both share.
-        supported: whether the claim may be believed.
-    """
-
-    value: float
-    se: float
-    error_bound: float
-    overlap: float
-    weight: float
-    supported: bool
-
-    @property
-    def claim(self) -> Claim:
-        """The value with its errors, which are infinite where nothing supports it."""
-        if not self.supported:
-            return Claim(self.value, np.inf, np.inf)
-        return Claim(self.value, self.se, self.error_bound)
 
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
@@ -213,78 +179,6 @@ def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
     return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
-def ratio(
-    forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST_CHAINS, unseen: float = UNSEEN
-) -> Ratio:
-    """Log of E_p[e^-x]^-1 = E_q[e^x], x = log of dp/dq up to the constant that is asked for, by Bennett's ratio.
-
-    Bennett, "Efficient estimation of free energy differences from Monte Carlo data", J. Comput. Phys. 1976; Meng and
-    Wong, "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica 1996.
-
-    Args:
-        forward: (B, C) x at states of chains that sample p, evenly spaced.
-        backward: (R,) x at independent draws of q.
-        fewest_chains: fewer support nothing.
-        unseen: over the number of independent ones of the first is the least bound, for states that they do not show.
-    """
-    chains, drawn = forward.shape[1], backward.size
-    error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
-    effective = float(forward.size)
-    if error > NOTHING:
-        effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
-    shift = float(np.log(drawn / effective))
-    value = _balance(forward, backward, effective, shift)
-    a, b = expit(value - forward + shift), expit(backward - value - shift)
-    weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
-    overlap = weight * (effective + drawn) / (effective * drawn)
-    if not weight > NOTHING:
-        return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
-    spread, parts = spread_of_chains(a[:, None])
-    between = np.nan_to_num(float(standard_error(a)))
-    kept = float((remembered(r_hat_of(a[:, None])) * spread)[0])
-    base = max(between, float(spread[0]) / np.sqrt(parts))
-    freedom = max(chains - 1, min(effective / 10, 100.0))
-    of_draws = drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
-
-    # Without and with what chains remember of where they began.
-    scatter = t_factor(freedom) * np.sqrt(effective**2 * np.array([base**2, base**2 + kept**2]) + of_draws) / weight
-    # Either the states that matter were seen, and the error is of these, or they were not.
-    se, bound = max(float(scatter[0]), LEAST_DRAW / effective), max(float(scatter[1]), unseen / effective)
-    enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
-    supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
-    return Ratio(value, se, bound, float(overlap), weight, supported)
-
-
-def beside(given: Claim, reference: Ratio) -> Claim:
-    """The errors of an estimate that cannot tell by itself when it is wrong, beside one that can.
-
-    Returns:
-        Errors that are infinite where the reference supports nothing or contradicts it, else the larger ones of both,
-        widened by as much of their distance as these do not explain.
-    """
-    distance, joint = given.value - reference.value, float(np.hypot(given.error_bound, reference.error_bound))
-    if not (reference.supported and np.isfinite(given.error_bound) and abs(distance) <= CONTRADICTED * joint):
-        return Claim(given.value, np.inf, np.inf)
-    bias = np.sqrt(max(distance**2 - joint**2, 0.0))
-    se, error_bound = max(given.se, reference.se), max(given.error_bound, reference.error_bound)
-    return Claim(given.value, float(np.hypot(se, bias)), float(np.hypot(error_bound, bias)))
-
-
-def one_sided(value: float, se: float, reference: Ratio) -> Claim:
-    """The errors of an average that draws of one side made, of which the reference took draws of both.
-
-    Where both are off alike, for they share draws, neither the own error nor the distance shows it.
-
-    Returns:
-        Errors that are infinite where the reference supports nothing, else widened by the distance, and no less than
-        `SHARED` of the reference's.
-    """
-    if not (reference.supported and np.isfinite(se)):
-        return Claim(value, np.inf, np.inf)
-    apart = float(np.hypot(se, value - reference.value))
-    return Claim(value, max(apart, SHARED * reference.se), max(apart, SHARED * reference.error_bound))
-
-
 def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[str, Any]:
     """log Z with its errors, by their names in an `Estimate`.
 
@@ -299,31 +193,6 @@ def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[
     if reported is not None:
         found |= {"log_z": reported.value, "log_z_se": reported.se, "log_z_error_bound": reported.error_bound}
     return found
-
-
-def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
-    """Where the two sides' weights are equal: their difference falls in the value, by Newton's steps, or halves where
-    these lead out of what is left or hardly on."""
-    low = float(min(forward.min(), backward.min())) - 50.0
-    high = float(max(forward.max(), backward.max())) + 50.0
-    ahead, behind, each = forward.ravel(), backward.ravel(), effective / forward.size
-    value, before = (low + high) / 2, high - low
-    for _ in range(STEPS):
-        theirs, ours = expit(behind - (value + shift)), expit((value + shift) - ahead)
-        given, taken = float(theirs.sum()), float(ours.sum()) * each
-        excess = given - taken
-        slope = given - float(theirs @ theirs) + taken - float(ours @ ours) * each
-        if excess > 0:
-            low = value
-        else:
-            high = value
-        step = excess / slope if slope > NOTHING else np.inf
-        if not (low <= value + step <= high) or abs(step) > before / 2:
-            step = (low + high) / 2 - value
-        before, value = abs(step), value + step
-        if before <= EXACTLY * max(abs(value), 1.0):
-            break
-    return value
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:

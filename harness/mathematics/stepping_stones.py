@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.mathematics.bennett import Ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
@@ -18,7 +19,6 @@ from spinbench.mathematics.claims import (
     LEAST_OVERLAP,
     LEAST_WEIGHT,
     NOTHING,
-    Ratio,
     expit,
     remembered,
     t_factor,

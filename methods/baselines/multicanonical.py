@@ -28,7 +28,8 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import Claim, beside, log_z_parts, ratio
+from spinbench.mathematics.bennett import beside, ratio
+from spinbench.mathematics.claims import Claim, log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatSweeps, Tables

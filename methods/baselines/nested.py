@@ -34,7 +34,8 @@ from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import CONTRADICTED, NOTHING
+from spinbench.mathematics.bennett import CONTRADICTED
+from spinbench.mathematics.claims import NOTHING
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, table_sweep
 from spinbench.methods.baselines.climb import Climb

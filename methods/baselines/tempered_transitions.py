@@ -10,7 +10,7 @@ stays. Neal, "Sampling from multimodal distributions using tempered transitions"
 many are accepted falls with Λ² / T, Λ being the barrier that a pilot finds: T is 0.6 of its square, 4 to 64.
 
 The product on the way down, which begins with independent draws, has the mean Z / Z_0, and the way up is its reversal
-(Crooks, J. Stat. Phys. 1998): log Z is Bennett's ratio of both (`mathematics.claims.ratio`).
+(Crooks, J. Stat. Phys. 1998): log Z is Bennett's ratio of both (`mathematics.bennett.ratio`).
 
 Marginals: the mean of p(x_v = k | rest) of the sweeps at β = 1. Where fewer transitions than chains were accepted, or
 than 20, they are not believed, unless Λ < 1/2.
@@ -27,7 +27,8 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import Ratio, log_z_parts, ratio
+from spinbench.mathematics.bennett import Ratio, ratio
+from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables

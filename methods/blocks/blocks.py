@@ -11,7 +11,7 @@ drawn once, in disjoint blocks, and R the same in reverse order,
 
     chib_bar p(s) T(s* <- s) = p(s*) R(s <- s*), so p*(s*) / T(s* <- s) is Z times the ratio of two laws, p at the
              chains' states and R(. <- s*) at reversed transitions from s*. Bennett's ratio joins both, and their
-             overlap tells whether the chains know the states that carry 1 / Z (`mathematics.claims.ratio`).
+             overlap tells whether the chains know the states that carry 1 / Z (`mathematics.bennett.ratio`).
     stones   p*^β from β = 0, where Z is known, to β = 1, by sweeps of the same blocks that take the place of burn-in
              (`mathematics.stepping_stones`); not where there are hard zeros.
     auto     chib_bar where its overlap is seen to be large early on, else stones.
@@ -35,7 +35,7 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics import claims, stepping_stones
+from spinbench.mathematics import bennett, claims, stepping_stones
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
@@ -176,11 +176,11 @@ def _log_states(t: Tables) -> float:
     return float(np.log(t.cards[first, 0]).sum())
 
 
-def _from_both_sides(trace: Trace) -> claims.Ratio:
+def _from_both_sides(trace: Trace) -> bennett.Ratio:
     """Bennett's ratio of p and of reversed transitions from s*, from log p*(s*) / T(s* <- s) at both."""
     forward, backward = -trace.looked("log_t"), -trace.looked("log_r").ravel()
     reached = np.isfinite(forward)
     if not reached.any():
-        return claims.Ratio(float(backward.mean()), np.inf, np.inf, 0.0, 0.0, supported=False)
+        return bennett.Ratio(float(backward.mean()), np.inf, np.inf, 0.0, 0.0, supported=False)
     farthest = max(forward[reached].max(), backward.max()) + _BEYOND
-    return claims.ratio(np.where(reached, forward, farthest), backward)
+    return bennett.ratio(np.where(reached, forward, farthest), backward)

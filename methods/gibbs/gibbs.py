@@ -15,7 +15,7 @@ log Z, for a fixed state s* of high probability:
 
     chib_bar p(s) T(s* <- s) = p(s*) R(s <- s*), so p*(s*) / T(s* <- s) is Z times the ratio of two laws: p at the
              chains' states, and R(. <- s*) at sweeps in reverse order from s*. Bennett's ratio joins both sides, and
-             their overlap tells whether the chains know the states that carry 1 / Z (`mathematics.claims.ratio`).
+             their overlap tells whether the chains know the states that carry 1 / Z (`mathematics.bennett.ratio`).
     stones   p*^β from β = 0, where Z is known, to β = 1, over rungs whose laws overlap: Bennett's ratio between
              neighbours, from sweeps that take the place of burn-in (`mathematics.stepping_stones`).
     auto     chib_bar where its overlap is seen to be large early on, else stones.

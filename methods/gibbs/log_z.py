@@ -7,7 +7,8 @@ import numpy as np
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import Claim, Ratio, one_sided, ratio
+from spinbench.mathematics.bennett import Ratio, one_sided, ratio
+from spinbench.mathematics.claims import Claim
 from spinbench.mathematics.graphs.rows import AnyRows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout
 from spinbench.mathematics.stepping_stones import stepping_stones

@@ -12,7 +12,7 @@ log p*(z) = log_constant - ½ z·z + log Σ_s exp(s·u) - (N/2) log 2π, where u
 * bridge: Meng and Wong, "Simulating ratios of normalizing constants", Statistica Sinica 1996, with the same q as
   mirrored and as many draws from q as from p; its RMSE is a fraction of the mirrored estimator's.
 
-The bar and the bridge are `claims.ratio`, which knows from draws of both sides when it is wrong. Of the others,
+The bar and the bridge are `bennett.ratio`, which knows from draws of both sides when it is wrong. Of the others,
 zero_state and mirrored claim what they can beside these; mirrored_in_sample claims nothing, for its bias is as large as
 its error on easy models, too.
 
@@ -35,8 +35,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import statistics
+from spinbench.mathematics.bennett import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import UNSEEN, Claim, Ratio, beside, one_sided, ratio
+from spinbench.mathematics.claims import UNSEEN, Claim
 from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]

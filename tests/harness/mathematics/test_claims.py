@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.mathematics import claims
+from spinbench.mathematics import bennett, claims
 from spinbench.mathematics.chains import Every
 from spinbench.mathematics.ranges import conditional_range
 from spinbench.mathematics.relaxation.density import Relaxation
@@ -133,7 +133,7 @@ def test_chains_that_move_away_from_their_starts_together_are_too_short(pace: fl
 
 def test_laws_that_are_far_apart_support_no_ratio_without_a_warning() -> None:
     with np.errstate(all="raise", under="ignore"):
-        found = claims.ratio(np.full((16, 16), 400.0), np.linspace(-401.0, -400.0, 64))
+        found = bennett.ratio(np.full((16, 16), 400.0), np.linspace(-401.0, -400.0, 64))
     assert not found.supported
     assert found.error_bound == np.inf
 
@@ -155,7 +155,7 @@ def test_ratio_is_right_within_its_claim(shift: float, memory: float) -> None:
     z, runs = [], 300
     for seed in range(runs):
         forward, backward, log_z = gaussian_sides(shift, 64, 16, 200, seed, memory)
-        found = claims.ratio(forward, backward)
+        found = bennett.ratio(forward, backward)
         assert found.supported
         z.append((found.value - log_z) / found.error_bound)
     outside = np.mean(np.abs(z) > 2)
@@ -166,18 +166,18 @@ def test_ratio_is_right_within_its_claim(shift: float, memory: float) -> None:
 @pytest.mark.parametrize("shift", [6.0, 12.0])
 def test_laws_that_do_not_overlap_support_no_ratio(shift: float) -> None:
     forward, backward, _ = gaussian_sides(shift, 64, 16, 200, 0)
-    assert not claims.ratio(forward, backward).supported
+    assert not bennett.ratio(forward, backward).supported
 
 
 def test_what_differs_by_rounding_alone_is_certain() -> None:
     rng = np.random.default_rng(3)
-    found = claims.ratio(2.5 + 1e-15 * rng.normal(size=(64, 1)) * np.ones(16), np.full(200, 2.5))
+    found = bennett.ratio(2.5 + 1e-15 * rng.normal(size=(64, 1)) * np.ones(16), np.full(200, 2.5))
     assert found.supported
     assert found.value == pytest.approx(2.5)
 
 
 def test_equal_values_on_both_sides_give_their_common_value() -> None:
-    found = claims.ratio(np.full((8, 8), 2.5), np.full(64, 2.5))
+    found = bennett.ratio(np.full((8, 8), 2.5), np.full(64, 2.5))
     assert found.value == pytest.approx(2.5)
     assert found.overlap == pytest.approx(1.0)
     assert 0 < found.error_bound < 0.1
@@ -205,8 +205,8 @@ def test_what_chains_remember(r_hat: float, share: float) -> None:
 def test_an_estimate_is_believed_only_beside_one_that_agrees(
     given: float, error: float, supported: bool, expected: float
 ) -> None:
-    sure = claims.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
-    found = claims.beside(claims.Claim(given, error, error), sure)
+    sure = bennett.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
+    found = bennett.beside(claims.Claim(given, error, error), sure)
     assert found == (given, pytest.approx(expected), pytest.approx(expected))
 
 
@@ -214,7 +214,7 @@ def test_an_estimate_is_believed_only_beside_one_that_agrees(
     ("given", "error", "supported", "expected"),
     [
         (9.0, 0.3, True, np.hypot(0.3, 4.0)),
-        (5.01, 0.001, True, claims.SHARED * 0.1),
+        (5.01, 0.001, True, bennett.SHARED * 0.1),
         (5.0, 0.3, False, np.inf),
         (5.0, np.nan, True, np.inf),
     ],
@@ -222,8 +222,8 @@ def test_an_estimate_is_believed_only_beside_one_that_agrees(
 def test_an_average_of_one_side_follows_what_both_sides_say(
     given: float, error: float, supported: bool, expected: float
 ) -> None:
-    sure = claims.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
-    assert claims.one_sided(given, error, sure) == (given, pytest.approx(expected), pytest.approx(expected))
+    sure = bennett.Ratio(5.0, 0.1, 0.1, 0.5, 100.0, supported=supported)
+    assert bennett.one_sided(given, error, sure) == (given, pytest.approx(expected), pytest.approx(expected))
 
 
 def test_names_of_the_last_release_go_on_with_a_warning() -> None:

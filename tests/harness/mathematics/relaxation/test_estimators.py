@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.mathematics.claims import UNSEEN, Ratio, marginal_claims, ratio
+from spinbench.mathematics.bennett import Ratio, ratio
+from spinbench.mathematics.claims import UNSEEN, marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.estimators import gaussian, zero_state
