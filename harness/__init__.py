@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinbench.auditing.audit import audit
     from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.bracket import bracket
     from spinbench.inference.comparing import compare
@@ -32,6 +33,7 @@ __all__ = [
     "PairwiseModel",
     "Result",
     "advise",
+    "audit",
     "bracket",
     "compare",
     "exact",
@@ -52,6 +54,7 @@ _HOME = {
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
     "advise": "spinbench.inference.advising.advise",
+    "audit": "spinbench.auditing.audit",
     "bracket": "spinbench.inference.bracketing.bracket",
     "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",

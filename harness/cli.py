@@ -30,6 +30,7 @@ HANDLERS = {
     "peers": "reporting.listing:run_peers",
     "run": "reporting.commands.running:run",
     "exact": "reporting.commands.exact:run",
+    "audit": "reporting.commands.auditing:run",
     "bracket": "reporting.commands.advising:run_bracket",
     "advise": "reporting.commands.advising:run_advise",
     "mixing": "reporting.commands.advising:run_mixing",
@@ -51,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0; 1 if a cell or a check failed, the gate found a regression, advice or mixing is not
-        resolved, or a model has no exact answer; 2 for a user's error, with one sentence on standard error; 130 after
-        an interruption.
+        resolved, samples fail an audit, or a model has no exact answer; 2 for a user's error, with one sentence on
+        standard error; 130 after an interruption.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
@@ -160,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
     advise.add_argument("--records", type=Path, metavar="FOLDER", help="keep the race's records, and enter the history")
+    _add_audit(commands)
     mixing = _about_a_model(commands, "mixing", "after how many sweeps Gibbs sampling has forgotten its starts")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
     completion = commands.add_parser("completion", help="a script with which a shell completes commands and options")
@@ -204,6 +206,21 @@ def _add_exact(commands: Any) -> None:
     )
     exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
     exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
+
+
+def _add_audit(commands: Any) -> None:
+    audit: argparse.ArgumentParser = commands.add_parser(
+        "audit",
+        help="whether states from any sampler are draws of a model's law, and how cold they are",
+        epilog="An example: spinbench audit samples.npz my.uai --alpha 0.01 --output frequencies.csv",
+    )
+    audit.add_argument("samples", metavar="SAMPLES", help=".npz, .npy, .csv, a dimod SampleSet's .json, ArviZ's .nc")
+    audit.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    audit.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file; samples are of the others")
+    audit.add_argument("--alpha", type=float, default=0.01, metavar="P", help="of a false alarm; by default 0.01")
+    audit.add_argument("--budget", default="10s", metavar="TIME", help="of exact answers and bounds; by default 10s")
+    audit.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
+    audit.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".csv of frequencies")
 
 
 def check(arguments: argparse.Namespace) -> int:

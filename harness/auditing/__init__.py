@@ -1,0 +1,1 @@
+"""Whether states from anybody's sampler are draws of a model's law."""

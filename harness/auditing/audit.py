@@ -1,0 +1,226 @@
+"""`spinbench.audit`: whether samples are draws of a model's law, and how cold they are if they are not."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.auditing.checks import (
+    Check,
+    Draws,
+    Row,
+    check_chains,
+    check_conditionals,
+    check_energy,
+    check_heaviest,
+    check_rows,
+    check_state_frequencies,
+    check_temperature,
+    compare_frequencies,
+    largest_r_hat,
+    marginal_events,
+    pair_events,
+    pair_probabilities,
+)
+from spinbench.auditing.effective import autocorrelation_times
+from spinbench.auditing.exact_answers import (
+    SPACING,
+    event_probabilities,
+    exact_answer,
+    fit_by_energy,
+    heaviest_probability,
+    mean_log_weight,
+)
+from spinbench.auditing.local_conditionals import fit_beta, local_logits
+from spinbench.auditing.out_of_reach import check_bracket, check_modes
+from spinbench.auditing.samples import read_samples
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import atomic
+from spinbench.inference.answers import seconds_allowed
+from spinbench.inference.request import check_model
+from spinbench.models import Model, to_factor_graph
+
+FloatArray = npt.NDArray[np.float64]
+
+ALPHA = 0.01
+"""Probability with which draws of the model's own law fail."""
+MAX_LOGITS = 2**25
+"""Numbers that conditional probabilities of all variables take: of more draws every second, third, … is looked at."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `spinbench.audit` found.
+
+    Attributes:
+        passes: whether no check fails.
+        checks: what was compared, with a p-value each; one fails whose p-value times the number of checks is below
+            `alpha`.
+        alpha: probability with which draws of the law itself fail.
+        rows: frequencies of states of single variables and of pairs (factors) beside exact probabilities.
+        truth: what the samples were compared with, in words.
+        draws, effective: draws, and independent draws that their log weights are worth.
+        beta, beta_se: inverse temperature that fits the samples, 1 for draws of the law, and its standard error.
+        beta_by: "maximum likelihood" or "maximum pseudo-likelihood".
+        r_hat: the largest split R-hat of single variables' states; NaN without chains.
+        notes: what was assumed of the samples, and what could not be compared.
+        model: its name.
+    """
+
+    passes: bool
+    checks: tuple[Check, ...]
+    alpha: float
+    rows: tuple[Row, ...]
+    truth: str
+    draws: int
+    effective: float
+    beta: float
+    beta_se: float
+    beta_by: str
+    r_hat: float
+    notes: tuple[str, ...]
+    model: str
+
+    def fails(self, check: Check) -> bool:
+        """Whether a check speaks against the samples, all checks considered."""
+        return check.p_value * len(self.checks) < self.alpha
+
+    def sentences(self) -> list[str]:
+        """What it says, a line each."""
+        failed = [check.name for check in self.checks if self.fails(check)]
+        verdict = f"the samples fail: {', '.join(failed)}" if failed else "the samples pass"
+        return [
+            f"{verdict} (draws of the law itself fail with probability {self.alpha:g})",
+            f"{self.draws} draws, worth {self.effective:.4g} independent ones; compared with {self.truth}",
+            f"inverse temperature {self.beta:.4g} ± {self.beta_se:.2g} ({self.beta_by}), where 1 is the model's",
+            *self.notes,
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `rows` as CSV.
+
+        Raises:
+            SpinbenchError: the file cannot be written.
+        """
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(Row._fields)
+        for row in self.rows:
+            numbers = map(repr, row[3:])
+            table.writerow([row.quantity, " ".join(map(str, row.variables)), " ".join(map(str, row.states)), *numbers])
+        try:
+            atomic.write_bytes(Path(path), text.getvalue().encode())
+        except OSError as error:
+            raise SpinbenchError(f"{path}: the file cannot be written ({error.strerror or error})") from None
+
+    def __repr__(self) -> str:
+        return f"Audit({self.model!r}: {'; '.join(self.sentences())})"
+
+
+def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10 s", seed: int = 0) -> Audit:
+    """Whether samples of any sampler are draws of p(x) = p*(x) / Z.
+
+    Where an exact answer is predicted to be cheap, frequencies of single variables and of pairs, the mean log weight,
+    the frequencies of states of a small model, the heaviest state and each chain are compared with it. Elsewhere each
+    variable is compared with what its neighbours say of it, the heaviest state that is found with a bracket of log Z,
+    chains with each other, and modes that the samples have missed are looked for. p-values are adjusted for the number
+    of comparisons (Bonferroni), so that draws of the law itself fail with probability `alpha` at most, but for the
+    approximations of correlated chains.
+
+    Args:
+        samples: a file or an object, as of `spinbench.auditing.samples.read_samples`: an array (draws, variables) of
+            independent draws, (variables, chains, draws) of chains; spins -1 and +1 of binary models or states from 0.
+        model: any model.
+        alpha: probability of a false alarm, between 0 and 1.
+        budget: seconds, such as "10 s": exact answers that are predicted to take longer are not asked for, and bounds
+            get half of it.
+        seed: of what is searched.
+
+    Raises:
+        SpinbenchError: these are no samples of the model, or a wrong argument.
+        ModelError: Z = 0.
+    """
+    check_model(model)
+    if not 0 < alpha < 1:
+        raise SpinbenchError(f"alpha={alpha!r} was given; a number between 0 and 1 is needed")
+    seconds = seconds_allowed(budget)
+    model = replace(model, origin=None)
+    read = read_samples(samples, model)
+    graph = to_factor_graph(model)
+    log_weights = model.log_weight(np.moveaxis(read.states, 0, -1))
+    impossible = int((log_weights == -np.inf).sum())
+    if impossible:
+        detail = f"{impossible} of {log_weights.size} draws have weight 0 in the model"
+        failed = _conclude(model, [Check("possible states", 0.0, detail)], alpha, [], "the model's zeros", read.notes)
+        return replace(failed, draws=log_weights.size)
+    draws = Draws(read.states, log_weights, read.chained)
+    step = -(-draws.number * sum(graph.cardinalities) // MAX_LOGITS)
+    thinned = draws._replace(states=draws.states[..., ::step], log_weights=log_weights[:, ::step])
+    logits = local_logits(graph, thinned.states)
+    beta = (*fit_beta(logits), "maximum pseudo-likelihood")
+    events, notes = marginal_events(model), list(read.notes)
+    known = exact_answer(model, seconds)
+    checks: list[Check | None]
+    rows: list[Row] = []
+    if known is not None:
+        p = event_probabilities(known, model)
+        rows = compare_frequencies("marginal", draws, events, p)
+        pairs = compare_frequencies("pair", draws, pair_events(model), pair_probabilities(model, known.pairs))
+        means = [mean_log_weight(model, b, seconds) for b in (1 - SPACING, 1.0, 1 + SPACING)]
+        top = heaviest_probability(known)
+        checks = [
+            check_rows("marginals", rows),
+            check_rows("pairs", pairs) if pairs else None,
+            check_energy(draws, means, SPACING),
+            check_state_frequencies(model, draws),
+            check_heaviest(draws, known.best_state, (top, top)),
+            check_chains(draws, events, p),
+        ]
+        rows += pairs
+        beta = fit_by_energy(model, draws, beta, seconds)
+        truth = "exact answers"
+    else:
+        checks = [check_conditionals(thinned, logits), check_temperature(thinned, logits)]
+        checks += [check_chains(draws, events, None), check_modes(model, draws, notes)]
+        checks.append(check_bracket(model, draws, seconds, seed, notes))
+        truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
+    times = autocorrelation_times(log_weights[None]) if read.chained else np.ones(1)
+    found = [check for check in checks if check is not None]
+    if not found:
+        raise SpinbenchError(f"{model.name}: {draws.number} draws are too few to compare anything")
+    worth = draws.number / float(times[0])
+    r_hat = largest_r_hat(draws, events) if read.chained else float("nan")
+    whole = _conclude(model, found, alpha, rows, truth, notes)
+    return replace(
+        whole, draws=draws.number, effective=worth, beta=beta[0], beta_se=beta[1], beta_by=beta[2], r_hat=r_hat
+    )
+
+
+def _conclude(
+    model: Model, checks: Sequence[Check], alpha: float, rows: Sequence[Row], truth: str, notes: Sequence[str]
+) -> Audit:
+    unknown = float("nan")
+    passes = all(check.p_value * len(checks) >= alpha for check in checks)
+    return Audit(
+        passes=passes,
+        checks=tuple(checks),
+        alpha=alpha,
+        rows=tuple(rows),
+        truth=truth,
+        draws=0,
+        effective=0.0,
+        beta=unknown,
+        beta_se=unknown,
+        beta_by="not fitted",
+        r_hat=unknown,
+        notes=tuple(notes),
+        model=model.name,
+    )

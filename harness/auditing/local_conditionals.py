@@ -1,0 +1,93 @@
+"""What each variable would be, given all others: residuals of draws, and the inverse temperature that fits them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.auditing.effective import autocorrelation_times
+from spinbench.models import FactorGraph
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MAX_BETA = 1e3
+"""Beyond which an estimate says that draws are as cold as can be told."""
+STEPS = 60
+"""Bisections of β: more than the digits of a float."""
+
+
+class Logits(NamedTuple):
+    """Log weights of each variable's states, given all others, for draws that have positive weight.
+
+    Attributes:
+        values: for each variable (K, C, D), 0 where the state is not possible.
+        possible: for each variable (K, C, D) bool.
+        states: (N, C, D).
+    """
+
+    values: list[FloatArray]
+    possible: list[npt.NDArray[np.bool_]]
+    states: IntArray
+
+
+def local_logits(graph: FactorGraph, states: IntArray) -> Logits:
+    """Of states (N, C, D): the log weights that a heat bath at each variable would use."""
+    values = [np.zeros((k, *states.shape[1:])) for k in graph.cardinalities]
+    for factor in graph.factors:
+        for axis, v in enumerate(factor.scope):
+            table = np.moveaxis(factor.log_table, axis, 0)
+            others = tuple(states[u] for u in factor.scope if u != v)
+            rows = table[(slice(None), *others)] if others else table[:, None, None]
+            values[v] = values[v] + rows
+    possible = [np.isfinite(rows) for rows in values]
+    finite = [np.where(known, rows, 0.0) for known, rows in zip(possible, values, strict=True)]
+    return Logits(finite, possible, states)
+
+
+def probabilities(logits: Logits, v: int, beta: float = 1.0) -> FloatArray:
+    """(K, C, D) of the states of variable v at an inverse temperature."""
+    scaled = np.where(logits.possible[v], beta * logits.values[v], -np.inf)
+    weights = np.exp(scaled - scaled.max(axis=0))
+    return np.asarray(weights / weights.sum(axis=0))
+
+
+def fit_beta(logits: Logits) -> tuple[float, float]:
+    """Inverse temperature of the draws by maximum pseudo-likelihood (Besag, 1975), and its standard error.
+
+    The error is that of the estimating equation Σ_v (ℓ_v(x_v) - E_β ℓ_v) = 0, with the draws' correlations. Infinite
+    where nothing bounds β from above; (nan, inf) where the model does not depend on β.
+    """
+    if not slope(logits, 0.0)[1] > 0:
+        return float("nan"), float("inf")
+    low, high = -1.0, 2.0
+    while slope(logits, high)[0].mean() > 0:
+        low, high = high, 2 * high
+        if high > MAX_BETA:
+            return float("inf"), float("inf")
+    while slope(logits, low)[0].mean() < 0:
+        low, high = 2 * low, low
+        if low < -MAX_BETA:
+            return -float("inf"), float("inf")
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        if slope(logits, middle)[0].mean() > 0:
+            low = middle
+        else:
+            high = middle
+    score, curvature = slope(logits, low)
+    effective = score.size / float(autocorrelation_times(score[None])[0]) if score.shape[1] > 1 else score.size
+    return low, float(score.std() / np.sqrt(effective) / curvature)
+
+
+def slope(logits: Logits, beta: float) -> tuple[FloatArray, float]:
+    """(C, D) derivative of each draw's log pseudo-likelihood, and minus the mean second derivative."""
+    score, curvature = np.zeros(logits.states.shape[1:]), 0.0
+    for v, values in enumerate(logits.values):
+        p = probabilities(logits, v, beta)
+        mean = (p * values).sum(axis=0)
+        score += np.take_along_axis(values, logits.states[v][None], axis=0)[0] - mean
+        curvature += float(((p * values**2).sum(axis=0) - mean**2).mean())
+    return score, curvature
