@@ -19,7 +19,6 @@ from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
-from spinbench.reference.sparse.tables import ON_ARRAYS
 
 FIRST_SECONDS = 0.02
 """For one pass before any burn-in: what costs less is eliminated exactly."""
@@ -44,7 +43,6 @@ class BucketKernel(Kernel):
     code: ClassVar[Code] = Code(
         Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
         Passes,
-        ON_ARRAYS,
     )
     compiles: ClassVar[bool] = False
     block: ClassVar[int] = 4096

@@ -23,7 +23,7 @@ from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
-from spinbench.reference.sparse import tables, tree
+from spinbench.reference.sparse import tree
 
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
@@ -42,11 +42,10 @@ _FORGIVEN = 0.5
 
 
 class Code(NamedTuple):
-    """What runs: its costs, its passes, and its loops over rows."""
+    """What runs: its costs and its passes."""
 
     costs: size.Costs
     passes: type[Passes]
-    loops: tables.Loops
 
 
 class Limits(NamedTuple):
@@ -133,7 +132,7 @@ class Tuner:
         if not self._zeros:
             return None
         try:
-            return whole(self._problem, order, tree.Limits(self._rows(seconds), end), self._code.loops)
+            return whole(self._problem, order, tree.Limits(self._rows(seconds), end))
         except ZeroWeightError:
             raise self._nothing() from None
 

@@ -12,7 +12,7 @@ from spinbench.methods.buckets.draws import BINS
 from spinbench.methods.buckets.layout import Array
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
-from spinbench.reference.sparse.tables import Loops, TooManyError
+from spinbench.reference.sparse.tables import TooManyError
 from spinbench.reference.sparse.tree import Drawer, Eliminated, Limits, eliminate, marginals_of
 
 _THINNED = 4.0
@@ -56,7 +56,7 @@ class Whole:
         }
 
 
-def whole(problem: Problem, order: Order, limits: Limits, loops: Loops) -> Whole | None:
+def whole(problem: Problem, order: Order, limits: Limits) -> Whole | None:
     """Along an order; None where this is too much.
 
     Raises:
@@ -64,7 +64,7 @@ def whole(problem: Problem, order: Order, limits: Limits, loops: Loops) -> Whole
     """
     network, listed = problem.network, order.order.tolist()
     try:
-        done = eliminate(network.tables, network.constant, network.cardinalities, listed, limits, loops)
+        done = eliminate(network.tables, network.constant, network.cardinalities, listed, limits)
     except TooManyError:
         return None
     return Whole(done)

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.backends.numba.buckets import loops
-from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import BINS, Kept
@@ -35,7 +34,6 @@ class NumbaBucketKernel(BucketKernel):
     code: ClassVar[Code] = Code(
         Costs(entry=8e-9, look=2e-9, clique=7e-7, made=1.2e-8, step=3.5e-8, row=5e-8),
         CompiledPasses,
-        COMPILED,
     )
     compiles: ClassVar[bool] = True
     block: ClassVar[int] = 2**20

@@ -12,7 +12,6 @@ import numpy as np
 from spinbench.backends.numba.exact import tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, SOURCE, Numbers, Work, prepare
 from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
-from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.shared import CALLED, ONCE
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.backends.numba.kernel_cache import njit
@@ -37,7 +36,6 @@ class CompiledTree(Elimination):
     backend = "numba"
     entry_seconds, log_z_entry_seconds = 4.5e-9, 1.5e-9
     variable_seconds = 1.5e-6
-    loops = COMPILED
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)

@@ -23,7 +23,6 @@ from spinbench.reference.orders.order import HOPELESS, Order, pairs_of
 from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, draw_states
-from spinbench.reference.sparse.tables import ON_ARRAYS, Loops
 from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 
@@ -33,7 +32,6 @@ class Elimination(Solver):
     Attributes:
         entry_seconds, log_z_entry_seconds: of an entry of the cliques' tables, with marginals and without.
         variable_seconds: of a variable.
-        loops: over what zeros leave possible.
         planned: whether the order is within reach, so that memory is that of its plan.
         room: large arrays by name, which one slice after another works in; new pages take longer than what is done
             with them.
@@ -44,7 +42,6 @@ class Elimination(Solver):
     entry_seconds: ClassVar[float]
     log_z_entry_seconds: ClassVar[float]
     variable_seconds: ClassVar[float]
-    loops: ClassVar[Loops] = ON_ARRAYS
 
     def __init__(self, problem: Problem, order: Order) -> None:
         self.problem = problem
@@ -86,7 +83,7 @@ class Elimination(Solver):
     def fallbacks(self) -> Iterator[Solver]:
         """Over what zeros leave possible, where whole tables are too large."""
         if self.planned and has_zeros(self.problem):
-            yield SparseTree(self.problem, self.order, self.loops)
+            yield SparseTree(self.problem, self.order)
 
     def slice(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time."""

@@ -6,7 +6,7 @@ Where most states of a table are ruled out by hard zeros, those that are left ta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,26 +71,7 @@ def growth(table: Table, other: Table, cards: Sequence[int]) -> float:
     return len(other.logs) / math.prod(cards[v] for v in other.scope if v in table.scope)
 
 
-class Loops(NamedTuple):
-    """What runs over rows, on arrays or in compiled code.
-
-    Attributes:
-        keys: (states, axes, cards) -> (N,) int64, the states of these axes as one number.
-        pairs: (mine, theirs, size, most) -> rows of both whose keys, below a size, are alike; None where
-            there are more pairs than that.
-        taken: (states, axes, rows) -> the states of these axes in these rows.
-        numbered: (keys, size) -> (N,) numbers of the different keys, and one row of each.
-        shares: (logs, numbers, count) -> log sums over the rows of each number, and each row's share.
-    """
-
-    keys: Callable[..., AnyInts]
-    pairs: Callable[..., tuple[AnyInts, AnyInts] | None]
-    taken: Callable[..., AnyInts]
-    numbered: Callable[..., tuple[AnyInts, AnyInts]]
-    shares: Callable[..., tuple[FloatArray, FloatArray]]
-
-
-def product(table: Table, other: Table, cards: Sequence[int], most: float, loops: Loops) -> Table:
+def product(table: Table, other: Table, cards: Sequence[int], most: float) -> Table:
     """Of two tables.
 
     Raises:
@@ -98,33 +79,30 @@ def product(table: Table, other: Table, cards: Sequence[int], most: float, loops
     """
     shared = [v for v in table.scope if v in other.scope]
     extra = [v for v in other.scope if v not in table.scope]
-    keys = _keys(table, shared, cards, loops), _keys(other, shared, cards, loops)
-    found = loops.pairs(*_matched(*keys, _size(shared, cards)), most)
-    if found is None:
-        raise TooManyError
-    here, there = found
+    keys = _keys(table, shared, cards), _keys(other, shared, cards)
+    here, there = _pairs(*_matched(*keys, _size(shared, cards)), most)
     if not extra and len(here) == len(table.logs):
         states, mine = table.states, table.links
     else:
-        own = loops.taken(table.states, np.arange(len(table.scope)), here)
-        states = np.concatenate([own, loops.taken(other.states, _axes(other, extra), there)]) if extra else own
+        own = _take_states(table, table.scope, here)
+        states = np.concatenate([own, _take_states(other, extra, there)]) if extra else own
         mine = tuple((bucket, rows[here]) for bucket, rows in table.links)
     theirs = tuple((bucket, rows[there]) for bucket, rows in other.links)
     return Table(table.scope + tuple(extra), states, table.logs[here] + other.logs[there], mine + theirs)
 
 
-def summed(table: Table, v: int, bucket: int, cards: Sequence[int], loops: Loops) -> Summed:
+def summed(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
     """Over variable v; the message says that it is this bucket's."""
     rest = [u for u in table.scope if u != v]
-    keys, size = _keys(table, rest, cards, loops), _size(rest, cards)
+    keys, size = _keys(table, rest, cards), _size(rest, cards)
     if size > max(_SMALL, _DENSE * len(keys)):
         known, keys = np.unique(keys, return_inverse=True)
         size = len(known)
-    above, one = loops.numbered(keys, size)
-    logs, conditional = loops.shares(table.logs, above, len(one))
+    above, one = _number_keys(keys, size)
+    logs, conditional = _shares(table.logs, above, len(one))
     links = ((bucket, np.arange(len(one), dtype=np.int32)),)
-    message = Table(tuple(rest), loops.taken(table.states, _axes(table, rest), one), logs, links)
-    return Summed(message, above.astype(np.int32, copy=False), conditional)
+    message = Table(tuple(rest), _take_states(table, rest, one), logs, links)
+    return Summed(message, above, conditional)
 
 
 def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
@@ -139,12 +117,21 @@ def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
     return found
 
 
-def _axes(table: Table, scope: Sequence[int]) -> AnyInts:
-    return np.array([table.scope.index(v) for v in scope], dtype=np.int64)
+def _keys(table: Table, scope: Sequence[int], cards: Sequence[int]) -> AnyInts:
+    """(N,) int64, the states of these variables as one number."""
+    keys = np.zeros(len(table.logs), dtype=np.int64)
+    for v in scope:
+        keys *= cards[v]
+        keys += table.states[table.scope.index(v)]
+    return keys
 
 
-def _keys(table: Table, scope: Sequence[int], cards: Sequence[int], loops: Loops) -> AnyInts:
-    return loops.keys(table.states, _axes(table, scope), np.array([cards[v] for v in scope], dtype=np.int64))
+def _take_states(table: Table, scope: Sequence[int], rows: AnyInts) -> AnyInts:
+    """(k, rows) the states of these variables in these rows."""
+    states = np.empty((len(scope), len(rows)), table.states.dtype)
+    for row, v in zip(states, scope, strict=True):
+        np.take(table.states[table.scope.index(v)], rows, out=row, mode="clip")  # in place, as "raise" is not
+    return states
 
 
 def _matched(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, AnyInts, int]:
@@ -156,44 +143,45 @@ def _matched(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, AnyInt
     return np.where(known[place] == mine, place, len(known)), numbers, len(known) + 1
 
 
-def _join_states(states: AnyInts, axes: AnyInts, cards: AnyInts) -> AnyInts:
-    found = np.zeros(states.shape[1], dtype=np.int64)
-    for axis, card in zip(axes.tolist(), cards.tolist(), strict=True):
-        found *= card
-        found += states[axis]
-    return found
+def _pairs(mine: AnyInts, theirs: AnyInts, size: int, most: float) -> tuple[AnyInts, AnyInts]:
+    """Rows of both whose keys, below a size, are alike.
 
-
-def _pairs(mine: AnyInts, theirs: AnyInts, size: int, most: float) -> tuple[AnyInts, AnyInts] | None:
+    Raises:
+        TooManyError: more than `most` pairs.
+    """
     counts = np.bincount(theirs, minlength=size)
     times = counts[mine]
     if times.sum() > most:
-        return None
-    starts = np.cumsum(counts) - counts
-    here = np.repeat(np.arange(len(mine)), times)
-    step = np.arange(len(here)) - np.repeat(np.cumsum(times) - times, times)
-    return here, np.argsort(theirs, kind="stable")[starts[mine[here]] + step]
-
-
-def _take_states(states: AnyInts, axes: AnyInts, rows: AnyInts) -> AnyInts:
-    return np.asarray(states[axes][:, rows])
+        raise TooManyError
+    rows = np.arange(len(mine), dtype=np.int32)
+    if counts.max(initial=0) <= 1:  # most products: of a table with another over some of its variables
+        place = np.empty(size, dtype=np.int32)
+        place[theirs] = np.arange(len(theirs), dtype=np.int32)
+        here = rows if times.all() else rows[times > 0]
+        return here, place[mine[here]]
+    narrow = theirs.astype(np.uint16) if size <= 2**16 else theirs  # sorted in linear time
+    order = np.argsort(narrow, kind="stable").astype(np.int32)
+    first = (np.cumsum(counts) - counts)[mine] - (np.cumsum(times) - times)
+    return np.repeat(rows, times), order[np.repeat(first, times) + np.arange(times.sum())]
 
 
 def _number_keys(keys: AnyInts, size: int) -> tuple[AnyInts, AnyInts]:
-    row = np.full(size, -1, dtype=np.int64)
-    row[keys] = np.arange(len(keys))
-    present = row >= 0
-    return (np.cumsum(present) - 1)[keys], row[present]
+    """(N,) numbers of the different keys, and one row of each."""
+    row = np.full(size, -1, dtype=np.int32)
+    row[keys] = np.arange(len(keys), dtype=np.int32)
+    present = np.flatnonzero(row >= 0)
+    one = row[present]
+    row[present] = np.arange(len(present), dtype=np.int32)
+    return row[keys], one
 
 
 def _shares(logs: FloatArray, numbers: AnyInts, count: int) -> tuple[FloatArray, FloatArray]:
+    """Log sums over the rows of each number, and each row's share."""
     peak = np.full(count, logs.max())
     if logs.max() - logs.min() > RANGE:
         order = np.argsort(numbers, kind="stable")
         peak = np.maximum.reduceat(logs[order], np.searchsorted(numbers[order], np.arange(count)))
-    weights = np.exp(logs - peak[numbers])
-    total = np.bincount(numbers, weights, minlength=count)
-    return np.log(total) + peak, weights / total[numbers]
-
-
-ON_ARRAYS = Loops(_join_states, _pairs, _take_states, _number_keys, _shares)
+    shares = np.exp(logs - peak[numbers])
+    total = np.bincount(numbers, shares, minlength=count)
+    shares /= total[numbers]
+    return np.log(total) + peak, shares

@@ -16,9 +16,7 @@ from spinbench.reference.orders.order import Order, elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.sparse.tables import (
-    ON_ARRAYS,
     AnyInts,
-    Loops,
     Table,
     TooManyError,
     growth,
@@ -82,7 +80,6 @@ def eliminate(
     cards: Sequence[int],
     order: Iterable[int],
     limits: Limits,
-    loops: Loops = ON_ARRAYS,
 ) -> Eliminated:
     """The sum over all variables.
 
@@ -92,7 +89,6 @@ def eliminate(
         cards: numbers of states.
         order: all variables, those first that are eliminated first.
         limits: of rows, and of time.
-        loops: over rows.
 
     Raises:
         TooManyError: there would be more rows, or it is too late.
@@ -110,8 +106,8 @@ def eliminate(
         deadline.check()
         if time.perf_counter() > limits.end:
             raise TooManyError
-        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left, loops)
-        message, above, conditional = summed(table, v, v, cards, loops)
+        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
+        message, above, conditional = summed(table, v, v, cards)
         buckets[v] = Bucket(table.states[table.scope.index(v)], above, conditional, table.links)
         held[k] = []
         if message.scope:
@@ -122,14 +118,14 @@ def eliminate(
     return Eliminated(constant, listed, tuple(cards), buckets, rows)
 
 
-def _multiplied(tables: list[Table], cards: Sequence[int], most: float, loops: Loops) -> tuple[Table, float]:
+def _multiplied(tables: list[Table], cards: Sequence[int], most: float) -> tuple[Table, float]:
     """The product, beginning with the largest table, always with what makes least of it; and how many rows are left."""
     rest = sorted(tables, key=lambda table: len(table.logs))
     found = rest.pop()
     while rest:
         other = min(rest, key=lambda table: growth(found, table, cards))
         rest = [table for table in rest if table is not other]
-        found = product(found, other, cards, most, loops)
+        found = product(found, other, cards, most)
         most -= len(found.logs)
     if not len(found.logs):
         raise ZeroWeightError
@@ -200,8 +196,8 @@ class SparseTree(Solver):
 
     name = "bucket_tree"
 
-    def __init__(self, problem: Problem, order: Order, loops: Loops = ON_ARRAYS) -> None:
-        self.problem, self.order, self.width, self.loops = problem, order, order.width, loops
+    def __init__(self, problem: Problem, order: Order) -> None:
+        self.problem, self.order, self.width = problem, order, order.width
         self.complete = order.complete
         self.seconds = _ROW * order.entries
 
@@ -237,7 +233,7 @@ class SparseTree(Solver):
         network, order = self.problem.network, self.order.order.tolist()
         limits = Limits(self._most_rows)
         try:
-            return eliminate(network.tables, network.constant, network.cardinalities, order, limits, self.loops)
+            return eliminate(network.tables, network.constant, network.cardinalities, order, limits)
         except TooManyError:
             raise PrecisionError("even what its zeros leave possible takes more memory than is allowed") from None
 

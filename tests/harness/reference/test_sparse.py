@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph
 from spinbench.reference.problem import NotApplicableError, Problem
@@ -23,13 +22,6 @@ def all_different(states: int) -> FactorGraph:
     return FactorGraph.from_log_tables([states] * states, [(pair, unlike) for pair in pairs])
 
 
-def _compiled() -> tables.Loops:
-    use_cache_of_sources()  # before kernels are imported
-    from spinbench.backends.numba.exact.rows import COMPILED
-
-    return COMPILED
-
-
 @pytest.fixture(params=["by place", "sorted"])
 def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to find rows, and both scales of sums."""
@@ -39,17 +31,14 @@ def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(tables, "RANGE", -1)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["arrays", "compiled"])
 @pytest.mark.usefixtures("index")
-def test_random_models(random_graph, compiled) -> None:
-    loops = _compiled() if compiled else tables.ON_ARRAYS
+def test_random_models(random_graph) -> None:
     rng, known = np.random.default_rng(5), 0
     for seed in range(60):
         model = random_graph(int(rng.integers(2, 8)), int(rng.integers(1, 12)), 0.7 * rng.random(), seed)
         try:
             problem = Problem(model)
             solver = SparseTree.build(problem)
-            solver.loops = loops
         except (ModelError, NotApplicableError):
             continue
         try:
