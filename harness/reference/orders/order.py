@@ -50,7 +50,7 @@ WORTH_TRIES = 0.005
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MANY = 15_000
-"""Variables from which steps in Python take longer than loading compiled code."""
+"""Variables beyond which goatd gets only those that do not go first at no loss."""
 MAX_SEARCHED = 100_000
 """Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
 
@@ -113,7 +113,7 @@ def elimination_order(
 def _strip_and_search(
     cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float
 ) -> Order:
-    """Many variables: what can go first does so in compiled code, and the rest is searched if it is not too many."""
+    """Many variables: what can go first at no loss does, and the rest is searched if it is not too many."""
     first = strip(cardinalities, pairs)
     size = first.core.size
     if size > MAX_SEARCHED:

@@ -180,19 +180,31 @@ def strip(cardinalities: Sequence[int], pairs: IntArray) -> Stripped:
         cardinalities: of the variables.
         pairs: (E, 2) variables that share a table, without repetitions.
     """
-    from spinbench.reference.orders import kernels
-
-    states = np.asarray(cardinalities, dtype=np.int64)
-    lists = kernels.adjacency_lists(states.size, np.ascontiguousarray(pairs, dtype=np.int64))
-    order = np.empty(states.size, dtype=np.int64)
-    count = kernels.strip(lists, states, order)
-    core = np.flatnonzero(~lists.eliminated)
-    place = np.full(states.size, -1, dtype=np.int64)
-    place[core] = np.arange(core.size)
-    ends = [place[lists.members[lists.first[v] : lists.first[v] + lists.used[v]]] for v in core.tolist()]
-    heads = np.repeat(np.arange(core.size), [len(each) for each in ends])
-    tails = np.concatenate([np.empty(0, dtype=np.int64), *ends])
-    return Stripped(order[:count], core, np.stack([heads, tails], axis=1)[heads < tails])
+    near = neighbours(len(cardinalities), pairs)
+    leaves = [v for v, ends in enumerate(near) if len(ends) < 2]
+    series = [v for v, ends in enumerate(near) if len(ends) == 2]
+    order = dict[int, None]()
+    while leaves or series:
+        v = (leaves or series).pop()  # leaves first, or a tree would not get width 1
+        ends = list(near[v])
+        joins = len(ends) == 2 and ends[1] not in near[ends[0]]
+        if v in order or (joins and cardinalities[v] < min(cardinalities[u] for u in ends)):
+            continue
+        order[v] = None
+        for u in ends:
+            near[u].remove(v)
+            if joins:
+                near[u].update(set(ends) - {u})
+            elif len(near[u]) <= 2:
+                (series if len(near[u]) == 2 else leaves).append(u)
+    core = [v for v in range(len(near)) if v not in order]
+    place = {v: k for k, v in enumerate(core)}
+    left = [(place[v], place[u]) for v in core for u in near[v] if v < u]
+    return Stripped(
+        np.array([*order], dtype=np.int64),
+        np.array(core, dtype=np.int64),
+        np.array(left, dtype=np.int64).reshape(-1, 2),
+    )
 
 
 def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> list[int]:
