@@ -72,7 +72,7 @@ class _Grid:
     """In compiled code alone: for grids only, and for narrow ones once NumPy's bucket trees have taken
     as long as loading it would: who has loaded it has not compiled it yet."""
 
-    can_sample = True
+    can_sample = False
 
     def __init__(self) -> None:
         self.spent, self.built = 0.0, False

@@ -1,7 +1,7 @@
 """Exact answers in compiled code. `kernel` (exact.numba) says which solver has which name.
 
     grid           frontier elimination, of binary pairs on an open R x C grid, C <= R, C = 21 in a gibibyte: always
-        grid_kernels       over the rows and their columns, down and up; samples
+        grid_kernels       over the rows and their columns, down and up
     bipartite      a sum over the smaller layer of two, of at most 24 spins: where NumPy would take more than a second
     tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
                    than 15 000 variables; samples

@@ -49,12 +49,6 @@ def _in_place(front, bit, coefficients):
                 store(entries, i + bit, a10 * x + a11 * y)
 
 
-@njit(cache=True, error_model="numpy")
-def column(front, bit, coefficients):
-    """`_in_place`, for Python."""
-    _in_place(front, bit, coefficients)
-
-
 @njit(**COLUMN)
 def _turn(source, target, size, coefficients, up):
     """The column at the lowest bit of `source`, which becomes the highest of `target`; or the other way round, `up`.
@@ -275,27 +269,3 @@ def _row_marginals(front, back, sums, ones):
         ones[c] = total
     for c in range(width):
         ones[c] /= sums[0]
-
-
-@njit(cache=True, error_model="numpy")
-def draw_above(fronts, coefficients, uniforms, drawn):
-    """Draws the row above, given the row below it.
-
-    Args:
-        fronts: (C, 2^C), the frontier before each column of the row below.
-        coefficients: (C, 2, 2, 2) [column, left spin, spin below, spin above], of the row below.
-        uniforms: (M, C) in [0, 1).
-        drawn: (M,) int64, spins of the row below as bits; replaced by those of the row above.
-    """
-    width = fronts.shape[0]
-    for m in range(drawn.size):
-        state = drawn[m]
-        for c in range(width - 1, -1, -1):
-            bit = 1 << c
-            new = (state >> c) & 1
-            left = (state >> (c - 1)) & 1 if c > 0 else 0
-            down, up = state & ~bit, state | bit
-            a0, a1 = coefficients[c, left, new, 0], coefficients[c, left, new, 1]
-            p = a1 * fronts[c, up] / (a0 * fronts[c, down] + a1 * fronts[c, up])
-            state = up if uniforms[m, c] < p else down
-        drawn[m] = state
