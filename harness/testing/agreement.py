@@ -13,8 +13,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.models import Model, PairwiseModel
-from spinbench.testing.check import REFUSALS, require, skip
-from spinbench.testing.laws.cases import CASES, law
+from spinbench.testing.check import OF_PAIRS, REFUSALS, require, skip
 from spinbench.testing.laws.known import SETTLED, known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
 from spinbench.testing.trial import flat, watched
@@ -32,6 +31,7 @@ ORDERED = 0.02
 """Between marginals of a model whose variables stand in two orders, which bounds may heed."""
 
 
+@OF_PAIRS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
 def tree(pair: Pair, name: str) -> None:
     """Exact on a tree, as `Method.exact_on_trees` says."""
     exact = known(name)
@@ -40,6 +40,7 @@ def tree(pair: Pair, name: str) -> None:
     _close(found, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
 
 
+@OF_PAIRS.add("kernel and program", "iteration", "native", over=lambda pair: filter(None, [other(pair)]))
 def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
     """A kernel gives the answers of the method's program, or of its other kernel, wherever both have ended.
 
@@ -50,7 +51,7 @@ def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
     """
     seen = 0
     for name in COMPARED:
-        model = law(name).model if name in CASES else known(name).model
+        model = known(name).model
         try:
             one, two = _answer(pair, model, pair.backend, pair.wish), _answer(pair, model, backend, wish)
         except SkipTest:
@@ -63,6 +64,7 @@ def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
         skip(f"there is no model of the suite on which it ends here and on {backend}")
 
 
+@OF_PAIRS.add("order of variables", "iteration")
 def order(pair: Pair) -> None:
     """Answers that are said to have ended do not depend on which variable is the last, and settles early."""
     model = known(SETTLED).model
@@ -85,6 +87,7 @@ def _backwards(model: PairwiseModel) -> PairwiseModel:
     return PairwiseModel.from_edges(model.biases[::-1], last - edges, model.couplings[::-1], name=f"{model.name}, back")
 
 
+@OF_PAIRS.add("last digits", "sampler", "other_precisions")
 def digits(pair: Pair) -> None:
     """float32 and float64 must differ where numbers are not whole: the same digits mean the same arithmetic."""
     seen = {}

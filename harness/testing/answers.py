@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from spinbench.errors import InvalidResultError
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
-from spinbench.models import FactorGraph, condition
+from spinbench.models import condition
 from spinbench.testing import limits
-from spinbench.testing.check import REFUSALS, CheckError, refuses, require, skip
-from spinbench.testing.joint import Whole, beside
+from spinbench.testing.check import OF_PAIRS, REFUSALS, CheckError, refuses, require, skip
+from spinbench.testing.joint import beside
 from spinbench.testing.laws import causes
-from spinbench.testing.laws.cases import CASES, joint_law, marginals_of, states_of
+from spinbench.testing.laws.cases import CASES, Law, enumerate_law
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import BURN_IN, SEED, Pair, Sample, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
@@ -35,6 +37,20 @@ CHAINS = 256
 BESIDE = 2.0
 """Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
 """
+SHORT = ("dense", "strong couplings")
+"""Cases for what needs not be tried on all."""
+LOOPED = "one to nine states"
+GRAPHS = (
+    *("three states", "orders three and five", LOOPED, "orders three and four", "zeros", "a state of no weight"),
+    *("wide tables", "eleven neighbours"),
+)
+"""Models that are not binary and pairwise, the first one for what needs not be tried on all."""
+OBSERVED: dict[str, tuple[str, dict[int, int]]] = {
+    "evidence": (LOOPED, {1: 7}),
+    "evidence of two states": ("ring of five", {0: 1, 4: 0}),
+    "all observed": ("three states", {0: 2, 1: 0, 2: 1}),
+}
+"""Models, and the states of their variables that are known."""
 RESTS = 1e-2
 """Probability below which a variable may stand still by chance."""
 LAGS = 8
@@ -43,18 +59,20 @@ CROWD, LONGEST = 32, 2.0
 """Times as many chains as most checks run, if that takes so many CPU seconds at most."""
 
 
-def accuracy(pair: Pair, case: str, precision: Precision) -> None:
+@OF_PAIRS.add("accuracy, {}, {}", over=lambda pair: product(SHORT, pair.other_precisions))
+@OF_PAIRS.add("accuracy, {}", over=CASES)
+def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
     """Marginals and log Z agree with the exact ones within their standard errors; bounds are bounds."""
+    precision = precision or pair.precision
     sample = pair.sample(case, precision)
     estimate = pair.estimate(sample)
     known = sample.bound.law
     coupled = CASES[case].coupled
-    whole = Whole(known.model, known.states, known.probabilities, known.log_z)
     try:
-        compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=whole)
+        compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=known)
     except CheckError as error:
         raise CheckError(f"{error}{_still(pair, sample)}") from None
-    beside(estimate, whole, FLOOR[precision], coupled=coupled)
+    beside(estimate, known, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         _claimed(estimate)
@@ -87,6 +105,7 @@ def _memory(estimate: Estimate) -> float:
     return 0.0 if estimate.r_hat is None else 0.5 * float(np.max(remembered(np.asarray(estimate.r_hat)))) ** 1.5
 
 
+@OF_PAIRS.add("stationarity, {}", "sampler", over=SHORT)
 def stationarity(pair: Pair, case: str) -> None:
     """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen.
 
@@ -98,6 +117,7 @@ def stationarity(pair: Pair, case: str) -> None:
     _joint_law(pair, replace(sample, batches=sample.batches[-1:]))
 
 
+@OF_PAIRS.add("stationarity, many chains", "sampler", "compiled_once")
 def crowd(pair: Pair) -> None:
     """So many chains keep the exact marginals that small errors of their law show."""
     if not pair.method.started:
@@ -159,9 +179,11 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
     )
 
 
+@OF_PAIRS.add("accuracy, {}, {}", over=lambda pair: product(GRAPHS[:1], pair.other_precisions))
+@OF_PAIRS.add("accuracy, {}", over=GRAPHS)
 def graph(
     pair: Pair,
-    build: Callable[[], FactorGraph],
+    name: str,
     precision: Precision | None = None,
     evidence: Mapping[int, int] | None = None,
     *,
@@ -172,7 +194,7 @@ def graph(
 
     With evidence it is the model of what is left that is run, as it is, and its answer is of all variables.
     """
-    model = build()
+    model = known(name).model
     given = condition(model, evidence) if evidence else model
     options: dict[str, Any] = {**pair.options, "budget": 128, "chains": CHAINS, "seed": SEED}
     options |= {"precision": precision or pair.precision, "simplify": not (evidence or believed)}
@@ -185,10 +207,10 @@ def graph(
         raise CheckError(str(error)) from error
     if believed and result.status != "ok":
         return
-    log_z, joint = joint_law(model, evidence)
-    exact = marginals_of(joint)
-    binary = all(k == 2 for k in model.cardinalities)
-    sizes = [1] * len(exact) if binary else list(model.cardinalities)
+    law = enumerate_law(model, evidence)
+    sizes = list(model.cardinalities)
+    if set(sizes) == {2}:
+        sizes = [1] * len(sizes)
     if result.marginals is not None:
         found = [np.size(vector) for vector in result.marginals]
         require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
@@ -207,11 +229,16 @@ def graph(
         log_z_kind=result.log_z_kind,
         log_z_estimates=result.log_z_estimates,
     )
-    expected = np.array([vector[1] for vector in exact]) if binary else np.concatenate(exact)
     floor = FLOOR[precision or pair.precision]
-    whole = Whole(model, states_of(model).reshape(-1, joint.ndim), joint.ravel(), log_z)
-    compare(flat, log_z, expected, floor, coupled=True, chains=CHAINS, of=None if evidence else whole)
-    beside(replace_pairs(result, None) if evidence else result, whole, floor, coupled=True)
+    compare(flat, law.log_z, law.marginals, floor, coupled=True, chains=CHAINS, of=None if evidence else law)
+    beside(replace_pairs(result, None) if evidence else result, law, floor, coupled=True)
+
+
+@OF_PAIRS.add("accuracy, {}", over=OBSERVED)
+def observed(pair: Pair, name: str) -> None:
+    """`graph` where the states of some variables are known."""
+    model, evidence = OBSERVED[name]
+    graph(pair, model, evidence=evidence)
 
 
 def _still(pair: Pair, sample: Sample) -> str:
@@ -234,7 +261,7 @@ def compare(
     *,
     coupled: bool,
     chains: int,
-    of: Whole | None = None,
+    of: Law | None = None,
 ) -> None:
     """Within the errors that so many chains show, which are chance; `of` a small model, a cause is sought."""
     limit = limits.student_limit(max(chains - 1, 1), marginals.size + 1)

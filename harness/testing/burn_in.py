@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinbench.testing import limits
-from spinbench.testing.check import require, skip
+from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.laws.known import known
 from spinbench.testing.pair import SEED, Pair, advance, burn_in
@@ -18,6 +18,7 @@ CHAINS = 256
 GROUPS = 16
 
 
+@OF_PAIRS.add("burn-in", "sampler")
 def moves(pair: Pair) -> None:
     """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
     exact, at = known(SLOW), trial(pair, known(SLOW).model)

@@ -1,14 +1,16 @@
-"""A check: a named test of one backend, or of one method on one backend."""
+"""A check: a named test of one backend, or of one method on one backend; and how functions are made checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar
 from unittest import SkipTest
 
 from spinbench.errors import ModelError, UnsupportedError
 
+Body = TypeVar("Body", bound=Callable[..., None])
 REFUSALS = (UnsupportedError, ModelError)
 """What a plugin raises instead of giving a wrong answer."""
 
@@ -37,6 +39,52 @@ class Check:
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.name}"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A function that checks a subject, and when it does so.
+
+    Attributes:
+        name: of the check; {0}, {1} … stand for the arguments.
+        body: takes the subject and the arguments.
+        needs: attributes of the subject, and of these with a dot, that must all be true.
+        over: the arguments of each check, a tuple or a single one; or what gives them for a subject.
+    """
+
+    name: str
+    body: Callable[..., None]
+    needs: tuple[str, ...]
+    over: Iterable[Any] | Callable[[Any], Iterable[Any]]
+
+
+class Registry(list[Registered]):
+    """Functions that check subjects of one kind, in the order in which their modules are imported."""
+
+    def add(
+        self, name: str, *needs: str, over: Iterable[Any] | Callable[[Any], Iterable[Any]] = ((),)
+    ) -> Callable[[Body], Body]:
+        """A decorator that makes a function a check, as `Registered` says."""
+
+        def register(body: Body) -> Body:
+            self.append(Registered(name, body, needs, over))
+            return body
+
+        return register
+
+    def checks_of(self, subject: object) -> Iterator[tuple[str, Callable[..., None], tuple[Any, ...]]]:
+        """(name, body, arguments beside the subject) of each check of this subject."""
+        for one in self:
+            if all(attrgetter(need)(subject) for need in one.needs):
+                for given in one.over(subject) if callable(one.over) else one.over:
+                    arguments = given if isinstance(given, tuple) else (given,)
+                    yield one.name.format(*arguments), one.body, arguments
+
+
+OF_ARRAYS = Registry()
+"""Checks of a backend that offers arrays, in each of its precisions."""
+OF_PAIRS = Registry()
+"""Checks of a method on a backend, an instance of `spinbench.testing.pair.Pair`."""
 
 
 def require(condition: object, message: str) -> None:

@@ -11,15 +11,14 @@ import numpy.typing as npt
 from spinbench.api import LogZKind, Method, Precision
 from spinbench.api.trace import Trace
 from spinbench.foundation.trees import OnHost
+from spinbench.models import PairwiseModel
 from spinbench.testing import limits
-from spinbench.testing.answers import FLOOR, compare_log_z
-from spinbench.testing.check import refuses, require, skip
+from spinbench.testing.answers import FLOOR, SHORT, compare_log_z
+from spinbench.testing.check import OF_PAIRS, refuses, require, skip
 from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in, reduced
 
 MOST_STEPS = 2000
-ENDING = ("dense", "strong couplings")
-"""Cases on which iterations come to their end, soon and late."""
 LONG_CHAINS = 17
 """In long batches; as many as another check has."""
 TAILED = 8.0
@@ -28,6 +27,7 @@ SKEW = 1.15
 """By which the limit of means of such products is wider than that of normal numbers."""
 
 
+@OF_PAIRS.add("kernel", "native")
 def kernel(pair: Pair) -> None:
     """The kernel can be asked; where it refuses the settings, this says so: what is checked is the program."""
     model = law(next(iter(pair.accepted()), "dense")).model
@@ -36,12 +36,14 @@ def kernel(pair: Pair) -> None:
         skip(f"the program is checked: {'; '.join(found.notes)}")
 
 
+@OF_PAIRS.add("plan")
 def plan(pair: Pair) -> None:
     """plan leaves the model as it was, and gives the same tables again."""
     accepted = pair.accepted()
     require(accepted, f"plan refuses every model of the suite: {', '.join(CASES)}")
     for case in accepted:
         model = law(case).model
+        assert isinstance(model, PairwiseModel)
         before = model.content_hash, model.biases.tobytes(), model.couplings.tobytes()
         first, second = pair.method.plan(model), pair.method.plan(model)
         after = model.content_hash, model.biases.tobytes(), model.couplings.tobytes()
@@ -56,6 +58,7 @@ def plan(pair: Pair) -> None:
                 )
 
 
+@OF_PAIRS.add("statistics")
 def statistics(pair: Pair) -> None:
     """Engines report what `reductions` names: finite host arrays with the chain axis last."""
     reductions = pair.method.reductions
@@ -77,6 +80,7 @@ def statistics(pair: Pair) -> None:
                 require(not bad.any(), f"statistic {name} holds {array[bad][:1]} on {case!r}")
 
 
+@OF_PAIRS.add("estimates")
 def estimates(pair: Pair) -> None:
     """Shapes, dtypes and ranges of an Estimate; estimating twice gives the same and leaves the trace alone."""
     for case in pair.accepted():
@@ -110,6 +114,7 @@ def estimates(pair: Pair) -> None:
             require(not np.isnan(value) and not error < 0, f"estimator {name} gives {value} ± {error} on {case!r}")
 
 
+@OF_PAIRS.add("determinism")
 def determinism(pair: Pair) -> None:
     """Same seed, same numbers; without standard errors, any seed the same numbers."""
     bound = pair.bound("dense")
@@ -128,6 +133,7 @@ def determinism(pair: Pair) -> None:
             )
 
 
+@OF_PAIRS.add("independence of chains", "sampler")
 def chains(pair: Pair) -> None:
     """Chains that start alike go ways of their own, uncorrelated, and so do those of the next seed."""
     bound = pair.bound("dense")
@@ -179,6 +185,7 @@ def _uncorrelated(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: 
         require(worst <= limit, f"{what} are correlated in {name}: |z| = {worst:.1f}, at most {limit:.1f} is chance")
 
 
+@OF_PAIRS.add("independence of batching", "method.anytime")
 def batching(pair: Pair) -> None:
     """How a run is cut into calls, short ones or long ones, does not change it.
 
@@ -208,10 +215,11 @@ def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...])
             require(close, f"{steps} steps at once and in several batches give different {name} ({reduction})")
 
 
+@OF_PAIRS.add("end of iterations", "iteration")
 def ending(pair: Pair) -> None:
     """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such, and what
     it bounds it bounds on the way."""
-    for case in ENDING:
+    for case in SHORT:  # they come to it soon, and late
         if case in pair.accepted():
             _ending(pair, case)
 
@@ -247,6 +255,7 @@ def _ending(pair: Pair, case: str) -> None:
             require(moved <= 1e-2, f"{field} moves by {moved:.2g} after one step of which converged is True")
 
 
+@OF_PAIRS.add("refusal, {}", over=lambda pair: pair.refused_precisions)
 def refused_precision(pair: Pair, precision: Precision) -> None:
     """A precision that the backend does not offer is refused."""
     model = law(pair.accepted()[0]).model

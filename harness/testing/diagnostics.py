@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -11,14 +12,16 @@ from spinbench.api import Estimate, Precision
 from spinbench.mathematics.claims import remembered
 from spinbench.testing import limits
 from spinbench.testing.answers import EACH, FEW, FLOOR
-from spinbench.testing.check import require, skip
-from spinbench.testing.joint import RARE, Whole, chances, effective, pair_errors
+from spinbench.testing.check import OF_PAIRS, require, skip
+from spinbench.testing.joint import RARE, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.laws.known import known
 from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Batches, Pair, reduced
 from spinbench.testing.trial import trial
 
+CALIBRATED = ("dense", "sparse")
+"""Cases, the first one for what needs not be tried on both."""
 UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
 PACE = 2
@@ -52,6 +55,8 @@ HALVES = 8.0
 """Draws in effect, at most, of a chain of two halves."""
 
 
+@OF_PAIRS.add("calibration, {}, {}", "sampler", over=lambda pair: product(CALIBRATED[:1], pair.other_precisions))
+@OF_PAIRS.add("calibration, {}", "sampler", over=CALIBRATED)
 def calibration(pair: Pair, case: str, precision: Precision | None = None, *, believed: bool = False) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1; `believed`: a log Z that
     the method doubts is left alone, and doubted marginals may claim too much, as what a setting chooses may suit other
@@ -63,7 +68,7 @@ def calibration(pair: Pair, case: str, precision: Precision | None = None, *, be
     done, floor = steps(sample.batches), FLOOR[precision or pair.precision]
     compare_errors(estimates, known.log_z, known.marginals, width, done, believed=believed, floor=floor)
     chances(estimates, known.log_z)
-    pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
+    pair_errors(estimates, known)
     longer = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
     batches = f"{len(longer.batches)} batches of {longer.batches[0][0]} steps"
     single(pair.replicas(longer, groups, groups * width), known.marginals, f"{width} chains in {batches}")
@@ -187,6 +192,8 @@ def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, 
     return np.asarray(chains * kept + unseen**2 / variance)
 
 
+@OF_PAIRS.add("effective sample sizes, {}", "sampler", over=lambda pair: pair.other_precisions)
+@OF_PAIRS.add("effective sample sizes", "sampler")
 def sizes(pair: Pair, precision: Precision | None = None) -> None:
     """Effective sample sizes of groups of chains and of single chains are those that their errors show."""
     sample = pair.sample(MIXED, precision)
@@ -218,6 +225,7 @@ def _sized(estimates: list[Estimate], marginals: FloatArray, what: str) -> None:
     )
 
 
+@OF_PAIRS.add("R-hat", "sampler")
 def r_hat(pair: Pair) -> None:
     """R-hat is small where chains mix, and large where they do not, also within one chain; they are then doubted."""
     mixed, far = pair.sample(MIXED), pair.sample(APART)
@@ -225,6 +233,7 @@ def r_hat(pair: Pair) -> None:
     _told_apart(lambda batches, chains: pair.estimate(replace(far, batches=batches), chains), far.batches, APART)
 
 
+@OF_PAIRS.add("R-hat, three states", "sampler")
 def r_hat_of_states(pair: Pair) -> None:
     """As `r_hat`, of variables of three states."""
     mixed, far = (trial(pair, known(name).model) for name in (STATES, STATES_APART))

@@ -18,7 +18,7 @@ from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.runner import run
 from spinbench.inference.starts import random_start
-from spinbench.testing.check import require
+from spinbench.testing.check import OF_PAIRS, require
 from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, flat, watched
@@ -29,6 +29,7 @@ ROUNDING = 1e-5
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 
 
+@OF_PAIRS.add("hidden state")
 def state(pair: Pair) -> None:
     """Two runs on one engine leave each other alone; so do a state and its copy, a look and the chains."""
     at = watched(pair)
@@ -63,6 +64,7 @@ def state(pair: Pair) -> None:
     )
 
 
+@OF_PAIRS.add("another process")
 def process(pair: Pair) -> None:
     """A run in a process of its own gives the same numbers: nothing is salted, none depends on what ran before."""
     method, accepted = pair.method, pair.accepted()
@@ -86,6 +88,7 @@ def told(what: dict[str, Any]) -> str:
     return repr([found.log_z or 0.0, *([] if marginals is None else marginals.tolist())])
 
 
+@OF_PAIRS.add("start and tables stay")
 def start(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
     at, around = watched(pair), _around()
@@ -122,6 +125,7 @@ def _around() -> list[tuple[str, object]]:
     ]
 
 
+@OF_PAIRS.add("seeds", "sampler")
 def seeds(pair: Pair) -> None:
     """Seeds give different draws, also where they agree in 32 bits, or in their last digits."""
     at = watched(pair)
@@ -135,6 +139,7 @@ def seeds(pair: Pair) -> None:
         require(other == seed, f"seeds {other} and {seed} give the same draws: not all 64 bits of a seed count")
 
 
+@OF_PAIRS.add("frozen settings", "sampler")
 def frozen(pair: Pair) -> None:
     """After adapt(last=True), numbers of the state that all chains share do not change: settings are frozen.
 

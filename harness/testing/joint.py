@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.bounds import CERTAIN
 from spinbench.inference.result import Result
-from spinbench.models import FactorGraph, Model
+from spinbench.models import FactorGraph
 from spinbench.testing import limits
 from spinbench.testing.check import require
-from spinbench.testing.laws.cases import FloatArray
+from spinbench.testing.laws.cases import FloatArray, Law
 
 RARE = 0.01
 """p (1 - p) from which effective sample sizes are compared."""
@@ -28,24 +27,7 @@ UNSEEN = 3.0
 """What n draws do not show has a probability of up to UNSEEN / n, with some certainty."""
 
 
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """A small model with all of its law.
-
-    Attributes:
-        model: as it was given.
-        states: (S, N), all states.
-        probabilities: (S,).
-        log_z: log of the partition function.
-    """
-
-    model: Model
-    states: npt.NDArray[np.integer]
-    probabilities: FloatArray
-    log_z: float
-
-
-def beside(answer: Estimate | Result, whole: Whole, floor: float, *, coupled: bool) -> None:
+def beside(answer: Estimate | Result, whole: Law, floor: float, *, coupled: bool) -> None:
     """Pairs and draws within their errors, where the answer is believed; bounds that are certain in any case.
 
     Args:
@@ -104,7 +86,7 @@ def certain(answer: Estimate | Result, log_z: float, floor: float) -> None:
         require(not wrong, f"the {bound.grade} {bound.side} bound on log Z is {abs(above):.3g} too {way}")
 
 
-def pair_errors(estimates: list[Estimate], whole: Whole) -> None:
+def pair_errors(estimates: list[Estimate], whole: Law) -> None:
     """Standard errors of pairs are not too large, over independent replicas; each shows that they are not too small."""
     found = [e for e in estimates if e.pairs is not None and e.pairs_se is not None and e.status == "ok"]
     if not found:
@@ -119,7 +101,7 @@ def pair_errors(estimates: list[Estimate], whole: Whole) -> None:
     )
 
 
-def _joint(whole: Whole) -> FloatArray:
+def _joint(whole: Law) -> FloatArray:
     """Of each edge p(s_i = s_j = 1); of each factor its table, flat, one after another."""
     states, p = whole.states, whole.probabilities
     if not isinstance(whole.model, FactorGraph):
@@ -148,7 +130,7 @@ def _pairs(pairs: FloatArray, errors: Any, exact: FloatArray, floor: float) -> N
     require(not wrong.size, f"pairs {wrong.tolist()} are off by {off}; {allowed[wrong]} is allowed")
 
 
-def _draws(answer: Estimate | Result, whole: Whole) -> None:
+def _draws(answer: Estimate | Result, whole: Law) -> None:
     """Weighted means of draws; as many count as their weights, and what the method says of itself, leave."""
     drawn, logs = answer.draws  # type: ignore[misc]
     drawn = np.asarray(drawn)
@@ -173,7 +155,7 @@ def _draws(answer: Estimate | Result, whole: Whole) -> None:
     _drawn_pairs(drawn, weights / weights.sum(), worth, whole)
 
 
-def _drawn_pairs(drawn: npt.NDArray[Any], weights: FloatArray, worth: float, whole: Whole) -> None:
+def _drawn_pairs(drawn: npt.NDArray[Any], weights: FloatArray, worth: float, whole: Law) -> None:
     """Of draws (N, D), what two variables are at the same time has its probability."""
     levels = np.arange(int(whole.states.max()) + 1)
     there = (drawn[:, None, :] == levels[:, None]).reshape(-1, drawn.shape[1])

@@ -15,9 +15,9 @@ from spinbench.inference.starts import random_start
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import LAGS
-from spinbench.testing.check import require, skip
+from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.joint import UNSEEN
-from spinbench.testing.laws.cases import FloatArray, joint_law, law, potts
+from spinbench.testing.laws.cases import Law, enumerate_law, law, potts
 from spinbench.testing.laws.known import known
 from spinbench.testing.pair import BURN_IN, FEW_CHAINS, SEED, Batches, Pair, advance, burn_in
 from spinbench.testing.trial import Trial, trial
@@ -27,14 +27,15 @@ FEW = 5
 Kept = npt.NDArray[np.integer[Any]]
 
 
+@OF_PAIRS.add("kept states", "sampler")
 def states(pair: Pair) -> None:
     """They are of the law, of two and of several states, and of the statistics; who has them may keep them."""
     two(pair)
     with suppress(SkipTest):
-        graph = potts()
-        at = trial(pair, graph)
+        exact = enumerate_law(potts())
+        at = trial(pair, exact.model)
         _handed_over(pair, at)
-        _law(at, pair.chains, graph.cardinalities, joint_law(graph)[1])
+        _law(at, pair.chains, exact)
     if pair.native:
         with suppress(SkipTest):
             _many(pair)
@@ -63,9 +64,7 @@ def two(pair: Pair) -> None:
     """
     at, exact = trial(pair, law("dense").model), law("dense")
     _handed_over(pair, at)
-    sizes = (2,) * exact.model.num_variables
-    ordered = exact.probabilities.reshape(sizes).transpose()  # enumerated with the first variable fastest
-    kept, batches = _law(at, pair.chains, sizes, ordered)
+    kept, batches = _law(at, pair.chains, exact)
     for chain in range(min(pair.chains, LAGS)):
         said = at.estimate(batches[-1:], slice(chain, chain + 1)).marginals
         if said is not None and np.isin(said, (0, 1)).all():
@@ -99,7 +98,7 @@ def _handed_over_by(at: Trial, chains: int) -> None:
     require(same, "chains whose states were asked for give other draws than those of which they were not")
 
 
-def _law(at: Trial, chains: int, sizes: tuple[int, ...], joint: FloatArray) -> tuple[Kept, Batches]:
+def _law(at: Trial, chains: int, law: Law) -> tuple[Kept, Batches]:
     """(C, S, M) states and the statistics of their steps."""
     start = random_start(at.given, chains, SEED)
     budget = Budget(samples=LAGS)
@@ -108,9 +107,10 @@ def _law(at: Trial, chains: int, sizes: tuple[int, ...], joint: FloatArray) -> t
     batches = advance(engine, burn_in(engine, engine.init(SEED, start), BURN_IN), [1] * LAGS)[1]
     kept = recorder.recorded(SEED)
     _go_along(kept, batches)
+    sizes = law.model.cardinalities
     for variable, size in enumerate(sizes):
         found = (kept[..., variable, None] == np.arange(size)).mean(axis=1)
-        exact = joint.sum(axis=tuple(v for v in range(len(sizes)) if v != variable))
+        exact = np.bincount(law.states[:, variable], law.probabilities)
         draws = chains * LAGS
         spread = np.maximum(found.std(axis=0, ddof=1) / chains**0.5, (exact * (1 - exact) / draws) ** 0.5)
         allowed = limits.student_limit(chains - 1, sum(sizes)) * spread + UNSEEN / draws
@@ -120,8 +120,8 @@ def _law(at: Trial, chains: int, sizes: tuple[int, ...], joint: FloatArray) -> t
             f"states of variable {variable} that are kept have probabilities that are off by {error}; {allowed} is "
             "allowed",
         )
-    counts = np.bincount(np.ravel_multi_index(tuple(kept[:, -1].T), sizes), minlength=joint.size)
-    statistic, degrees = limits.likelihood_ratio(counts, joint.ravel())
+    counts = np.bincount(np.ravel_multi_index(tuple(kept[:, -1].T), sizes, order="F"), minlength=len(law.states))
+    statistic, degrees = limits.likelihood_ratio(counts, law.probabilities)
     most = limits.chi_square_limits(degrees, 1)[1]
     require(
         statistic <= most,

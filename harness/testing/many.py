@@ -12,9 +12,9 @@ from spinbench.errors import IntractableError
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
-from spinbench.testing.check import require, skip
+from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.deadline import at_most
-from spinbench.testing.laws.graphs import Known
+from spinbench.testing.laws.cases import Known
 from spinbench.testing.laws.known import WINDOW, known
 from spinbench.testing.pair import SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, trial
@@ -32,6 +32,7 @@ TOGETHER = 1.5
 UNALIKE = 1e-6
 
 
+@OF_PAIRS.add(f"accuracy, {NAME}")
 def variables(pair: Pair) -> None:
     """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
     exact = known(NAME)

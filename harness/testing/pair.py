@@ -16,6 +16,7 @@ from spinbench.inference import binding, registry
 from spinbench.inference.driver import WINDOWS
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.models import Model
+from spinbench.testing.backends.arrays import PRECISIONS, precisions
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import CASES, Law, law
 
@@ -106,6 +107,26 @@ class Pair:
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
         return self.method.anytime and self.method.stochastic
+
+    @property
+    def iteration(self) -> bool:
+        """Whether it goes step by step and draws nothing."""
+        return self.method.anytime and not self.method.stochastic
+
+    @property
+    def compiled_once(self) -> bool:
+        """Whether other settings and numbers of chains are compiled no further; programs on backends with loops are."""
+        return self.native or "loop" not in registry.backend_class(self.backend).provides
+
+    @property
+    def other_precisions(self) -> list[Precision]:
+        """That the backend offers beside the pair's."""
+        return [precision for precision in precisions(self.backend) if precision != self.precision]
+
+    @property
+    def refused_precisions(self) -> list[Precision]:
+        """That the backend does not offer."""
+        return [precision for precision in PRECISIONS.values() if precision not in precisions(self.backend)]
 
     def bound(self, case: str, precision: Precision | None = None) -> Bound:
         """Planned and bound; once for each case and precision, since binding may compile."""

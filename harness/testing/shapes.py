@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from unittest import SkipTest
 
 import numpy as np
@@ -11,20 +12,19 @@ import numpy.typing as npt
 from spinbench.api import Precision
 from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.inference.starts import random_start
-from spinbench.models import Model
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
-from spinbench.testing.check import CheckError, require, skip
+from spinbench.testing.check import OF_PAIRS, CheckError, require, skip
 from spinbench.testing.deadline import at_most
 from spinbench.testing.diagnostics import compare_errors, replicas, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
-from spinbench.testing.laws.known import ODD, known
+from spinbench.testing.laws.known import ODD, SIZES, known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, LARGE, SEED, Pair, advance
 from spinbench.testing.trial import Trial, trial
 
-COUNTS = {"native": (1, 3, 5, 6, 16, 17, 100), "generic": (1, 3, 16, 17)}
-"""16 is how many run by default."""
+COUNTS = {True: (3, 5, 6, 16, 17, 100), False: (3, 16, 17)}
+"""Of kernels, and of programs; 16 is how many run by default."""
 NEAR = 1e-5
 """What rounding leaves between chains that do the same."""
 ALONE = {False: 24, True: 96}
@@ -48,6 +48,8 @@ WIDE = 4.0
 """Times that claims may be too wide on average over the variables of a large model."""
 
 
+@OF_PAIRS.add("accuracy, {}, {}", "sampler", "native", over=lambda pair: product(SIZES[1:2], pair.other_precisions))
+@OF_PAIRS.add("accuracy, {}", over=SIZES)
 def size(pair: Pair, name: str, precision: Precision | None = None, *, believed: bool = False) -> None:
     """Marginals and log Z of a model too large for small tiles and indices; errors of the right size.
 
@@ -122,6 +124,7 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     )
 
 
+@OF_PAIRS.add("accuracy, odd sizes", "native")
 def odd(pair: Pair) -> None:
     """As `size`, of models with 10 to 95 variables, one of which has 5 to 33 neighbours."""
     for name, (_, leaves) in ODD.items():
@@ -131,6 +134,7 @@ def odd(pair: Pair) -> None:
             raise CheckError(f"where one variable has {leaves} neighbours: {error}") from None
 
 
+@OF_PAIRS.add("calibration, log Z", "sampler")
 def log_z(pair: Pair) -> None:
     """Over whole runs, errors of log Z divided by their standard errors have mean square 1.
 
@@ -183,6 +187,7 @@ def apart(means: FloatArray) -> float:
     return float(moving.shape[1] / np.linalg.norm(moving, ord=2) ** 2) if moving.size else 1.0
 
 
+@OF_PAIRS.add("calibration, {}", "sampler", over=("three states",))
 def states(pair: Pair, name: str) -> None:
     """Errors of replicas on a model with variables of several states: given, and of the right size."""
     exact, at = known(name), trial(pair, known(name).model)
@@ -192,29 +197,45 @@ def states(pair: Pair, name: str) -> None:
     compare_errors(estimates, exact.log_z, exact.marginals, width, steps(batches))
 
 
-def lanes(pair: Pair, count: int, model: Model | None = None, precision: Precision | None = None) -> None:
+def _counts(pair: Pair) -> list[int]:
+    """Chains, two and more, that a pair is asked for."""
+    counts = list(COUNTS[pair.native])
+    if pair.sampler and pair.compiled_once:
+        counts += OTHER_COUNTS
+    if pair.sampler and pair.native:
+        counts.append(MANY)
+    return counts
+
+
+@OF_PAIRS.add("{} chains, {}", "sampler", "native", over=((17, "three states"),))
+@OF_PAIRS.add(
+    "{0} chains, {2}", "sampler", "native", over=lambda pair: [(17, "dense", p) for p in pair.other_precisions]
+)
+@OF_PAIRS.add("{} chains", over=_counts)
+@OF_PAIRS.add("1 chain", over=(1,))
+def lanes(pair: Pair, count: int, name: str = "dense", precision: Precision | None = None) -> None:
     """Each of `count` chains by itself: it moves, and has the law of the chains of a large run.
 
     Args:
-        model: by default "dense", a small binary one; precision: by default the pair's.
+        name: of the model; precision: by default the pair's.
 
     Raises:
         SkipTest: so many take too long.
     """
-    at_most(LONGEST, f"a run of {count} chains", lambda: _lanes(pair, count, model, precision))
+    at_most(LONGEST, f"a run of {count} chains", lambda: _lanes(pair, count, name, precision))
 
 
-def _lanes(pair: Pair, count: int, model: Model | None, precision: Precision | None) -> None:
+def _lanes(pair: Pair, count: int, model: str, precision: Precision | None) -> None:
     if not pair.sampler:
         known_law = law("zero couplings")
         at = trial(pair, known_law.model)
         found = at.estimate(at.run(count, SEED, LENGTHS))
         compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False, chains=count)
         return
-    at = trial(pair, model or law("dense").model, precision)
+    at = trial(pair, known(model).model, precision)
     _short(at, count)
     _twins(at, count)
-    key = model.name if model else "", precision or pair.precision
+    key = model, precision or pair.precision
     if key not in pair.many:
         pair.many[key] = _means(at, pair, pair.chains, SEED)
     runs = [_means(at, pair, count, SEED + 1 + r) for r in range(RUNS)]

@@ -12,7 +12,7 @@ from spinbench.api import Key, Method, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
-from spinbench.testing.check import require, skip
+from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.laws.known import known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
@@ -57,6 +57,7 @@ class Recorder(NumpyBackend):
         self.drawn.setdefault(key, here)
 
 
+@OF_PAIRS.add("random keys", "sampler")
 def keys(pair: Pair) -> None:
     """A program draws from each key once: numbers of one key, of whatever law, are made of the same bits."""
     at, backend = pair.bound("dense"), Recorder(precision=pair.precision)
@@ -79,6 +80,7 @@ def keys(pair: Pair) -> None:
     )
 
 
+@OF_PAIRS.add("random numbers in time", "sampler")
 def period(pair: Pair) -> None:
     """What a chain did does not come back, as where random numbers begin anew, nor does it end."""
     at = pair.bound("dense")
@@ -103,6 +105,7 @@ def period(pair: Pair) -> None:
     )
 
 
+@OF_PAIRS.add("random numbers of variables", "sampler")
 def variables(pair: Pair) -> None:
     """Variables that nothing couples are uncorrelated, at one time and from one step to the next."""
     if not pair.method.started:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -12,8 +12,7 @@ from spinbench.foundation.names import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
-from spinbench.models import FactorGraph
-from spinbench.testing import (
+from spinbench.testing import (  # noqa: F401  modules register their checks
     agreement,
     answers,
     burn_in,
@@ -26,46 +25,19 @@ from spinbench.testing import (
     streams,
     variants,
 )
-from spinbench.testing.backends import arrays, declared, members, randomness
-from spinbench.testing.check import Check, refuses, require, skip
+from spinbench.testing.backends import arrays, declared, members, randomness  # noqa: F401
+from spinbench.testing.check import OF_ARRAYS, OF_PAIRS, Check, refuses, require, skip
 from spinbench.testing.diagnostics import GROUPS
-from spinbench.testing.laws.cases import CASES, couples, potts, triples
-from spinbench.testing.laws.known import SIZES, known
+from spinbench.testing.laws.cases import potts
 from spinbench.testing.pair import CHAINS, Pair
 
-SHORT = ("dense", "strong couplings")
-"""Cases for what needs not be tried on all."""
-CALIBRATED = ("dense", "sparse")
-LOOPED = "one to nine states"
-SMALL = (LOOPED, "orders three and four", "zeros", "a state of no weight", "wide tables", "eleven neighbours")
-FIRST = {
-    *("kernel", "plan", "accuracy, dense", "accuracy, one to nine states", "accuracy, zeros", "17 chains"),
-    *("stationarity, dense", "calibration, dense", "calibration, three states", "determinism", "last digits"),
-    *("independence of batching", "independence of chains", "end of iterations", "hidden state", "seeds"),
-    *("accuracy, 101 variables", "accuracy, dense, float32", "accuracy, a state of no weight"),
-}
-"""What tells most, where there is not the time for all."""
-OF_ARRAYS: dict[str, Callable[[Backend], None]] = {
-    "namespace": arrays.namespace,
-    "transfer": arrays.transfer,
-    "arithmetic": arrays.arithmetic,
-    "loops": arrays.loops,
-    "open loops": arrays.open_loops,
-    "updates": arrays.updates,
-    "arrays given up": members.given_up,
-    "compensated sums": members.compensated_sums,
-    "constructors": members.constructors,
-    "gradients": members.gradients,
-    "rows": members.rows,
-    "window and sigmoid": members.window_and_sigmoid,
-    "keys": randomness.keys,
-    "keys folded twice": randomness.folded_twice,
-    "folding in loops": randomness.folding_in_loops,
-    "uniform": partial(randomness.law, which="uniform"),
-    "normal": partial(randomness.law, which="normal"),
-    "independence": randomness.independence,
-}
-"""Of a backend that offers arrays, in each of its precisions."""
+FIRST = (
+    *("kernel", "plan", "accuracy, dense", "accuracy, one to nine states", "accuracy, zeros"),
+    *("accuracy, a state of no weight", "accuracy, 101 variables", "17 chains", "determinism", "hidden state"),
+    *("independence of batching", "end of iterations", "stationarity, dense", "calibration, dense"),
+    *("calibration, three states", "independence of chains", "seeds", "last digits", "accuracy, dense, float32"),
+)
+"""What tells most, in this order, where there is not the time for all."""
 
 
 def checks(
@@ -145,7 +117,8 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
         return [Check(backend, name, body) for name, body in found]
     for precision in arrays.precisions(backend):
         make = partial(registry.backend_class(backend), precision=precision, device=device)
-        found += [(f"{name} ({precision})", partial(_made, body, make)) for name, body in OF_ARRAYS.items()]
+        for name, body, arguments in OF_ARRAYS.checks_of(make):
+            found.append((f"{name} ({precision})", partial(_made, body, make, *arguments)))
     return [Check(backend, name, body) for name, body in found]
 
 
@@ -180,125 +153,13 @@ def method_checks(
     if why := _not_here(backend, device):
         return [Check(subject, "accuracy", partial(skip, why))]
     pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish, device)
-    found = (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair), *_of_settings(pair))
-    ordered = sorted(found, key=lambda check: check[0] not in FIRST)
-    return [Check(subject, name, body) for name, body in ordered]
+    found = {name: partial(body, pair, *arguments) for name, body, arguments in OF_PAIRS.checks_of(pair)}
+    first = [name for name in FIRST if name in found]
+    return [Check(subject, name, found[name]) for name in dict.fromkeys([*first, *found])]
 
 
-def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    tier = registry.support(pair.method.name, pair.backend, pair.wish).tier
-    if tier == "native":
-        yield "kernel", partial(conduct.kernel, pair)
-    yield "plan", partial(conduct.plan, pair)
-    for case in CASES:
-        yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
-    yield "accuracy, three states", partial(answers.graph, pair, potts)
-    yield "accuracy, orders three and five", partial(answers.graph, pair, triples)
-    for name in SMALL:
-        yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
-    yield "accuracy, evidence", partial(answers.graph, pair, partial(_model, LOOPED), evidence={1: 7})
-    yield "accuracy, evidence of two states", partial(answers.graph, pair, couples, evidence={0: 1, 4: 0})
-    yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
-    for name in SIZES:
-        yield f"accuracy, {name}", partial(shapes.size, pair, name)
-    if tier == "native":
-        yield "accuracy, odd sizes", partial(shapes.odd, pair)
-    yield f"accuracy, {many.NAME}", partial(many.variables, pair)
-    others = shapes.OTHER_COUNTS if pair.sampler and _compiled_once(pair) else ()
-    for count in (*shapes.COUNTS[tier], *others, *([shapes.MANY] if tier == "native" and pair.sampler else [])):
-        yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
-    if tier == "native" and pair.sampler:
-        yield "17 chains, three states", partial(shapes.lanes, pair, 17, potts())
-    yield "statistics", partial(conduct.statistics, pair)
-    yield "estimates", partial(conduct.estimates, pair)
-    yield "determinism", partial(conduct.determinism, pair)
-    yield "hidden state", partial(hidden.state, pair)
-    yield "another process", partial(hidden.process, pair)
-    yield "start and tables stay", partial(hidden.start, pair)
-
-
-def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Of samplers, and of iterations."""
-    if pair.method.anytime:
-        yield "independence of batching", partial(conduct.batching, pair)
-        if not pair.method.stochastic:
-            yield "end of iterations", partial(conduct.ending, pair)
-            yield from _of_iterations(pair)
-    if pair.sampler:
-        for case in SHORT:
-            yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
-        if _compiled_once(pair):
-            yield "stationarity, many chains", partial(answers.crowd, pair)
-        for case in CALIBRATED:
-            yield f"calibration, {case}", partial(diagnostics.calibration, pair, case)
-        yield "calibration, three states", partial(shapes.states, pair, "three states")
-        yield "calibration, log Z", partial(shapes.log_z, pair)
-        yield "independence of chains", partial(conduct.chains, pair)
-        yield "burn-in", partial(burn_in.moves, pair)
-        yield "effective sample sizes", partial(diagnostics.sizes, pair)
-        yield "R-hat", partial(diagnostics.r_hat, pair)
-        yield "R-hat, three states", partial(diagnostics.r_hat_of_states, pair)
-        yield "random keys", partial(streams.keys, pair)
-        yield "random numbers in time", partial(streams.period, pair)
-        yield "random numbers of variables", partial(streams.variables, pair)
-        yield "seeds", partial(hidden.seeds, pair)
-        yield "frozen settings", partial(hidden.frozen, pair)
-        yield "kept states", partial(kept.states, pair)
-
-
-def _of_iterations(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    if pair.method.exact_on_trees:
-        for name in agreement.TREES:
-            yield f"accuracy, {name}", partial(agreement.tree, pair, name)
-    yield "order of variables", partial(agreement.order, pair)
-    if pair.native and (where := agreement.other(pair)):
-        yield "kernel and program", partial(agreement.alike, pair, *where)
-
-
-def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    """With each other value that the types of the settings name, and with small numbers."""
-    for setting, value in variants.of(pair.method):
-        yield f"{setting}={value}", partial(variants.setting, pair, setting, value)
-    if _compiled_once(pair):
-        yield "settings that count", partial(variants.heeded, pair)
-        if pair.sampler and any(variants.in_pairs(pair.method)):
-            yield "settings in pairs", partial(variants.together, pair)
-        for setting, value in variants.numbers(pair.method):
-            yield f"{setting}={value}", partial(variants.number, pair, setting, value)
-
-
-def _compiled_once(pair: Pair) -> bool:
-    """Whether other settings and numbers of chains are compiled no further, as programs are on backends with loops."""
-    return pair.native or "loop" not in registry.backend_class(pair.backend).provides
-
-
-def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The other precision than the pair's: some cases, or its refusal; and that a sampler's differ."""
-    if pair.sampler and len(arrays.precisions(pair.backend)) > 1:
-        yield "last digits", partial(agreement.digits, pair)
-    for precision in arrays.PRECISIONS.values():
-        if precision not in arrays.precisions(pair.backend):
-            yield f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)
-        elif precision != pair.precision:
-            for case in SHORT:
-                yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
-            yield f"accuracy, three states, {precision}", partial(answers.graph, pair, potts, precision)
-            if pair.sampler:
-                yield f"calibration, dense, {precision}", partial(diagnostics.calibration, pair, "dense", precision)
-                yield f"effective sample sizes, {precision}", partial(diagnostics.sizes, pair, precision)
-            if pair.sampler and pair.native:
-                yield f"17 chains, {precision}", partial(shapes.lanes, pair, 17, None, precision)
-                yield f"accuracy, 101 variables, {precision}", partial(shapes.size, pair, "101 variables", precision)
-
-
-def _model(name: str) -> FactorGraph:
-    model = known(name).model
-    assert isinstance(model, FactorGraph)
-    return model
-
-
-def _made(body: Callable[[Backend], None], make: Callable[[], Backend]) -> None:
-    body(make())
+def _made(body: Callable[..., None], make: Callable[[], Backend], *arguments: str) -> None:
+    body(make(), *arguments)
 
 
 def _fail(error: Exception) -> None:

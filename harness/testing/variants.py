@@ -16,11 +16,9 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
-from spinbench.models import FactorGraph
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
-from spinbench.testing.check import CheckError, skip
+from spinbench.testing.check import OF_PAIRS, CheckError, skip
 from spinbench.testing.laws.cases import law, potts
-from spinbench.testing.laws.known import known
 from spinbench.testing.pair import SEED, Pair
 from spinbench.testing.trial import settings_read, trial
 
@@ -34,7 +32,6 @@ TOLD, STEPS = 3, 4
 """Chains and steps that tell whether a number counts."""
 STATES = ("marginals", "empirical")
 """The setting, and its value, with which built-in samplers report states, and so show their law, as they are."""
-ZEROS = "zeros"
 
 
 def of(method: Method) -> Iterator[tuple[str, Any]]:
@@ -81,6 +78,7 @@ def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
                     yield field.name, value
 
 
+@OF_PAIRS.add("{}={}", "compiled_once", over=lambda pair: numbers(pair.method))
 def number(pair: Pair, name: str, value: float) -> None:
     """The law that chains keep with a number changed, which they may take long to reach; and the answer, if believed,
     where states have no weight. A number that changes nothing is changed beside each setting with which it does."""
@@ -107,14 +105,13 @@ def _numbered(pair: Pair, changed: dict[str, Any]) -> str:
             shapes.whole(other)
         else:
             answers.accuracy(other, "dense", other.precision)
-        model = known(ZEROS).model
-        assert isinstance(model, FactorGraph)
-        answers.graph(_other(pair, changed), lambda: model, believed=True)
+        answers.graph(_other(pair, changed), "zeros", believed=True)
     except (UnsupportedError, SkipTest) as refusal:
         return str(refusal)
     return ""
 
 
+@OF_PAIRS.add("settings that count", "compiled_once")
 def heeded(pair: Pair) -> None:
     """A kernel heeds each setting that the method's program heeds, and something reads each; what changes nothing by
     itself is named: speed, limits, tolerances, and what counts beside others, are read where they do not count."""
@@ -224,6 +221,7 @@ def _changed(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
     return Pair(method, pair.backend, pair.precision, min(pair.chains, chains), pair.wish, pair.device)
 
 
+@OF_PAIRS.add("{}={}", over=lambda pair: of(pair.method))
 def setting(pair: Pair, name: str, value: Any) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
     other = _other(pair, {name: value})
@@ -233,7 +231,7 @@ def setting(pair: Pair, name: str, value: Any) -> None:
     try:  # what runs on one backend alone may be known only as late as here
         answers.accuracy(other, "dense", other.precision)
         if _whole(pair):
-            answers.graph(other, potts)
+            answers.graph(other, "three states")
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
     if other.native and not other.sampler and other.method.anytime and (where := agreement.other(other)):
@@ -250,6 +248,9 @@ def setting(pair: Pair, name: str, value: Any) -> None:
             _large(other)
 
 
+@OF_PAIRS.add(
+    "settings in pairs", "sampler", "compiled_once", over=lambda pair: [()] if any(in_pairs(pair.method)) else []
+)
 def together(pair: Pair) -> None:
     """The answer, and the law that chains keep, with settings changed together: each pair of values, once at least."""
     refusals, count = [], 0

@@ -11,7 +11,7 @@ from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.testing.backends.standard import FORMS, OPERATIONS, SYNTAX, VERSION, WIDE
-from spinbench.testing.check import require
+from spinbench.testing.check import OF_ARRAYS, require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
@@ -40,6 +40,7 @@ def called(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
     return map_arrays(backend.to_host, backend.compile(function)(*there))
 
 
+@OF_ARRAYS.add("namespace")
 def namespace(backend: Backend) -> None:
     """Every member and operator against NumPy."""
     precision = backend.precision
@@ -84,6 +85,7 @@ def _results(
     return called(backend, function, x, y), failed
 
 
+@OF_ARRAYS.add("transfer")
 def transfer(backend: Backend) -> None:
     """to_device and to_host: values, shapes and dtypes; what was transferred is a copy."""
     precision = backend.precision
@@ -109,6 +111,7 @@ def transfer(backend: Backend) -> None:
         require(np.array_equal(back, expected), f"{expected.tolist()} comes back as {back.tolist()}")
 
 
+@OF_ARRAYS.add("arithmetic")
 def arithmetic(backend: Backend) -> None:
     """The precision is that which was asked for, neither more nor less, in sums, products and loops."""
     precision = backend.precision
@@ -131,6 +134,7 @@ def arithmetic(backend: Backend) -> None:
     require(abs(short - 4 * info.eps) <= 2 * info.eps, f"matmul loses digits: 4 eps is computed as {short / info.eps}")
 
 
+@OF_ARRAYS.add("loops")
 def loops(backend: Backend) -> None:
     """fori_loop: order, first index, zero steps, nesting, trees as carries, a count that is known at run time only."""
     precision = backend.precision
@@ -172,6 +176,7 @@ def loops(backend: Backend) -> None:
         )
 
 
+@OF_ARRAYS.add("open loops")
 def open_loops(backend: Backend) -> None:
     """while_loop: as long as a flag is set that the steps make, none where it is not, within another loop."""
 
@@ -197,6 +202,7 @@ def open_loops(backend: Backend) -> None:
         require(value.dtype == backend.precision, f"a loop turns {backend.precision} into {value.dtype}")
 
 
+@OF_ARRAYS.add("updates")
 def updates(backend: Backend) -> None:
     """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
     precision = backend.precision

@@ -8,12 +8,13 @@ import numpy as np
 
 from spinbench.api import Backend
 from spinbench.testing.backends.arrays import Pair, called
-from spinbench.testing.check import require, skip
+from spinbench.testing.check import OF_ARRAYS, require, skip
 
 TERMS = 4000
 """Of a sum; the rounding of a plain one shows."""
 
 
+@OF_ARRAYS.add("arrays given up")
 def given_up(backend: Backend) -> None:
     """Donating updates, add and add_product, also step after step in a loop; arguments that are not given up stay."""
     precision = backend.precision
@@ -56,6 +57,7 @@ def given_up(backend: Backend) -> None:
         require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
 
 
+@OF_ARRAYS.add("compensated sums")
 def compensated_sums(backend: Backend) -> None:
     """add_compensated loses no digits over many terms, of rows and of a number without axes."""
     precision = backend.precision
@@ -81,6 +83,7 @@ def compensated_sums(backend: Backend) -> None:
         )
 
 
+@OF_ARRAYS.add("rows")
 def rows(backend: Backend) -> None:
     """take: rows by integers, by one that is known at run time only, and by arrays of indices."""
 
@@ -108,6 +111,7 @@ def rows(backend: Backend) -> None:
         require(same, f"take of {what} gives {found[what].tolist()}; {wanted.tolist()} is expected")
 
 
+@OF_ARRAYS.add("constructors")
 def constructors(backend: Backend) -> None:
     """New arrays of the type `real`, and of integers, in compiled code."""
     precision = backend.precision
@@ -135,6 +139,7 @@ def constructors(backend: Backend) -> None:
         require(np.array_equal(found[what], wanted), f"{what} + 2 gives {found[what].tolist()}")
 
 
+@OF_ARRAYS.add("gradients")
 def gradients(backend: Backend) -> None:
     """grad against central differences, of a function with products, choices and sums, in two arguments of three."""
     precision = backend.precision
@@ -165,6 +170,7 @@ def gradients(backend: Backend) -> None:
             require(close, f"grad gives {gradient[at]:.9g} where differences give {wanted:.9g}")
 
 
+@OF_ARRAYS.add("window and sigmoid")
 def window_and_sigmoid(backend: Backend) -> None:
     """Rows from an index known at run time only; a sigmoid that neither overflows nor changes its argument."""
     precision = backend.precision

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Backend
 from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
-from spinbench.testing.check import require
+from spinbench.testing.check import OF_ARRAYS, require
 
 DRAWS = 40_000
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
@@ -30,6 +30,7 @@ SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 1
 """E[x^2k]."""
 
 
+@OF_ARRAYS.add("keys")
 def keys(backend: Backend) -> None:
     """Same key, same numbers; other seeds, indices and orders of folding give others."""
 
@@ -53,6 +54,7 @@ def keys(backend: Backend) -> None:
             require(other == what, f"{other} and {what} give the same numbers")
 
 
+@OF_ARRAYS.add("keys folded twice")
 def folded_twice(backend: Backend) -> None:
     """Keys folded with two indices differ wherever one of these does."""
 
@@ -76,6 +78,7 @@ def _distinct(rows: npt.NDArray[Any], steps: list[Any]) -> None:
         require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
 
 
+@OF_ARRAYS.add("folding in loops")
 def folding_in_loops(backend: Backend) -> None:
     """A key folded with an index known at run time only gives the numbers of the same index in Python."""
 
@@ -91,6 +94,7 @@ def folding_in_loops(backend: Backend) -> None:
     require(np.array_equal(looped, direct), "fold_in(key, i) in a loop differs from that of 0, 1, …")
 
 
+@OF_ARRAYS.add("{}", over=("uniform", "normal"))
 def law(backend: Backend, which: str) -> None:
     """Shape, dtype, range, four moments and the Kolmogorov-Smirnov distance."""
     precision = backend.precision
@@ -125,6 +129,7 @@ def law(backend: Backend, which: str) -> None:
     _check_tails(which, many.astype(np.float64))
 
 
+@OF_ARRAYS.add("independence")
 def independence(backend: Backend) -> None:
     """No correlation between neighbours, and between the streams of neighbouring keys and seeds."""
     paths = ((3,), (4,), (3, 0))

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 OF_STARTS = 0x57A7
@@ -39,22 +39,33 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """A case's model with its joint law.
+class Known:
+    """A model with its answers.
 
     Attributes:
         model: the model.
-        states: (2^N, N) int8, all states.
-        probabilities: (2^N,) float64.
         log_z: log of the partition function.
-        marginals: (N,) float64 p(s_i = 1).
+        marginals: p(s_i = 1) of binary variables; else the probabilities of all states, variable after variable.
+        draw: (chains, seed) to exact draws (N, chains), of models where these are asked for.
     """
 
-    model: PairwiseModel
-    states: npt.NDArray[np.int8]
-    probabilities: FloatArray
+    model: Model
     log_z: float
     marginals: FloatArray
+    draw: Callable[[int, int], npt.NDArray[np.int8]] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Law(Known):
+    """A small model with its joint law.
+
+    Attributes:
+        states: (S, N) int8, all states, the first variable's changing fastest.
+        probabilities: (S,) float64.
+    """
+
+    states: npt.NDArray[np.int8]
+    probabilities: FloatArray
 
     def draws(self, count: int, seed: int) -> npt.NDArray[np.int8]:
         """(N, count) independent exact draws."""
@@ -75,14 +86,30 @@ def _numbers(seed: int) -> np.random.Generator:
 @cache
 def law(case: str) -> Law:
     """The law of the case of this name."""
-    model = CASES[case].build()
-    n = model.num_variables
-    states = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
+    return enumerate_law(CASES[case].build())
+
+
+def enumerate_law(model: Model, evidence: Mapping[int, int] | None = None) -> Law:
+    """The law of a small model by the sum over all states, the states of some variables being known."""
+    sizes = model.cardinalities
+    states = np.indices(sizes[::-1], dtype=np.int8).reshape(len(sizes), -1)[::-1].T
     weights = model.log_weight(states)
+    for variable, state in (evidence or {}).items():
+        weights = np.where(states[:, variable] == state, weights, -np.inf)
     log_z = float(np.logaddexp.reduce(weights))
     probabilities = np.exp(weights - log_z)
     probabilities /= probabilities.sum()
-    return Law(model, states, probabilities, log_z, probabilities @ states)
+    marginals = probabilities @ indicators(states, all(k == 2 for k in sizes))
+    return Law(model, log_z, marginals, states=states, probabilities=probabilities)
+
+
+def indicators(states: npt.NDArray[np.integer], binary: bool) -> FloatArray:
+    """(S, number of marginals) whether each of all states (S, N) counts for each marginal: p(s_i = 1) of binary
+    variables, else the probabilities of all states, variable after variable."""
+    if binary:
+        return states.astype(np.float64)
+    columns = [states[:, v, None] == np.arange(states[:, v].max() + 1) for v in range(states.shape[1])]
+    return np.concatenate(columns, axis=1).astype(np.float64)
 
 
 def _random(name: str, n: int, edges: npt.ArrayLike, bias: float, coupling: float, seed: int) -> PairwiseModel:
@@ -166,30 +193,3 @@ def couples() -> FactorGraph:
     rng = np.random.default_rng(27)
     tables = [((v, (v + 1) % 5), rng.normal(size=(2, 2))) for v in range(5)]
     return FactorGraph.from_log_tables([2] * 5, tables, name="ring of five")
-
-
-def states_of(graph: FactorGraph) -> npt.NDArray[np.int64]:
-    """(K_1, …, K_N, N), all states."""
-    return np.stack(np.meshgrid(*(np.arange(k) for k in graph.cardinalities), indexing="ij"), axis=-1)
-
-
-def joint_law(graph: FactorGraph, evidence: Mapping[int, int] | None = None) -> tuple[float, FloatArray]:
-    """(log Z, probabilities (K_1, …, K_N)) of a small factor graph, some of its variables being known."""
-    states = states_of(graph)
-    weights = graph.log_weight(states)
-    for variable, state in (evidence or {}).items():
-        weights = np.where(states[..., variable] == state, weights, -np.inf)
-    log_z = float(np.logaddexp.reduce(weights, axis=None))
-    return log_z, np.exp(weights - log_z)
-
-
-def enumerate_graph(graph: FactorGraph) -> tuple[float, list[FloatArray]]:
-    """(log Z, marginals) of a small factor graph, by the sum over all states."""
-    log_z, p = joint_law(graph)
-    return log_z, marginals_of(p)
-
-
-def marginals_of(p: FloatArray) -> list[FloatArray]:
-    """(K_v,) of each variable, from their joint law."""
-    axes = range(p.ndim)
-    return [p.sum(axis=tuple(a for a in axes if a != v)) for v in axes]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.testing.laws.cases import indicators
 
 FloatArray = npt.NDArray[np.float64]
 MOST = 2**14
@@ -51,7 +52,7 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
     binary = found.size == states.shape[1]
     if (said := _reordered(states, found, exact, allowed, binary)) is not None:
         return said
-    indicators = _indicators(states, binary)
+    counted = indicators(states, binary)
     worst = float((np.abs(found - exact) / allowed).max())
     best, limit = "", BETTER * worst
     tried = ((BETTER, _laws(model, states)), (TUNED, _temperatures(model, states)))
@@ -60,7 +61,7 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
         if not np.isfinite(top):
             continue
         p = np.exp(weights - top)
-        off = float((np.abs(found - (p / p.sum()) @ indicators) / allowed).max())
+        off = float((np.abs(found - (p / p.sum()) @ counted) / allowed).max())
         if off <= 1 and off < min(limit, share * worst):
             best, limit = name, off
     return best and f"; they are those of a law in which {best}"
@@ -82,14 +83,6 @@ def _reordered(
         if (np.abs(found - other) <= allowed).all():
             return f"; they are {name}"
     return None
-
-
-def _indicators(states: npt.NDArray[np.integer], binary: bool) -> FloatArray:
-    """(S, number of marginals) whether a state counts for each of them."""
-    if binary:
-        return states.astype(np.float64)
-    columns = [states[:, v, None] == np.arange(states[:, v].max() + 1) for v in range(states.shape[1])]
-    return np.concatenate(columns, axis=1).astype(np.float64)
 
 
 def _laws(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import FactorGraph, Model
-from spinbench.testing.laws.cases import enumerate_graph
+from spinbench.models import FactorGraph
+from spinbench.testing.laws.cases import Known, enumerate_law
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
 RING = (3, 5, 7, 8)
 """States of a ring's variables."""
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A model with its answers.
-
-    Attributes:
-        model: the model.
-        log_z: log of the partition function.
-        marginals: p(s_i = 1) of binary variables; else the probabilities of all states, variable after variable.
-        draw: (chains, seed) to exact draws (N, chains), of models where these are asked for.
-    """
-
-    model: Model
-    log_z: float
-    marginals: FloatArray
-    draw: Callable[[int, int], npt.NDArray[np.int8]] | None = None
 
 
 def several_states() -> Known:
@@ -40,7 +20,7 @@ def several_states() -> Known:
     sizes = [3, 9, 1, 4, 6]
     scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3), (0, 3), (3,), (4, 3), (4,)]
     tables = [(scope, 0.8 * rng.normal(size=[sizes[v] for v in scope])) for scope in scopes]
-    return of_graph(
+    return enumerate_law(
         FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="five variables of 1 to 9 states")
     )
 
@@ -48,7 +28,7 @@ def several_states() -> Known:
 def apart() -> Known:
     """Two variables of three states that are as good as never unlike."""
     tables: Tables = [((0, 1), 50.0 * np.eye(3)), ((0,), np.array([0.2, 0.0, -0.1]))]
-    return of_graph(FactorGraph.from_log_tables([3, 3], tables, name="three states, apart"))
+    return enumerate_law(FactorGraph.from_log_tables([3, 3], tables, name="three states, apart"))
 
 
 def orders() -> Known:
@@ -56,7 +36,7 @@ def orders() -> Known:
     rng = np.random.default_rng(24)
     sizes, scopes = [2, 5, 3, 4, 2], [(3, 1, 0), (0, 2, 4, 1), (2,), (4, 3)]
     tables: Tables = [(scope, 0.8 * rng.normal(size=[sizes[v] for v in scope])) for scope in scopes]
-    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="orders three and four"))
+    return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="orders three and four"))
 
 
 def zeros() -> Known:
@@ -67,7 +47,7 @@ def zeros() -> Known:
     ]
     tables[0][1][0, 1] = tables[1][1][2, 2] = -np.inf
     tables = [*tables, ((2,), np.array([0.3, -np.inf, -0.4]))]
-    return of_graph(FactorGraph.from_log_tables([3, 3, 3], tables, name="zeros"))
+    return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="zeros"))
 
 
 def zero_states() -> Known:
@@ -75,7 +55,7 @@ def zero_states() -> Known:
     rng = np.random.default_rng(20)
     tables: Tables = [(scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2))]
     tables = [*tables, ((1,), np.array([0.3, -np.inf, -0.4]))]
-    return of_graph(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
+    return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
 
 
 def wide() -> Known:
@@ -90,7 +70,7 @@ def wide() -> Known:
         rows, columns = ahead * shifts[scope[0]], behind * shifts[scope[1]]
         tables.append((scope, 0.8 * rng.normal(size=(rows.size, columns.size)) + rows[:, None] + columns))
     tables[5][1][1] -= 900.0
-    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
+    return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
 
 
 def rings(count: int, name: str) -> Known:
@@ -102,7 +82,7 @@ def rings(count: int, name: str) -> Known:
     for own in place:
         ring: Tables = [((v,), rng.normal(size=k)) for v, k in enumerate(RING)]
         ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(RING[v], RING[(v + 1) % 4]))) for v in range(4)]
-        found = of_graph(FactorGraph.from_log_tables(RING, ring))
+        found = enumerate_law(FactorGraph.from_log_tables(RING, ring))
         log_z, sizes[own] = log_z + found.log_z, RING
         for v, p in zip(own.tolist(), np.split(found.marginals, np.cumsum(RING)[:-1]), strict=True):
             marginals[v] = p
@@ -116,7 +96,7 @@ def knot() -> Known:
     rng = np.random.default_rng(29)
     tables: Tables = [((v,), np.array([0.0, bias])) for v, bias in enumerate(0.5 * rng.normal(size=12))]
     tables += [((i, j), np.diag([0.0, 0.7 * rng.normal()])) for i in range(12) for j in range(i)]
-    return of_graph(FactorGraph.from_log_tables([2] * 12, tables, name="eleven neighbours"))
+    return enumerate_law(FactorGraph.from_log_tables([2] * 12, tables, name="eleven neighbours"))
 
 
 def tree_of_factors() -> Known:
@@ -126,11 +106,4 @@ def tree_of_factors() -> Known:
     tables: Tables = [
         (scope, rng.normal(size=[sizes[v] for v in scope])) for scope in ((0,), (2,), (0, 1, 2), (2, 3), (4, 3))
     ]
-    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))
-
-
-def of_graph(graph: FactorGraph) -> Known:
-    """The answers of a small graph, by enumeration."""
-    log_z, marginals = enumerate_graph(graph)
-    binary = all(k == 2 for k in graph.cardinalities)
-    return Known(graph, log_z, np.array([p[1] for p in marginals]) if binary else np.concatenate(marginals))
+    return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from spinbench.models import PairwiseModel
 from spinbench.testing.laws import graphs
-from spinbench.testing.laws.cases import OF_STARTS, potts
-from spinbench.testing.laws.graphs import Known
+from spinbench.testing.laws.cases import CASES, OF_STARTS, Known, couples, enumerate_law, law, potts, triples
 
 FloatArray = npt.NDArray[np.float64]
 WINDOW = 4000
@@ -51,8 +50,8 @@ class _Part(NamedTuple):
 
 @cache
 def known(name: str) -> Known:
-    """The model of this name, one of `MODELS`."""
-    return MODELS[name]()
+    """The model of this name, one of `CASES` and `MODELS`."""
+    return law(name) if name in CASES else MODELS[name]()
 
 
 def _large(rungs: int, leaves: int, name: str) -> Known:
@@ -173,18 +172,9 @@ def _tree() -> Known:
     """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
     rng = np.random.default_rng(21)
     edges = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (6, 7), *((k, k + 1) for k in range(7, 13))]
-    return _summed(
+    return enumerate_law(
         PairwiseModel.from_edges(0.8 * rng.normal(size=14), edges, 1.4 * rng.normal(size=len(edges)), name="tree")
     )
-
-
-def _summed(model: PairwiseModel) -> Known:
-    """The answers of a small model, by enumeration."""
-    n = model.num_variables
-    states = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
-    weights = model.log_weight(states)
-    log_z = float(np.logaddexp.reduce(weights))
-    return Known(model, log_z, np.exp(weights - log_z) @ states)
 
 
 def _settled_early() -> Known:
@@ -196,7 +186,7 @@ def _settled_early() -> Known:
     fields = np.append(0.6 * rng.normal(size=5), np.zeros(3)) - 0.5 * np.bincount(
         edges.ravel(), np.repeat(couplings, 2), minlength=8
     )
-    return _summed(PairwiseModel.from_edges(fields, edges, couplings, name=SETTLED))
+    return enumerate_law(PairwiseModel.from_edges(fields, edges, couplings, name=SETTLED))
 
 
 def _long_tree() -> Known:
@@ -219,8 +209,10 @@ MODELS: dict[str, Callable[[], Known]] = {
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
     "88 variables of several states": lambda: graphs.rings(22, "88 variables of several states"),
-    "three states": lambda: graphs.of_graph(potts()),
+    "three states": lambda: enumerate_law(potts()),
     "one to nine states": graphs.several_states,
+    "orders three and five": lambda: enumerate_law(triples()),
+    "ring of five": lambda: enumerate_law(couples()),
     "three states, apart": graphs.apart,
     "orders three and four": graphs.orders,
     "zeros": graphs.zeros,

@@ -9,8 +9,7 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench.errors import InvalidResultError
-from spinbench.testing import Check, method_checks
+from spinbench.testing import Check, CheckError, method_checks
 
 SOURCE = Path(__file__).with_name("iterated_plugin.py").read_text()
 POINTS = {
@@ -131,5 +130,5 @@ def test_who_ends_before_what_is_known_has_come_along_a_tree_is_found(install_pl
 
 def test_tables_that_underflow_are_found() -> None:
     check_of("summed", "accuracy, wide tables")()
-    with pytest.raises(InvalidResultError, match="log Z = -inf"):
+    with pytest.raises(CheckError, match="log Z = -inf"):
         check_of("summed", "accuracy, wide tables", bug="products of tables")()

@@ -10,7 +10,6 @@ from unittest import SkipTest
 import pytest
 
 from spinbench import cli
-from spinbench.errors import InvalidResultError
 from spinbench.testing import checks
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.suite import method_checks
@@ -60,7 +59,7 @@ def test_the_kernel_that_is_chosen_is_checked() -> None:
     named(chosen, "kernel")()
     with pytest.raises(CheckError, match="are off by"):
         named(chosen, "accuracy, dense")()
-    with pytest.raises(InvalidResultError, match="marginals whose sums are not 1"):
+    with pytest.raises(CheckError, match="marginals whose sums are not 1"):
         named(chosen, "accuracy, three states")()
     named(chosen, "scan=random")()  # refused: the program
 

@@ -16,6 +16,8 @@ from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.inference import kernels, registry
 from spinbench.testing import Check, NumpyBackend, backend_checks, checks, method_checks
 from spinbench.testing.command import main, outcome
+from spinbench.testing.laws.cases import law
+from spinbench.testing.laws.known import known
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
@@ -156,9 +158,8 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         with pytest.raises(AssertionError, match=message):
             faulty()
     finally:
-        from spinbench.testing.laws.cases import law
-
-        law.cache_clear()  # one fault is to write into the shared models
+        for shared in (law, known):
+            shared.cache_clear()  # one fault is to write into these models
 
 
 @pytest.mark.parametrize(
