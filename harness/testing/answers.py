@@ -66,13 +66,13 @@ def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
     precision = precision or pair.precision
     sample = pair.sample(case, precision)
     estimate = pair.estimate(sample)
-    known = sample.bound.law
+    law = sample.bound.law
     coupled = CASES[case].coupled
     try:
-        compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=known)
+        compare(estimate, law.log_z, law.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=law)
     except CheckError as error:
         raise CheckError(f"{error}{_still(pair, sample)}") from None
-    beside(estimate, known, FLOOR[precision], coupled=coupled)
+    beside(estimate, law, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         _claimed(estimate)

@@ -164,13 +164,18 @@ def _require_calibrated(z: FloatArray, what: Sequence[str], most: FloatArray, ki
     low, high = (limit / len(z) for limit in limits.chi_square_limits(len(z), max(len(what), 1)))
     lows, high = low / most, high * SLACK**2
     for name, value, low in zip(what, squares.tolist(), lows.tolist(), strict=True):
-        wrong = "small" if value > 1 else "large"
-        times = max(value, 1 / value) ** 0.5 if value else np.inf
-        require(
-            low <= value <= high,
-            f"{name}: over {len(z)} replicas, (error / {kind[:-1]})² has mean {value:.2f}, where {low:.2f} to "
-            f"{high:.2f} is chance: {kind} are about {times:.2g} times too {wrong}",
-        )
+        require_mean_square(f"{name}: over {len(z)} replicas", value, low, high, kind)
+
+
+def require_mean_square(what: str, square: float, low: float, high: float, kind: str = "standard errors") -> None:
+    """The mean square of errors by what is claimed of them is within the limits of chance."""
+    wrong = "small" if square > 1 else "large"
+    times = max(square, 1 / square) ** 0.5 if square else np.inf
+    require(
+        low <= square <= high,
+        f"{what}, (error / {kind[:-1]})² has mean {square:.3g}, where {low:.3g} to {high:.3g} is chance: {kind} are "
+        f"about {times:.2g} times too {wrong}",
+    )
 
 
 def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int) -> FloatArray:

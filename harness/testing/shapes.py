@@ -16,7 +16,7 @@ from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
 from spinbench.testing.check import OF_PAIRS, CheckError, require, skip
 from spinbench.testing.deadline import at_most
-from spinbench.testing.diagnostics import compare_errors, replicas, steps
+from spinbench.testing.diagnostics import compare_errors, replicas, require_mean_square, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
 from spinbench.testing.laws.known import ODD, SIZES, known
@@ -116,12 +116,7 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
         low, high = _chance(
             apart(np.stack([at.estimate(batches, slice(c, c + 1)).marginals for c in range(chains)])), doubted
         )
-    wrong_way = "small" if square > 1 else "large"
-    require(
-        low <= square <= high,
-        f"over {error.size} variables, (error / standard error)² has mean {square:.3g}; {low:.3g} to {high:.3g} is "
-        f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too {wrong_way}",
-    )
+    require_mean_square(f"over {error.size} variables", square, low, high)
 
 
 @OF_PAIRS.add("accuracy, odd sizes", "native")
@@ -150,13 +145,8 @@ def log_z(pair: Pair) -> None:
     if z.size < WHOLES / 2:
         skip(f"{WHOLES - z.size} of {WHOLES} short runs claim nothing of log Z")
     low, high = (value / z.size for value in limits.chi_square_limits(z.size, 1))
-    low, high, square = low / limits.SLACK**2, high * limits.SLACK**2, float(np.mean(z**2))
-    require(
-        low <= square <= high,
-        f"log Z: over {z.size} runs, (error / standard error)² has mean {square:.2g}, where {low:.2g} to {high:.2g} is "
-        f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too "
-        f"{'small' if square > 1 else 'large'}",
-    )
+    slack = limits.SLACK**2
+    require_mean_square(f"log Z: over {z.size} runs", float(np.mean(z**2)), low / slack, high * slack)
 
 
 def whole(pair: Pair) -> None:
