@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.inference.binding import BoundMethod
@@ -18,7 +20,7 @@ from spinbench.inference.checks.missed_modes import is_long, missed_modes
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.request import Request
-from spinbench.models import Model
+from spinbench.models import FactorGraph, Model
 from spinbench.models.simplification import Simplified
 
 
@@ -51,6 +53,8 @@ class Estimator:
             InvalidResultError: it is none, such as a probability above 1.
         """
         request, bound, model = self._request, self._bound, self._bound.model
+        if self._simple.is_solved:
+            return self._exact(trace)
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
         estimate = validity.owned(self._without_pairs(estimate, trace.samples), model)
@@ -62,6 +66,18 @@ class Estimator:
         estimate = allowing_for(estimate, self._simple.rounding)
         return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
 
+    def _exact(self, trace: Trace) -> Estimate:
+        """Of a model of which simplification leaves nothing, whatever the method: it has one state."""
+        model = self._simple.model
+        assert isinstance(model, FactorGraph)
+        ones = [np.ones(1) for _ in model.cardinalities]
+        zeros = [np.zeros(1) for _ in model.cardinalities]
+        log_z = float(model.log_weight(np.zeros(model.num_variables, dtype=np.int64)))
+        pairs = [np.ones(1) for _ in model.factors]
+        estimate = Estimate(marginals=ones, marginals_se=zeros, log_z=log_z, log_z_kind="exact", pairs=pairs)
+        estimate = self._without_pairs(estimate, trace.samples)
+        return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed))
+
     def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
         """Pairs of the newest estimate are kept here; those of earlier ones would take memory for nothing."""
         if samples >= self._samples:
@@ -71,9 +87,9 @@ class Estimator:
     def pairs(self) -> tuple[Any, Any] | Callable[[], tuple[Any, Any]]:
         """Joint probabilities of the newest estimate and their errors, of the variables that were given, or what gives
         them; of a conversion the edges are others, and there are none."""
-        if self._bound.model is not self._simple.model:
+        if self._bound.model is not self._simple.model and not self._simple.is_solved:
             return None, None
-        return partial(_pairs, self._simple, self._bound.model, self._newest, self._request.who)
+        return partial(_pairs, self._simple, self._simple.model, self._newest, self._request.who)
 
 
 def _pairs(simple: Simplified, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:

@@ -136,7 +136,8 @@ def run(
     check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
     estimator = Estimator(request, simple, bound, states.shape[1])
     recorder = _recorder(request, bound, states)
-    outcome = _drive(request, bound, states, estimator, recorder)
+    at_once = not request.method.anytime or (simple.is_solved and recorder is None)
+    outcome = _drive(request, bound, states, estimator, recorder, at_once=at_once)
     source = RunSource(
         pairs=estimator.pairs(),
         model=model,
@@ -207,9 +208,15 @@ def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> Recor
 
 
 def _drive(
-    request: Request, bound: BoundMethod, states: np.ndarray, estimator: Estimator, recorder: RecordingEngine | None
+    request: Request,
+    bound: BoundMethod,
+    states: np.ndarray,
+    estimator: Estimator,
+    recorder: RecordingEngine | None,
+    *,
+    at_once: bool,
 ) -> Run:
-    """The run itself."""
+    """The run itself, or one step of it where that is enough for the answer."""
     method, how, chains = request.method, request.how, states.shape[1]
     engine = bound.engine if recorder is None else cast(Engine, recorder)
     numbers = states.size if request.is_sampler else 0
@@ -218,7 +225,7 @@ def _drive(
     if request.options.start is not None:
         warm_up = starts.kept(warm_up, states, how.seed)
     with one_blas_thread(), followed(request.who, how.budget, lambda: trace.samples, chains):
-        if not method.anytime:
+        if at_once:
             return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
         return drive(
             engine,

@@ -110,8 +110,15 @@ class Simplified:
     rounding: float = 0.0
 
     @property
+    def is_solved(self) -> bool:
+        """Whether no variable is left that has a choice, so that what is left is the answer."""
+        return isinstance(self.model, FactorGraph) and max(self.model.cardinalities, default=1) == 1
+
+    @property
     def note(self) -> str:
         """What fell away, in a sentence; empty: nothing."""
+        if self.is_solved:
+            return "simplified: no variable is left to choose, so that the answer is exact"
         if self.step is None:
             return ""
         before, after = _sizes(self.given), _sizes(self.model)

@@ -84,7 +84,8 @@ EXACT: list[tuple[str, str, dict[str, Any], str]] = [
     ("blocks.numba", "torn", {"precision": "float32"}, "exact"),
     *((f"wmb.{b}", "grid", {"ibound": 12}, "exact") for b in FAST),
     *((f"importance.{b}", "tree", {}, "exact") for b in FAST),
-    *((f"{name}.numpy", "flat", {}, "estimate") for name in ("pt", "nested")),
+    *((f"{name}.numpy", "flat", {"simplify": False}, "estimate") for name in ("pt", "nested")),
+    *((f"{name}.numpy", "flat", {}, "exact") for name in ("pt", "nested")),
     *((f"{name}.{b}", "one spin", {}, "lower") for name in ("g_mf", "g_bp_sequential", "forney_mf") for b in FAST),
     ("exact.numpy", "far weights", {}, "exact"),
     *(

@@ -149,3 +149,33 @@ def test_what_was_out_of_reach_is_exact() -> None:
     assert "open_marginals" not in found.diagnostics
     assert found.log_z < 0
     assert np.isfinite(found.marginals).all()
+
+
+NETWORK = FactorGraph.from_tables(
+    (2, 3, 2),
+    [((0,), [0.3, 0.7]), ((0, 1), [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), ((1, 2), [[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])],
+)
+DETERMINED = FactorGraph.from_tables((2, 2), [((0,), [1.0, 0.0]), ((0, 1), [[0.0, 3.0], [1.0, 1.0]])])
+
+
+ANSWERED = [
+    *((method, {}) for method in ("gibbs", "pt", "bp", "mf", "smc", "wmb", "dhmc", "zanella")),
+    *((method, {"keep": 5}) for method in ("gibbs", "pt")),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), ANSWERED, ids=str)
+@pytest.mark.parametrize("model", [NETWORK, DETERMINED], ids=["network", "determined"])
+def test_what_simplification_solves_is_answered_and_not_sampled(model, method, options):
+    exact = spinbench.exact(model, pairs=True)
+    found = spinbench.run(model, method, "numpy", 40, **options)
+    assert (found.status, found.level, found.log_z_kind, found.log_z_se) == ("ok", "exact", "exact", None)
+    assert found.log_z == pytest.approx(exact.log_z, abs=1e-14)
+    assert found.marginals.error_to(exact.marginals) < 1e-14
+    assert max(np.max(errors) for errors in found.marginals_se) == 0.0
+    for table, wanted in zip(found.pairs, exact.pairs, strict=True):
+        np.testing.assert_allclose(table, wanted, atol=1e-14)
+    assert found.notes[0] == "simplified: no variable is left to choose, so that the answer is exact"
+    assert found.samples == (40 if options else 1)
+    if options:
+        assert found.states.shape == (16, 5, model.num_variables)
