@@ -15,8 +15,8 @@ from spinbench.inference.runner import run
 from spinbench.models import Model, PairwiseModel
 from spinbench.testing.check import OF_PAIRS, REFUSALS, require, skip
 from spinbench.testing.laws.known import SETTLED, known
-from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
-from spinbench.testing.trial import flat, watched
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import FEW_CHAINS, SEED, advance, flat
 
 TREES = ("tree", "long tree", "tree of factors")
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
@@ -93,8 +93,8 @@ def digits(pair: Pair) -> None:
     seen = {}
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
-        at = watched(pair, precision)
-        state = at.engine.init(SEED, np.zeros((at.given.num_variables, FEW_CHAINS), dtype=np.int8))
+        at = pair.watched(precision)
+        state = at.engine.init(SEED, np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8))
         steps = 3 if pair.method.anytime else 1
         seen[precision] = advance(at.engine, state, [steps])[1][0][1]
     broken = {name: np.isfinite(a) & (a != np.rint(a)) for name, a in seen["float64"].items() if a.dtype.kind == "f"}

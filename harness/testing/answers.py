@@ -23,7 +23,8 @@ from spinbench.testing.joint import beside
 from spinbench.testing.laws import causes
 from spinbench.testing.laws.cases import CASES, Law, enumerate_law
 from spinbench.testing.laws.known import known
-from spinbench.testing.pair import BURN_IN, SEED, Pair, Sample, advance, burn_in
+from spinbench.testing.pair import Pair, Sample
+from spinbench.testing.trial import BURN_IN, SEED, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
@@ -133,7 +134,7 @@ def crowd(pair: Pair) -> None:
 
 def _from_exact(pair: Pair, case: str, chains: int) -> Sample:
     """A few steps of chains that start from exact draws."""
-    bound = pair.bound(case)
+    bound = pair.trial(case)
     state = bound.engine.init(SEED + 1, bound.law.draws(chains, SEED + 1))
     if pair.method.burnt_in:
         state = burn_in(bound.engine, state, BURN_IN)

@@ -8,8 +8,8 @@ from spinbench.testing import limits
 from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.laws.known import known
-from spinbench.testing.pair import SEED, Pair, advance, burn_in
-from spinbench.testing.trial import Trial, trial
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import SEED, Trial, advance, burn_in
 
 SLOW = "slow pair"
 """Model on which chains take some four steps to leave their start."""
@@ -21,9 +21,9 @@ GROUPS = 16
 @OF_PAIRS.add("burn-in", "sampler")
 def moves(pair: Pair) -> None:
     """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
-    exact, at = known(SLOW), trial(pair, known(SLOW).model)
+    exact, at = known(SLOW), pair.trial(SLOW)
     chains = min(CHAINS, pair.chains)
-    start = np.zeros((at.given.num_variables, chains), dtype=np.int8)
+    start = np.zeros((at.model.num_variables, chains), dtype=np.int8)
     sampled = advance(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
     if _off(at, sampled, exact.marginals):
         skip(f"{STEPS} steps of sampling do not take the chains to the law either")

@@ -16,7 +16,8 @@ from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, SHORT, compare_log_z
 from spinbench.testing.check import OF_PAIRS, refuses, require, skip
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in, reduced
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import SEED, Batches, advance, burn_in, reduced
 
 MOST_STEPS = 2000
 LONG_CHAINS = 17
@@ -117,7 +118,7 @@ def estimates(pair: Pair) -> None:
 @OF_PAIRS.add("determinism")
 def determinism(pair: Pair) -> None:
     """Same seed, same numbers; without standard errors, any seed the same numbers."""
-    bound = pair.bound("dense")
+    bound = pair.trial("dense")
     start = bound.law.bits(pair.chains, 3)
     one, two, other = (_short(pair, seed, start) for seed in (SEED, SEED, SEED + 1))
     for name in pair.method.reductions:
@@ -136,7 +137,7 @@ def determinism(pair: Pair) -> None:
 @OF_PAIRS.add("independence of chains", "sampler")
 def chains(pair: Pair) -> None:
     """Chains that start alike go ways of their own, uncorrelated, and so do those of the next seed."""
-    bound = pair.bound("dense")
+    bound = pair.trial("dense")
     start = np.repeat(bound.law.bits(1, 4), pair.chains, axis=1)
     one, other = _short(pair, SEED, start), _short(pair, SEED + 1, start)
     rows = np.concatenate([_rows(array) for array in one.values()])
@@ -199,7 +200,7 @@ def batching(pair: Pair) -> None:
 
 
 def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...]) -> None:
-    bound = pair.bound("dense")
+    bound = pair.trial("dense")
     engine, start = bound.engine, bound.law.bits(chains, 5)
     runs: list[Batches] = []
     for warm, lengths in ways:
@@ -225,7 +226,7 @@ def ending(pair: Pair) -> None:
 
 
 def _ending(pair: Pair, case: str) -> None:
-    bound = pair.bound(case)
+    bound = pair.trial(case)
     engine, method = bound.engine, pair.method
     trace = Trace(method.reductions)
     state, statistics = engine.advance(engine.init(SEED, bound.law.bits(pair.chains, 6)), 1)
@@ -265,7 +266,7 @@ def refused_precision(pair: Pair, precision: Precision) -> None:
 
 def _short(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.NDArray[Any]]:
     """Statistics of a few steps, one by one: few states of a small model make many sequences."""
-    engine = pair.bound("dense").engine
+    engine = pair.trial("dense").engine
     state = engine.init(seed, start)
     if pair.method.anytime:
         state = burn_in(engine, state, 8)

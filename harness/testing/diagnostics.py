@@ -15,10 +15,9 @@ from spinbench.testing.answers import EACH, FEW, FLOOR
 from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.joint import RARE, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import known
 from spinbench.testing.limits import SLACK
-from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Batches, Pair, reduced
-from spinbench.testing.trial import trial
+from spinbench.testing.pair import BATCH, BATCHES, Pair
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduced
 
 CALIBRATED = ("dense", "sparse")
 """Cases, the first one for what needs not be tried on both."""
@@ -241,7 +240,7 @@ def r_hat(pair: Pair) -> None:
 @OF_PAIRS.add("R-hat, three states", "sampler")
 def r_hat_of_states(pair: Pair) -> None:
     """As `r_hat`, of variables of three states."""
-    mixed, far = (trial(pair, known(name).model) for name in (STATES, STATES_APART))
+    mixed, far = (pair.trial(name) for name in (STATES, STATES_APART))
     batches = mixed.run(FEW_CHAINS, SEED, [BATCH] * BATCHES)
     _mixed(lambda chains: mixed.estimate(batches, chains))
     _told_apart(far.estimate, far.run(FEW_CHAINS, SEED, [BATCH] * BATCHES), STATES_APART)

@@ -20,8 +20,8 @@ from spinbench.inference.runner import run
 from spinbench.inference.starts import random_start
 from spinbench.testing.check import OF_PAIRS, require
 from spinbench.testing.laws.cases import law
-from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
-from spinbench.testing.trial import Trial, flat, watched
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance, flat
 
 STEPS = [3, 1, 4]
 ROUNDING = 1e-5
@@ -32,7 +32,7 @@ SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**5
 @OF_PAIRS.add("hidden state")
 def state(pair: Pair) -> None:
     """Two runs on one engine leave each other alone; so do a state and its copy, a look and the chains."""
-    at = watched(pair)
+    at = pair.watched()
     alone = {seed: _after(at, seed) for seed in (SEED, SEED + 1)}
     both = {seed: at.begin(FEW_CHAINS, seed, 8) for seed in alone}
     seen: dict[int, Batches] = {seed: [] for seed in alone}
@@ -91,8 +91,8 @@ def told(what: dict[str, Any]) -> str:
 @OF_PAIRS.add("start and tables stay")
 def start(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
-    at, around = watched(pair), _around()
-    states = random_start(at.given, FEW_CHAINS, SEED)
+    at, around = pair.watched(), _around()
+    states = random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in arrays(at.tables)]
     state = at.engine.init(SEED, states)
     if at.method.anytime:
@@ -109,7 +109,7 @@ def start(pair: Pair) -> None:
     # sums in another order round differently
     close = _same(one, two, ROUNDING)
     require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
-    at.method.plan(at.given)
+    at.method.plan(at.model)
     for (what, earlier), (_, later) in zip(around, _around(), strict=True):
         require(earlier == later, f"{what} is not what it was before: nothing but a run's own state may change")
 
@@ -128,8 +128,8 @@ def _around() -> list[tuple[str, object]]:
 @OF_PAIRS.add("seeds", "sampler")
 def seeds(pair: Pair) -> None:
     """Seeds give different draws, also where they agree in 32 bits, or in their last digits."""
-    at = watched(pair)
-    states = np.zeros((at.given.num_variables, FEW_CHAINS), dtype=np.int8)
+    at = pair.watched()
+    states = np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8)
     seen: dict[bytes, int] = {}
     for seed in SEEDS:
         state = at.engine.adapt(at.engine.warm(at.engine.init(seed, states), 2), True)
@@ -145,7 +145,7 @@ def frozen(pair: Pair) -> None:
 
     Of a program's state these are the arrays without an axis of chains; of a kernel's, single numbers.
     """
-    at = watched(pair)
+    at = pair.watched()
     state = at.begin(FEW_CHAINS, SEED, 16)
     program = isinstance(at.engine, ProgramEngine)
     kind = registry.backend_class(pair.backend)

@@ -17,10 +17,10 @@ from spinbench.testing import limits
 from spinbench.testing.answers import LAGS
 from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.joint import UNSEEN
-from spinbench.testing.laws.cases import Law, enumerate_law, law, potts
+from spinbench.testing.laws.cases import Law, law
 from spinbench.testing.laws.known import known
-from spinbench.testing.pair import BURN_IN, FEW_CHAINS, SEED, Batches, Pair, advance, burn_in
-from spinbench.testing.trial import Trial, trial
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, advance, burn_in
 
 FEW = 5
 """Chains of which a kernel's arrays may be handed over as they lie."""
@@ -32,10 +32,9 @@ def states(pair: Pair) -> None:
     """They are of the law, of two and of several states, and of the statistics; who has them may keep them."""
     two(pair)
     with suppress(SkipTest):
-        exact = enumerate_law(potts())
-        at = trial(pair, exact.model)
+        at = pair.trial("three states")
         _handed_over(pair, at)
-        _law(at, pair.chains, exact)
+        _law(at, pair.chains, at.law)
     if pair.native:
         with suppress(SkipTest):
             _many(pair)
@@ -43,7 +42,7 @@ def states(pair: Pair) -> None:
 
 def _many(pair: Pair) -> None:
     """Of a large model each variable's are its own."""
-    exact, at = known("101 variables"), trial(pair, known("101 variables").model)
+    exact, at = known("101 variables"), pair.trial("101 variables")
     turns: list[Any] = []
     state = at.begin(FEW_CHAINS, SEED)
     for _ in range(LAGS):
@@ -62,7 +61,7 @@ def two(pair: Pair) -> None:
     Raises:
         SkipTest: there are none.
     """
-    at, exact = trial(pair, law("dense").model), law("dense")
+    at, exact = pair.trial("dense"), law("dense")
     _handed_over(pair, at)
     kept, batches = _law(at, pair.chains, exact)
     for chain in range(min(pair.chains, LAGS)):
@@ -83,9 +82,9 @@ def _handed_over_by(at: Trial, chains: int) -> None:
     seen = at.engine.states(state)
     if seen is None:
         skip("it hands over no states")
-    shape = (at.given.num_variables, chains)
+    shape = (at.model.num_variables, chains)
     require(np.shape(seen) == shape, f"states have shape {np.shape(seen)}; (variables, chains) = {shape} is needed")
-    own = (seen >= 0) & (seen < np.array(at.given.cardinalities)[:, None]) & (seen == np.rint(seen))
+    own = (seen >= 0) & (seen < np.array(at.model.cardinalities)[:, None]) & (seen == np.rint(seen))
     wrong = np.flatnonzero(~own.all(axis=1))
     require(not wrong.size, f"states of variables {wrong.tolist()} are none of theirs: {seen[~own][:3]}")
     copy = seen.copy()
@@ -100,9 +99,9 @@ def _handed_over_by(at: Trial, chains: int) -> None:
 
 def _law(at: Trial, chains: int, law: Law) -> tuple[Kept, Batches]:
     """(C, S, M) states and the statistics of their steps."""
-    start = random_start(at.given, chains, SEED)
+    start = random_start(at.model, chains, SEED)
     budget = Budget(samples=LAGS)
-    recorder = RecordingEngine(at.engine, at.method.reductions, at.given, start, budget, LAGS, at.method.name)
+    recorder = RecordingEngine(at.engine, at.method.reductions, at.model, start, budget, LAGS, at.method.name)
     engine = cast(Engine, recorder)
     batches = advance(engine, burn_in(engine, engine.init(SEED, start), BURN_IN), [1] * LAGS)[1]
     kept = recorder.recorded(SEED)

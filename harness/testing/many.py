@@ -16,8 +16,8 @@ from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.deadline import at_most
 from spinbench.testing.laws.cases import Known
 from spinbench.testing.laws.known import WINDOW, known
-from spinbench.testing.pair import SEED, Batches, Pair, advance
-from spinbench.testing.trial import Trial, trial
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import SEED, Batches, Trial, advance
 
 NAME = "80000 variables"
 CHAINS = 2
@@ -37,7 +37,7 @@ def variables(pair: Pair) -> None:
     """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
     exact = known(NAME)
     try:
-        at = at_most(LONGEST, f"to plan for {NAME}", lambda: trial(pair, exact.model))
+        at = at_most(LONGEST, f"to plan for {NAME}", lambda: pair.trial(NAME))
         batches = _run(at, exact)
         found = at.estimate(batches)
     except IntractableError as refusal:

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
-from spinbench.api.trace import Trace
-from spinbench.errors import UnsupportedError
+from spinbench.api import Estimate, Method, Precision, Tables
+from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import binding, registry
-from spinbench.inference.driver import WINDOWS
 from spinbench.inference.kernels import ANY, Wish
+from spinbench.inference.origins import as_taken
 from spinbench.models import Model
 from spinbench.testing.backends.arrays import PRECISIONS, precisions
 from spinbench.testing.check import require
-from spinbench.testing.laws.cases import CASES, Law, law
+from spinbench.testing.laws.cases import CASES, law
+from spinbench.testing.laws.known import known
+from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance, burn_in
 
 CHAINS = 2048
 BATCHES = 32
 BATCH = 2
 """Steps of each batch."""
-BURN_IN = 64
-FEW_CHAINS = 67
-"""On large models; prime, so that it fills no vectors. Checks that share it compile once."""
+WATCHED = ("101 variables", "20 variables, dense")
+"""Models of which two states are hardly ever alike by chance."""
 LARGE = 25.0
 """CPU seconds that models of many variables may take together."""
-SEED = 20120
-Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A method planned for a case and bound to the pair's backend.
-
-    Attributes:
-        law: the case's model and its exact law.
-        tables: from `Method.plan`.
-        engine: the program or kernel.
-    """
-
-    law: Law
-    tables: Tables
-    engine: Engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +36,11 @@ class Sample:
     """What a run reported, cut into batches.
 
     Attributes:
-        bound: the engine that ran.
+        bound: what ran.
         batches: (steps, statistics) of each batch.
     """
 
-    bound: Bound
+    bound: Trial
     batches: Batches
 
 
@@ -75,10 +58,8 @@ class Pair:
     device: str = "cpu"
     seconds: float = LARGE
     """That models of many variables may still take."""
-    _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
     _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
-    trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
-    """What `spinbench.testing.trial` has bound."""
+    _trials: dict[tuple[str, Precision], Trial] = field(default_factory=dict)
     many: dict[tuple[str, Precision], Any] = field(default_factory=dict)
     """What `spinbench.testing.shapes` has seen of many chains, by model and precision; with it few are compared."""
 
@@ -128,17 +109,23 @@ class Pair:
         """That the backend does not offer."""
         return [precision for precision in PRECISIONS.values() if precision not in precisions(self.backend)]
 
-    def bound(self, case: str, precision: Precision | None = None) -> Bound:
-        """Planned and bound; once for each case and precision, since binding may compile."""
-        key = (case, precision or self.precision)
-        if key not in self._bound:
-            known = law(case)
+    def trial(self, name: str, precision: Precision | None = None) -> Trial:
+        """Planned and bound for a model whose answers are known; once for each model and precision, since binding may
+        compile.
+
+        Raises:
+            SkipTest: the method refuses it.
+        """
+        key = (name, precision or self.precision)
+        if key not in self._trials:
+            exact = known(name)
             try:
-                tables = self.method.plan(known.model)
-            except UnsupportedError as refusal:
+                model = as_taken(exact.model, self.method)
+                bound = self.bind(model, self.method.plan(model), key[1])
+            except (UnsupportedError, ModelError, IntractableError) as refusal:
                 raise SkipTest(f"refused: {refusal}") from refusal
-            self._bound[key] = Bound(known, tables, self.bind(known.model, tables, key[1]).engine)
-        return self._bound[key]
+            self._trials[key] = Trial(**vars(bound), known=exact)
+        return self._trials[key]
 
     def bind(self, model: Model, tables: Tables, precision: Precision) -> binding.BoundMethod:
         """As `binding.bind`."""
@@ -150,7 +137,7 @@ class Pair:
         chains = max(self.chains, least)
         key = (case, precision or self.precision, chains, seed)
         if key not in self._samples:
-            bound = self.bound(case, precision)
+            bound = self.trial(case, precision)
             draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
             state = bound.engine.init(seed, draw(chains, seed))
             if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
@@ -161,57 +148,30 @@ class Pair:
 
     def estimate(self, sample: Sample, chains: slice | list[int] = slice(None)) -> Estimate:
         """The method's estimate from some of the chains."""
-        trace = Trace(self.method.reductions)
-        for steps, statistics in sample.batches:
-            trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
-        model = sample.bound.law.model
-        found = self.method.estimate(model, sample.bound.tables, trace)
-        shape, needed = np.shape(found.marginals), (model.num_variables,)
+        bound = sample.bound
+        found = self.method.estimate(bound.model, bound.tables, bound.trace(sample.batches, chains))
+        shape, needed = np.shape(found.marginals), (bound.model.num_variables,)
         require(
             found.marginals is None or shape == needed,
             f"marginals have shape {shape}; {needed} is needed, p(s = 1) where all variables have two states",
         )
         return found
 
+    def watched(self, precision: Precision | None = None) -> Trial:
+        """On the first model that the method takes of those on which states can be told apart, chains differ, and a
+        step is not long.
+
+        Raises:
+            SkipTest: it takes none of them.
+        """
+        for name in WATCHED if self.method.anytime else ():  # an exact answer may be out of reach
+            with suppress(SkipTest):
+                at = self.trial(name, precision)
+                if not self.sampler or name == WATCHED[-1] or (at.chains_differ and not at.long):
+                    return at
+        return self.trial("dense", precision)
+
     def replicas(self, sample: Sample, groups: int, chains: int | None = None) -> list[Estimate]:
         """Estimates from so many groups of the sample's `chains`, each with chains / groups: independent runs."""
         size = (chains or self.chains) // groups
         return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]
-
-
-def reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
-    """What several batches report as one."""
-    if reduction == "last":
-        return arrays[-1]
-    whole = np.stack(arrays)
-    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
-
-
-def burn_in(engine: Engine, state: State, steps: int) -> State:
-    """Burn-in as `spinbench.inference.driver` does it."""
-    done = 0
-    for end in WINDOWS:
-        upto = int(steps * end)
-        state = engine.warm(state, upto - done) if upto > done else state
-        state = engine.adapt(state, end == WINDOWS[-1])
-        done = upto
-    return state
-
-
-def advance(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
-    """Batches of these lengths.
-
-    Raises:
-        CheckError: the engine goes on to write into statistics that it has handed out.
-    """
-    batches: Batches = []
-    copies = []
-    for steps in lengths:
-        state, statistics = engine.advance(state, steps)
-        batches.append((steps, {name: np.asarray(array) for name, array in statistics.items()}))
-        copies.append({name: np.array(array) for name, array in statistics.items()})
-    for (_, batch), copy in zip(batches, copies, strict=True):
-        for name, array in batch.items():
-            same = array.tobytes() == copy[name].tobytes()
-            require(same, f"statistic {name} of one batch is overwritten by the batches that follow")
-    return state, batches

@@ -20,8 +20,8 @@ from spinbench.testing.diagnostics import compare_errors, replicas, require_mean
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
 from spinbench.testing.laws.known import ODD, SIZES, known
-from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, LARGE, SEED, Pair, advance
-from spinbench.testing.trial import Trial, trial
+from spinbench.testing.pair import BATCH, BATCHES, LARGE, Pair
+from spinbench.testing.trial import FEW_CHAINS, SEED, Trial, advance
 
 COUNTS = {True: (3, 5, 6, 16, 17, 100), False: (3, 16, 17)}
 """Of kernels, and of programs; 16 is how many run by default."""
@@ -71,7 +71,7 @@ def size(pair: Pair, name: str, precision: Precision | None = None, *, believed:
 
 def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) -> None:
     precision = precision or pair.precision
-    exact, at = known(name), trial(pair, known(name).model, precision)
+    exact, at = known(name), pair.trial(name, precision)
     chains = FEW_CHAINS
     try:
         batches = at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES // at.hurry)
@@ -136,7 +136,7 @@ def log_z(pair: Pair) -> None:
     Of samplers whose log Z needs more than their statistics: looks at the chains, or what comes before burn-in.
     """
     case = law("dense")
-    at = trial(pair, case.model)
+    at = pair.trial("dense")
     if not at.estimate(at.run(FEW, SEED, [1])).doubted("log Z"):
         skip("other calibrations have it")
     found = [at.whole(FEW, SEED + r) for r in range(WHOLES)]
@@ -152,7 +152,7 @@ def log_z(pair: Pair) -> None:
 def whole(pair: Pair) -> None:
     """log Z of one whole run of all chains is as near as it claims; bounds hold."""
     case = law("dense")
-    at = trial(pair, case.model)
+    at = pair.trial("dense")
     found = at.whole(pair.chains, SEED)
     if found.doubted("log Z"):
         return
@@ -180,7 +180,7 @@ def apart(means: FloatArray) -> float:
 @OF_PAIRS.add("calibration, {}", "sampler", over=("three states",))
 def states(pair: Pair, name: str) -> None:
     """Errors of replicas on a model with variables of several states: given, and of the right size."""
-    exact, at = known(name), trial(pair, known(name).model)
+    exact, at = known(name), pair.trial(name)
     groups, width = replicas(pair)
     batches = at.run(groups * width, SEED, [BATCH] * BATCHES)
     estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(groups)]
@@ -217,12 +217,11 @@ def lanes(pair: Pair, count: int, name: str = "dense", precision: Precision | No
 
 def _lanes(pair: Pair, count: int, model: str, precision: Precision | None) -> None:
     if not pair.sampler:
-        known_law = law("zero couplings")
-        at = trial(pair, known_law.model)
+        at, known_law = pair.trial("zero couplings"), law("zero couplings")
         found = at.estimate(at.run(count, SEED, LENGTHS))
         compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False, chains=count)
         return
-    at = trial(pair, known(model).model, precision)
+    at = pair.trial(model, precision)
     _short(at, count)
     _twins(at, count)
     key = model, precision or pair.precision
@@ -262,7 +261,7 @@ def _short(at: Trial, count: int) -> None:
 
 def _twins(at: Trial, count: int) -> None:
     """Chains from one start go ways of their own; where `init` parts them, those with the same numbers soon meet."""
-    start = np.repeat(random_start(at.given, 1, SEED), count, axis=1)
+    start = np.repeat(random_start(at.model, 1, SEED), count, axis=1)
     steps = ALONE[count >= MANY]
     late = advance(at.engine, at.engine.init(SEED, start), [1] * steps)[1][steps // 2 :]
     rows = [[np.asarray(array, np.float64).reshape(-1, count) for array in batch.values()] for _, batch in late]

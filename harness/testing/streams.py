@@ -15,8 +15,8 @@ from spinbench.testing import limits
 from spinbench.testing.check import OF_PAIRS, require, skip
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.laws.known import known
-from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
-from spinbench.testing.trial import trial
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance
 
 LANES = 17
 """Chains whose course is followed."""
@@ -60,7 +60,7 @@ class Recorder(NumpyBackend):
 @OF_PAIRS.add("random keys", "sampler")
 def keys(pair: Pair) -> None:
     """A program draws from each key once: numbers of one key, of whatever law, are made of the same bits."""
-    at, backend = pair.bound("dense"), Recorder(precision=pair.precision)
+    at, backend = pair.trial("dense"), Recorder(precision=pair.precision)
     if not isinstance(at.engine, ProgramEngine):
         skip("a kernel has random numbers of its own")
     if not pair.method.needs <= backend.provides:
@@ -83,7 +83,7 @@ def keys(pair: Pair) -> None:
 @OF_PAIRS.add("random numbers in time", "sampler")
 def period(pair: Pair) -> None:
     """What a chain did does not come back, as where random numbers begin anew, nor does it end."""
-    at = pair.bound("dense")
+    at = pair.trial("dense")
     if isinstance(at.engine, ProgramEngine):
         skip("a program gets another key in each step")
     state = at.engine.adapt(at.engine.init(SEED, at.law.draws(LANES, SEED)), True)
@@ -110,7 +110,7 @@ def variables(pair: Pair) -> None:
     """Variables that nothing couples are uncorrelated, at one time and from one step to the next."""
     if not pair.method.started:
         skip("what it reports is not of chains")
-    exact, at = known(APART), trial(pair, known(APART).model)
+    exact, at = known(APART), pair.trial(APART)
     batches = advance(at.engine, at.begin(FEW_CHAINS, SEED), [1] * LOOKS)[1]
     found = [at.estimate(batches, slice(c, c + 1)).marginals for c in range(TOLD)]
     if any(marginals is None for marginals in found):

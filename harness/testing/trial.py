@@ -1,52 +1,54 @@
-"""A method bound to a backend for a model of any kind, run as `spinbench.run` does it, with answers laid flat."""
+"""A method bound to a backend for a model of any kind, and its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
-from unittest import SkipTest, mock
+from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 
-from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
+from spinbench.api import Engine, Estimate, Method, State
 from spinbench.api.trace import Trace
-from spinbench.errors import IntractableError, ModelError, UnsupportedError
+from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity
-from spinbench.inference.driver import drive
+from spinbench.inference.driver import WINDOWS, drive
 from spinbench.inference.engine import ProgramEngine
-from spinbench.inference.origins import as_taken, in_terms_of_origin
+from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.starts import dispersed, random_start
-from spinbench.models import Model
-from spinbench.testing.laws.cases import CASES, FloatArray, law
-from spinbench.testing.laws.known import known
-from spinbench.testing.pair import BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
+from spinbench.testing.check import require
+from spinbench.testing.laws.cases import FloatArray, Known, Law
 
-WATCHED = ("101 variables", "20 variables, dense")
-"""Models of which two states are hardly ever alike by chance."""
+BURN_IN = 64
+FEW_CHAINS = 67
+"""On large models; prime, so that it fills no vectors. Checks that share it compile once."""
+SEED = 20120
 WATCHED_SEED = 3
 LONG_STEP = 100
 """Sweeps."""
+Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A method planned for a model and bound.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial(BoundMethod):
+    """A method planned for a model of any kind and bound, run as `spinbench.run` does it, with answers laid flat.
 
     Attributes:
-        method: with its settings.
-        given: the model that the method computes with: `takes` says of which kind.
-        tables: from `Method.plan`.
-        engine: the program or kernel.
+        known: the model as it was given, and its answers.
     """
 
-    method: Method
-    given: Model
-    tables: Tables
-    engine: Engine
+    known: Known
+
+    @property
+    def law(self) -> Law:
+        """Of a model that is one of `CASES`."""
+        assert isinstance(self.known, Law)
+        return self.known
 
     @property
     def sampler(self) -> bool:
@@ -60,7 +62,7 @@ class Trial:
 
     def begin(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
         """Chains after their burn-in, if they are random."""
-        state = self.engine.init(seed, random_start(self.given, chains, seed))
+        state = self.engine.init(seed, random_start(self.model, chains, seed))
         return burn_in(self.engine, state, steps) if self.sampler else state
 
     def run(self, chains: int, seed: int, lengths: list[int], steps: int = BURN_IN) -> Batches:
@@ -75,7 +77,7 @@ class Trial:
             trace,
             lambda trace: Estimate(),
             Budget(samples=BURN_IN, burn_in=BURN_IN),
-            start=dispersed(self.given, chains, seed, self.sampler),
+            start=dispersed(self.model, chains, seed, self.sampler),
             seed=seed,
             warm_up=partial(self.method.warm_up, self.tables),
             finished=self.method.finished,
@@ -85,18 +87,35 @@ class Trial:
 
     def estimate(self, batches: Batches, chains: slice | list[int] = slice(None)) -> Estimate:
         """Of some of the chains, in terms of the variables asked about, one after the other."""
+        return self._told(self.trace(batches, chains))
+
+    def trace(self, batches: Batches, chains: slice | list[int]) -> Trace:
+        """What some of the chains reported."""
         trace = Trace(self.method.reductions)
         for steps, statistics in batches:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
-        return self._told(trace)
+        return trace
 
     def _told(self, trace: Trace) -> Estimate:
-        found = self.method.estimate(self.given, self.tables, trace)
-        validity.check(found, self.given, self.method.name)
-        found = in_terms_of_origin(self.given, found, 1)
+        found = self.method.estimate(self.model, self.tables, trace)
+        validity.check(found, self.model, self.method.name)
+        found = in_terms_of_origin(self.model, found, 1)
         names = ("marginals", "marginals_se", "marginals_error_bound", "ess", "r_hat")
         flattened: dict[str, Any] = {name: flat(getattr(found, name)) for name in names}
         return replace(found, **flattened)
+
+    @property
+    def chains_differ(self) -> bool:
+        """Whether chains report different numbers; of what is drawn and averaged in one piece they do not."""
+        state = self.engine.init(WATCHED_SEED, random_start(self.model, FEW_CHAINS, WATCHED_SEED))
+        _, batches = advance(self.engine, state, [1, 1])
+        return any((array != array[..., :1]).any() for array in batches[-1][1].values())
+
+    @property
+    def long(self) -> bool:
+        """Whether a step, of a program, draws each variable many times."""
+        steps = self.method.step_updates(self.tables) / max(self.model.num_variables, 1)
+        return isinstance(self.engine, ProgramEngine) and steps > LONG_STEP
 
 
 def flat(values: Any) -> FloatArray | None:
@@ -104,54 +123,42 @@ def flat(values: Any) -> FloatArray | None:
     return None if values is None else np.hstack(values).astype(np.float64)
 
 
-def trial(pair: Pair, model: Model, precision: Precision | None = None) -> Trial:
-    """The method planned for `model` and bound; once for each model and precision, since binding may compile.
+def reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
+    """What several batches report as one."""
+    if reduction == "last":
+        return arrays[-1]
+    whole = np.stack(arrays)
+    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
+
+
+def burn_in(engine: Engine, state: State, steps: int) -> State:
+    """Burn-in as `spinbench.inference.driver` does it."""
+    done = 0
+    for end in WINDOWS:
+        upto = int(steps * end)
+        state = engine.warm(state, upto - done) if upto > done else state
+        state = engine.adapt(state, end == WINDOWS[-1])
+        done = upto
+    return state
+
+
+def advance(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
+    """Batches of these lengths.
 
     Raises:
-        SkipTest: the method refuses it.
+        CheckError: the engine goes on to write into statistics that it has handed out.
     """
-    key = (model.name, precision or pair.precision)
-    if model.name in CASES:
-        bound = pair.bound(model.name, precision)
-        return Trial(pair.method, model, bound.tables, bound.engine)
-    if key not in pair.trials:
-        try:
-            given = as_taken(model, pair.method)
-            tables = pair.method.plan(given)
-            engine = pair.bind(given, tables, key[1]).engine
-        except (UnsupportedError, ModelError, IntractableError) as refusal:
-            raise SkipTest(f"refused: {refusal}") from refusal
-        pair.trials[key] = Trial(pair.method, given, tables, engine)
-    found: Trial = pair.trials[key]
-    return found
-
-
-def watched(pair: Pair, precision: Precision | None = None) -> Trial:
-    """On the first model that the method takes of those on which states can be told apart, chains differ, and
-    a step is not long.
-
-    Raises:
-        SkipTest: it takes none of them.
-    """
-    for name in WATCHED if pair.method.anytime else ():  # an exact answer may be out of reach
-        with suppress(SkipTest):
-            at = trial(pair, known(name).model, precision)
-            if not pair.sampler or name == WATCHED[-1] or (_differ(at) and not _long(at)):
-                return at
-    return trial(pair, law("dense").model, precision)
-
-
-def _differ(at: Trial) -> bool:
-    """Whether chains report different numbers; of what is drawn and averaged in one piece they do not."""
-    state = at.engine.init(WATCHED_SEED, random_start(at.given, FEW_CHAINS, WATCHED_SEED))
-    _, batches = advance(at.engine, state, [1, 1])
-    return any((array != array[..., :1]).any() for array in batches[-1][1].values())
-
-
-def _long(at: Trial) -> bool:
-    """Whether a step, of a program, draws each variable many times."""
-    steps = at.method.step_updates(at.tables) / max(at.given.num_variables, 1)
-    return isinstance(at.engine, ProgramEngine) and steps > LONG_STEP
+    batches: Batches = []
+    copies = []
+    for steps in lengths:
+        state, statistics = engine.advance(state, steps)
+        batches.append((steps, {name: np.asarray(array) for name, array in statistics.items()}))
+        copies.append({name: np.array(array) for name, array in statistics.items()})
+    for (_, batch), copy in zip(batches, copies, strict=True):
+        for name, array in batch.items():
+            same = array.tobytes() == copy[name].tobytes()
+            require(same, f"statistic {name} of one batch is overwritten by the batches that follow")
+    return state, batches
 
 
 @contextmanager

@@ -18,9 +18,8 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import OF_PAIRS, CheckError, skip
-from spinbench.testing.laws.cases import law, potts
-from spinbench.testing.pair import SEED, Pair
-from spinbench.testing.trial import settings_read, trial
+from spinbench.testing.pair import Pair
+from spinbench.testing.trial import SEED, settings_read
 
 CHAINS = 512
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
@@ -147,9 +146,9 @@ def _read(pair: Pair, names: set[str]) -> set[str]:
 
 def _tried(pair: Pair) -> None:
     """Whole runs on a model of two states and on one of several, and what is asked of some runs alone."""
-    for model in (law("dense").model, potts()):
+    for name in ("dense", "three states"):
         with suppress(SkipTest, SpinbenchError):
-            at = trial(pair, model)
+            at = pair.trial(name)
             found = at.whole(TOLD, SEED)
             if callable(found.pairs):
                 found.pairs()
@@ -194,7 +193,7 @@ def _counts(pair: Pair, others: dict[str, Any], changed: dict[str, Any]) -> bool
 
 def _seen(pair: Pair) -> list[tuple[str, bytes]]:
     """What a few chains report."""
-    bound = pair.bound("dense")
+    bound = pair.trial("dense")
     state = bound.engine.init(SEED, bound.law.bits(TOLD, SEED))
     if pair.method.anytime:
         state = bound.engine.adapt(bound.engine.warm(state, STEPS), True)
@@ -210,7 +209,7 @@ def _other(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
     """
     try:
         other = _changed(pair, changed, chains)
-        other.bound("dense")
+        other.trial("dense")
     except SpinbenchError as refusal:
         skip(f"refused: {refusal}")
     return other

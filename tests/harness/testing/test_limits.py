@@ -74,7 +74,7 @@ def test_single_claims_may_be_wider_by_what_chains_remember(claimed: float, r_ha
     exact = law("dense").marginals
     ends = {"marginals_se": np.full(exact.shape, claimed), "r_hat": np.full(exact.shape, r_hat)}
     pair.estimate = lambda sample, chains=slice(None): Estimate(marginals=exact, **ends)  # type: ignore[method-assign]
-    pair.sample = lambda case, precision=None, *, least=1: Sample(pair.bound(case), [])  # type: ignore[method-assign]
+    pair.sample = lambda case, precision=None, *, least=1: Sample(pair.trial(case), [])  # type: ignore[method-assign]
     if passes:
         accuracy(pair, "dense", "float64")
     else:
