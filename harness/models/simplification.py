@@ -102,17 +102,14 @@ class Simplified:
         model: what is left; `given` itself where nothing fell away. Its origin leads back to where `given` came from.
         step: how its variables stand for those of `given`; None where nothing fell away.
         rounding: by how much its log Z may differ from that of `given`, which bounds have to allow for.
+        is_solved: whether no variable is left that has a choice, so that what is left is the answer.
     """
 
     given: Model
     model: Model
     step: Origin | None = None
     rounding: float = 0.0
-
-    @property
-    def is_solved(self) -> bool:
-        """Whether no variable is left that has a choice, so that what is left is the answer."""
-        return isinstance(self.model, FactorGraph) and max(self.model.cardinalities, default=1) == 1
+    is_solved: bool = False
 
     @property
     def note(self) -> str:
@@ -151,8 +148,10 @@ def simplify(model: Model, given: int = 1) -> Model:
 
 def simplified(model: Model, given: int = 1) -> Simplified:
     """As `simplify`, with what was done."""
-    if isinstance(model, PairwiseModel) or (model.cardinalities == (1,) and not model.factors):
+    if isinstance(model, PairwiseModel):
         return Simplified(model, model)
+    if model.cardinalities == (1,) and not model.factors:
+        return Simplified(model, model, is_solved=True)
     flat = model.flat
     if _is_simple(flat):
         return Simplified(model, model)
@@ -174,7 +173,7 @@ def _again(found: Simplified, given: int) -> Simplified:
     if found.step is None or further.step is None:
         return found
     rounding = found.rounding + further.rounding
-    return Simplified(found.given, further.model, found.step.then(further.step), rounding)
+    return Simplified(found.given, further.model, found.step.then(further.step), rounding, further.is_solved)
 
 
 def _sizes(model: Model) -> tuple[int, int, int]:
@@ -271,7 +270,7 @@ class _Work:
             tuple(model.labels[v] for v in kept) if model.labels else (),
             step if model.origin is None else model.origin.then(step),
         )
-        return Simplified(model, left, step, self.rounding + EPSILON * abs(constant))
+        return Simplified(model, left, step, self.rounding + EPSILON * abs(constant), is_solved=not kept)
 
 
 def _sum(first: Factor, second: Factor) -> Factor:
