@@ -41,16 +41,14 @@ class Plan(NamedTuple):
 
 
 class Most(NamedTuple):
-    """The largest numbers that a bucket has: of axes, of larger pieces and children, of patterns that it keeps, of
-    entries of a block, of a block at all states, of states, and of entries of small tables."""
+    """The largest numbers that a bucket has: of axes, of pieces and children, of patterns that it keeps, of entries of
+    a block, and of states."""
 
     axes: int
     pieces: int
     patterns: int
     block: int
-    base: int
     states: int
-    small: int
 
 
 def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
@@ -69,21 +67,16 @@ def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
     lowest = np.minimum.reduceat(scope, start[pieces])
     by_bucket = np.argsort(lowest, kind="stable")
     bucket_of, held = lowest[by_bucket], pieces[by_bucket]
-    beside, message = states[above].astype(np.float64), np.ones(n)
-    message[over > 0] = np.multiply.reduceat(beside, (np.cumsum(over) - over)[over > 0])
-    small = states * (1 + np.bincount(np.repeat(np.arange(n), over), beside, minlength=n))
-    sizes, several = np.diff(start)[held], message[bucket_of] > BLOCK
-    in_blocks = several & (sizes > 1) & (held >= tables)  # children that reach out of a block take a row more
-    rows, most_states = np.bincount(bucket_of, (sizes > 2) + in_blocks * 1.0), int(states.max(initial=1))
-    block = int(min(message.max(initial=1.0), max(BLOCK, most_states)))
+    message = np.ones(n)
+    message[over > 0] = np.multiply.reduceat(states[above].astype(np.float64), (np.cumsum(over) - over)[over > 0])
+    rows, most_states = 1.0 + (held >= tables), int(states.max(initial=1))  # children take a second row
+    gathered = (message[bucket_of] > BLOCK) & (np.diff(start)[held] > 2)
     most = Most(
         axes=int(over.max(initial=0)) + 1,
-        pieces=int(rows.max(initial=0)) + 1,
-        patterns=int(np.bincount(bucket_of, several * (sizes > 2) + in_blocks * 1.0).max(initial=0)) + 1,
-        block=block,
-        base=block * most_states,
+        pieces=int(np.bincount(bucket_of, rows).max(initial=0)) + 1,
+        patterns=int(np.bincount(bucket_of, rows * gathered).max(initial=0)) + 1,
+        block=int(min(message.max(initial=1.0), max(BLOCK, most_states))),
         states=most_states,
-        small=int(small.max(initial=1)),
     )
     offset = np.concatenate([flat.offset, flat.offset[-1] + np.cumsum(message).astype(np.int64)])
     bucket = np.searchsorted(bucket_of, np.arange(n + 1))

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.backends.numba.exact import tree_kernels
-from spinbench.backends.numba.exact.bucket_kernels import LEAD, SOURCE, Numbers, Work, prepare
+from spinbench.backends.numba.exact.bucket_kernels import LEAD, REACH, SOURCE, Numbers, Work, prepare
 from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
 from spinbench.backends.numba.exact.shared import CALLED, ONCE
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
@@ -67,9 +67,8 @@ class CompiledTree(Elimination):
         plan, most, _ = self._layout
         values = int(self.flat.offset[-1])
         stored = self._live[1] - values + (int(plan.offset[-1]) - values if marginals else 0)
-        work = most.pieces * (most.axes + 6) + most.patterns * most.block + 2 * most.base + 3 * most.block
-        work += most.small + most.axes * (most.states + 4)
-        return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope))
+        work = most.pieces * (most.axes + 6) + (most.patterns + 2 * most.states + 3) * most.block
+        return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope) + 3 * most.axes)
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
@@ -118,7 +117,7 @@ class CompiledTree(Elimination):
         values = int(self.flat.offset[-1])
         prior, place = self.empty("prior", length - values), offsets[-1 - len(end) : -1] - values
         at = (end - self.flat.states)[self.order.order]
-        beliefs = Beliefs(prior, place, np.empty(most.block), np.empty(most.base), flat, at)
+        beliefs = Beliefs(prior, place, np.empty(most.block), np.empty(most.states * most.block), flat, at)
         tree_kernels.backward(*shared, beliefs, self.stop)
         return log_z, flat
 
@@ -141,17 +140,13 @@ def _room(n: int, most: Most) -> Work:
     return Work(
         axis=np.empty(n, dtype=np.int64),
         card=np.empty(most.axes, dtype=np.int64),
-        small=np.empty(most.small),
-        small_at=np.empty(most.axes + 1, dtype=np.int64),
-        small_reach=np.empty(most.axes),
         piece=np.empty((most.pieces, 6), dtype=np.int64),
         stride=np.empty((most.pieces, most.axes), dtype=np.int64),
         pattern=np.empty((most.patterns, most.block), dtype=np.uint64),
         offsets=np.empty(most.block, dtype=np.uint64),
-        base=np.empty(most.base),
+        base=np.empty(most.states * most.block),
         block=np.empty(most.block),
         digit=np.empty(most.axes, dtype=np.int64),
-        scale=np.empty((most.axes, most.states)),
     )
 
 
@@ -165,31 +160,32 @@ def draw(plan, numbers, work, uniforms, weights, drawn):
         drawn: (n, M) int64 states by position, filled from the last.
     """
     for p in range(plan.states.size - 1, -1, -1):
-        axes, pieces, _, _ = prepare(p, plan, numbers, work)
-        _weigh(p, axes, pieces, plan, numbers.store, work, weights, drawn)
+        axes, pieces = prepare(p, plan, work)
+        _weigh(p, axes, pieces, plan, numbers, work, weights, drawn)
         _choose(work.card[0], uniforms[p], weights, drawn[p])
 
 
 @njit(**ONCE)
-def _weigh(p, axes, pieces, plan, store, work, weights, drawn):
+def _weigh(p, axes, pieces, plan, numbers, work, weights, drawn):
     """Weights of the states of bucket p in each of M samples."""
     first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1  # so that scope[first + a] is axis a
-    card, piece, stride = work.card, work.piece, work.stride
-    count = drawn.shape[1]
-    for x in range(card[0]):
-        for m in range(count):
-            weights[x, m] = work.small[x]
-        for a in range(1, axes):
-            u, row = plan.scope[first + a], work.small[work.small_at[a] + x * card[a] :]
-            for m in range(count):
-                weights[x, m] *= row[drawn[u, m]]
-        for q in range(pieces):
-            for m in range(count):
-                at = piece[q, SOURCE] + x * stride[q, 0]
-                for a in range(piece[q, LEAD], axes):
-                    if stride[q, a]:
-                        at += stride[q, a] * drawn[plan.scope[first + a], m]
-                weights[x, m] *= store[at]
+    states, stride, bound = work.card[0], work.stride, 0.0
+    weights[:states] = 1.0
+    for q in range(pieces):
+        reach = numbers.reach[plan.held[plan.bucket[p] + q]]
+        far = bound + reach > REACH
+        for m in range(drawn.shape[1]):
+            at = work.piece[q, SOURCE]
+            for a in range(work.piece[q, LEAD], axes):
+                if stride[q, a]:
+                    at += stride[q, a] * drawn[plan.scope[first + a], m]
+            peak = 0.0
+            for x in range(states):
+                peak = max(peak, weights[x, m])
+            scale = 1.0 / peak if far else 1.0
+            for x in range(states):
+                weights[x, m] *= scale * numbers.store[at + x * stride[q, 0]]
+        bound = reach if far else bound + reach
 
 
 @njit(**ONCE)

@@ -2,10 +2,10 @@
 
 The table of a bucket is never stored. A block of it that fits the first-level cache is multiplied from its pieces,
 summed over the bucket's variable and added to the message; on the way back it is made again. What is kept is a message
-a bucket, 1 / K of the tables. Pieces over one or two variables cost next to nothing: they enter while the block is
-built axis by axis, each step as long as what is built so far. The others cost one multiplication an entry, read in
-sequence where they have all axes of the block, else gathered. So the limit is a load and a few multiplications an entry
-of the clique tables.
+a bucket, 1 / K of the tables. Pieces within the block cost next to nothing: they enter once, while it is built axis by
+axis, each step as long as what is built so far; so do those that have one entry in a block. The others cost one
+multiplication an entry, read in sequence where they have all axes of the block, else gathered. So the limit is a load
+and a few multiplications an entry of the clique tables.
 
 Sums of positive numbers lose nothing but what underflows. Every piece is scaled so that the logarithms of its entries
 lie evenly around 0, large messages only once they have drifted away by `DRIFT`; where the sum of their largest passes
@@ -21,15 +21,17 @@ import numpy as np
 
 from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
+    LEAD,
+    PATTERN,
     REACH,
     SOURCE,
     TARGETS,
     enter,
     make_base,
     make_block,
-    make_scales,
     next_block,
     prepare,
+    start_blocks,
 )
 from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, widen
 from spinbench.backends.numba.kernel_cache import njit
@@ -70,12 +72,13 @@ def forward(plan, numbers, work, stop):
     tables = plan.start.size - 1 - plan.states.size
     total = lost = 0.0  # Neumaier's sum
     for p in range(plan.states.size):
-        axes, pieces, taken, bound = prepare(p, plan, numbers, work)
+        axes, pieces = prepare(p, plan, work)
+        low, size, taken, bound = make_base(p, axes, pieces, plan, numbers, work)
         if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
         message = numbers.store[begin : begin + _entries(tables + p, plan)]  # not to the next offset: places are shared
-        largest, smallest = _sum_out(axes, pieces, message, numbers.store, work)
+        largest, smallest = _sum_out(low, size, pieces, message, numbers.store, work)
         drift = DRIFT if message.size > LARGE else 0.0
         shift, numbers.reach[tables + p] = centre(message, message.size, largest, smallest, drift)
         if shift == -math.inf:
@@ -98,11 +101,9 @@ def _entries(piece, plan):
 
 
 @njit(**ONCE)
-def _sum_out(axes, pieces, message, store, work):
+def _sum_out(low, size, pieces, message, store, work):
     """The message of the bucket at work, from its blocks. Returns its largest and its smallest positive entry."""
     largest, smallest = 0.0, math.inf
-    low, size = make_base(axes, pieces, store, work)
-    make_scales(np.int64(0), low, work)
     block = work.block
     for at in range(0, message.size, size):
         part = message[at:]
@@ -180,27 +181,30 @@ def backward(plan, numbers, work, beliefs, stop):
     for p in range(plan.states.size - 1, -1, -1):
         if stop[0]:
             return
-        axes, pieces, _, _ = prepare(p, plan, numbers, work)
-        low, size = make_base(axes, pieces, numbers.store, work)
-        make_scales(np.int64(0), low, work)
+        axes, pieces = prepare(p, plan, work)
+        low, size, _, _ = make_base(p, axes, pieces, plan, numbers, work)
         if axes == 1:
             beliefs.prior[beliefs.place[p]] = 1.0
         rows = _enter_children(p, low, axes, pieces, plan, work, beliefs)
         _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs)
-        _sum_axes(p, low, axes, size, rows, plan, work, beliefs)
-        total = 0.0
+        for q in range(pieces, rows):
+            if work.piece[q, LEAD] >= low:
+                targets = _targets(q, low, axes, work, work.offsets)
+                for x in range(card[0]):
+                    share = beliefs.prior[work.piece[q, SOURCE] + x * work.stride[q, 0] :]
+                    _project(sums[x * size :], size, share, targets, work.offsets)
+        marginal, total = beliefs.marginals[beliefs.at[p] :], 0.0
         for x in range(card[0]):
-            total += sums[x * size]
+            marginal[x] = 0.0
+            _project(sums[x * size :], size, marginal[x:], 1, work.offsets)
+            total += marginal[x]
         for x in range(card[0]):
-            beliefs.marginals[beliefs.at[p] + x] = sums[x * size] / total
+            marginal[x] /= total
 
 
 @njit(**ONCE)
 def _enter_children(p, low, axes, pieces, plan, work, beliefs):
-    """Clears the shares of the children of bucket p, and enters those that reach out of the block as further rows.
-
-    Returns the rows in all.
-    """
+    """Clears the shares of the children of bucket p, and enters them as further rows. Returns the rows in all."""
     tables = plan.start.size - 1 - plan.states.size
     rows = pieces
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
@@ -210,17 +214,18 @@ def _enter_children(p, low, axes, pieces, plan, work, beliefs):
         place = beliefs.place[i - tables]
         for at in range(place, place + plan.offset[i + 1] - plan.offset[i]):
             beliefs.prior[at] = 0.0
-        if plan.start[i + 1] - plan.start[i] > 1 and work.axis[plan.scope[plan.start[i] + 1]] < low:
-            enter(i, rows, place, axes, plan, work)
-            work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[rows])
-            rows += 1
+        enter(i, rows, place, axes, plan, work)
+        if work.piece[rows, LEAD] < low:
+            work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[work.piece[rows, PATTERN]])
+        rows += 1
+    start_blocks(low, rows, work)
     return rows
 
 
 @njit(**ONCE)
 def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
-    """Sums the blocks of the bucket at work, times p(x_S) over the message, into `sums`, and into the shares of rows of
-    children."""
+    """Sums the blocks of the bucket at work, times p(x_S) over the message, into `sums`, and into the shares of
+    children that reach out of a block."""
     card, block, piece, ratio = work.card, work.block, work.piece, beliefs.ratio
     message = plan.start.size - 1 - plan.states.size + p
     messages = numbers.store[plan.offset[message] : plan.offset[message + 1]]
@@ -238,34 +243,7 @@ def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
                 block[i] *= ratio[i]
                 row[i] += block[i]
             for q in range(pieces, rows):
-                share = beliefs.prior[piece[q, AT] + x * work.stride[q, 0] :]
-                _project(block, size, share, piece[q, TARGETS], work.pattern[q])
+                if piece[q, LEAD] < low:
+                    share = beliefs.prior[piece[q, AT] + x * work.stride[q, 0] :]
+                    _project(block, size, share, piece[q, TARGETS], work.pattern[piece[q, PATTERN]])
         next_block(low, rows, work)
-
-
-@njit(**ONCE)
-def _sum_axes(p, low, axes, size, row, plan, work, beliefs):
-    """Sums `sums` axis by axis, to its first entry at each state of bucket p; children whose first axis is next get
-    their share. `row` of `piece` is free."""
-    tables = plan.start.size - 1 - plan.states.size
-    card, sums = work.card, beliefs.sums
-    left = size
-    for a in range(low, axes + 1):
-        for k in range(plan.bucket[p], plan.bucket[p + 1]):
-            i = plan.held[k]
-            members = plan.start[i + 1] - plan.start[i]
-            if i < tables or (axes if members == 1 else work.axis[plan.scope[plan.start[i] + 1]]) != a:
-                continue
-            enter(i, row, beliefs.place[i - tables], axes, plan, work)
-            targets = _targets(row, a, axes, work, work.offsets)
-            for x in range(card[0]):
-                share = beliefs.prior[work.piece[row, SOURCE] + x * work.stride[row, 0] :]
-                _project(sums[x * size :], left, share, targets, work.offsets)
-        if a < axes:
-            left //= card[a]
-            for x in range(card[0]):
-                row_of_state = sums[x * size :]
-                for k in range(1, card[a]):
-                    part = row_of_state[k * left :]
-                    for i in range(left):
-                        row_of_state[i] += part[i]
