@@ -235,8 +235,8 @@ def _solve(question: Question) -> Iterator[Progress | Solved]:
 
 def _progress(action: Callable[[], None]) -> Iterator[Progress]:
     """Runs the action in a thread, and yields how far its slices are."""
-    steps, since = queue.SimpleQueue[tuple[int, int]](), time.perf_counter()
-    token = PROGRESS.set(lambda done, total: steps.put((done, total)))
+    steps = queue.SimpleQueue[Progress]()
+    token = PROGRESS.set(lambda done, total, seconds: steps.put(Progress(done, total, seconds)))
     context = contextvars.copy_context()
     PROGRESS.reset(token)
     errors: list[BaseException] = []
@@ -251,8 +251,7 @@ def _progress(action: Callable[[], None]) -> Iterator[Progress]:
     thread.start()
     while thread.is_alive() or not steps.empty():
         with contextlib.suppress(queue.Empty):
-            done, total = steps.get(timeout=TICK_SECONDS)
-            yield Progress(done, total, (time.perf_counter() - since) * (total - done) / done)
+            yield steps.get(timeout=TICK_SECONDS)
     if errors:
         raise errors[0]
 

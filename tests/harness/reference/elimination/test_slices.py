@@ -73,14 +73,22 @@ def test_no_slice_has_weight() -> None:
 
 
 def test_progress_counts_to_the_end() -> None:
-    seen: list[tuple[int, int]] = []
-    token = PROGRESS.set(lambda done, total: seen.append((done, total)))
+    seen: list[tuple[int, int, float]] = []
+    token = PROGRESS.set(lambda *each: seen.append(each))
+    sliced = SlicedElimination(BucketTree.build(Problem(generators.grid(4, 4))), [0, 5], 2)
     try:
-        problem = Problem(generators.grid(4, 4))
-        SlicedElimination(BucketTree.build(problem), [0, 5], 2).solve(marginals=False)
+        sliced.solve(marginals=False)
     finally:
         PROGRESS.reset(token)
-    assert seen == [(k, 4) for k in range(1, 5)]
+    assert [each[:2] for each in seen] == [(k, 4) for k in range(5)]
+    assert seen[0][2] == sliced.predict_seconds(marginals=False)
+    assert seen[-1][2] == 0.0
+
+
+def test_many_small_slices_are_predicted_to_wait_for_each_other_and_refused() -> None:
+    model = generators.grid(4, 14, seed=1)
+    with pytest.raises(IntractableError, match="would take"):
+        reference.solve(model, method="bucket_tree", cache=False, max_bytes=5000, seconds=10.0)
 
 
 def test_an_error_in_a_slice_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
