@@ -100,11 +100,17 @@ class MatrixTree(BucketTree):
         (shared, rows, states), (_, _, columns) = self._shapes(v)
         return shared * rows * states, shared * states * columns, shared * rows * columns
 
+    def _partial_sizes(self, v: int) -> tuple[int, int]:
+        """Entries of the products of all tables of L and R but the largest, at most."""
+        left, right, _ = self._sizes(v)
+        product = self.products[v]
+        return left if len(product.left) > 2 else 0, right if len(product.right) > 2 else 0
+
     def predict_seconds(self, *, marginals: bool) -> float:
         """By the products, and by the tables that are made for them and by them."""
         if not self.planned:
             return super().predict_seconds(marginals=marginals)
-        tables = sum(sum(self._sizes(v)) for v in self.listed)
+        tables = sum(sum(self._sizes(v)) + sum(self._partial_sizes(v)) for v in self.listed)
         seconds = self.product_seconds * self.order.entries + self.table_seconds * tables
         return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
 
@@ -114,8 +120,7 @@ class MatrixTree(BucketTree):
         for v in self.listed:
             one, other, message = self._sizes(v)
             left, right, peak = max(left, one), max(right, other), max(peak, live + message)
-            for pieces, size in ((self.products[v].left, one), (self.products[v].right, other)):
-                partial = max(partial, size if len(pieces) > 2 else 0)  # of all but the largest
+            partial = max(partial, *self._partial_sizes(v))
             live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
         tables = sum(table.size for table in self.network.tables.values())
         return 8 * (peak + 2 * (left + right) + partial + 2 * tables)
@@ -224,20 +229,13 @@ class MatrixTree(BucketTree):
         _, tables = self._sum_out(keep=True)
         states = np.zeros((count, len(self.clique)), dtype=np.int64)
         for v in reversed(self.listed):
-            product, (left, right) = self.products[v], self._factors(v, tables)
-            shared, rows, columns = (
-                self._joint_state(states, scope) for scope in (product.shared, product.rows, product.columns)
-            )
-            weights = left[shared, rows] * right[shared, :, columns]
-            states[:, v] = draw_states(weights.T, count, rng)
+            weights = np.ones((self.network.cardinalities[v], count))
+            for table in (tables[key] for key in (*self.products[v].left, *self.products[v].right)):
+                index = (slice(None), *(states[:, u] for u in table.scope if u != v))
+                given = np.moveaxis(table.values, table.scope.index(v), 0)[index]
+                weights *= given.reshape(len(given), -1)
+            states[:, v] = draw_states(weights, count, rng)
         return states
-
-    def _joint_state(self, states: IntArray, scope: Scope) -> IntArray:
-        """Of some variables, as one number, in each row of states (count, n)."""
-        number = np.zeros(len(states), dtype=np.int64)
-        for u in scope:
-            number = number * self.network.cardinalities[u] + states[:, u]
-        return number
 
     @staticmethod
     def _divide(belief: FloatArray, scope: Scope, message: Table) -> None:

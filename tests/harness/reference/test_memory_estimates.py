@@ -94,7 +94,6 @@ def test_estimate_bounds_the_peak(kind, model, marginals):
         (Enumeration, pairwise(17, 0.5)),
         (BucketTree, pairwise(19, 0.8)),
         (MatrixTree, colourings(6, 7)),
-        (Grid, grid(13)),
     ],
 )
 def test_samples_take_no_more(kind, model):
