@@ -15,6 +15,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -231,7 +232,7 @@ class MatrixTree(BucketTree):
         for v in reversed(self.listed):
             weights = np.ones((self.network.cardinalities[v], count))
             for table in (tables[key] for key in (*self.products[v].left, *self.products[v].right)):
-                index = (slice(None), *(states[:, u] for u in table.scope if u != v))
+                index: tuple[Any, ...] = slice(None), *(states[:, u] for u in table.scope if u != v)
                 given = np.moveaxis(table.values, table.scope.index(v), 0)[index]
                 weights *= given.reshape(len(given), -1)
             states[:, v] = draw_states(weights, count, rng)
