@@ -208,6 +208,10 @@ class Halving(Method):
         )
 
 
+def namespace(**members):
+    return SimpleNamespace(**{**{name: getattr(np, name) for name in dir(np)}, **members})
+
+
 class Eager(NumpyBackend):
     name = "eager"
     requires = ("wave",)
@@ -275,8 +279,7 @@ class Shifted(NumpyBackend):
 
 class Flagless(NumpyBackend):
     name = "flagless"
-    xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
-    xp.isnan = lambda x: np.isnan(x).astype(x.dtype)
+    xp = namespace(isnan=lambda x: np.isnan(x).astype(x.dtype))
 
 
 class Driverless(NumpyBackend):
@@ -329,8 +332,7 @@ class Steep(NumpyBackend):
 
 class Wide(NumpyBackend):
     name = "wide"
-    xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
-    xp.full = lambda shape, value, dtype: np.full(shape, value)
+    xp = namespace(full=lambda shape, value, dtype: np.full(shape, value))
 
 
 class Shuffled(NumpyBackend):
@@ -375,10 +377,6 @@ class Floating(NumpyBackend):
 
     def key(self, seed):
         return super().key(int(float(seed)))
-
-
-def namespace(**members):
-    return SimpleNamespace(**{**{name: getattr(np, name) for name in dir(np)}, **members})
 
 
 class Tiled(NumpyBackend):

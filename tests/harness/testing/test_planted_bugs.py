@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -10,7 +10,7 @@ from unittest import SkipTest
 import pytest
 
 from spinbench.errors import SpinbenchError
-from spinbench.testing import checks, method_checks
+from spinbench.testing import Check, checks, method_checks
 from spinbench.testing.command import main
 
 PLUGINS = {
@@ -200,6 +200,26 @@ FORMS = [
 ]
 """Bugs of one form of a kernel alone."""
 
+DRAWN_TWICE = r"uniform \(planted_programs, line \d+\) and uniform .* draw from the same key"
+KEYS = [("one key", "random keys", DRAWN_TWICE), ("one key down", "way=down", DRAWN_TWICE)]
+INDICES = [
+    ("products of indices in 32 bits", "a product of indices may overflow"),
+    ("indices in 16 bits", "a product of indices may overflow"),
+    ("variables beyond 2^16 stand still", "68000 to 71999 stand still"),
+]
+STATES = [
+    ("one array for all", "overwritten by those of later steps: hand over a copy"),
+    ("one array for few", "overwritten by those of later steps: hand over a copy"),
+    ("a step for each look", "chains whose states were asked for give other draws"),
+    ("from 1 on", r"states of variables \[0, 1, 2, 3, 4, 5\] are none of theirs"),
+    ("in reverse order on large models", "of 101 variables, states of .* have other probabilities"),
+    ("in reverse order", "states of variable 0 that are kept have probabilities that are off"),
+    ("of the start", "stand still from one step to the next, and chains move"),
+    ("of one chain", "states that are kept are the same in all chains"),
+    ("each variable's of another chain", "the joint law of states that are kept"),
+    ("of every tenth step", "stand still from one step to the next, and chains move"),
+]
+
 
 @pytest.fixture(autouse=True)
 def plugins(install_plugin: Any) -> None:
@@ -207,85 +227,53 @@ def plugins(install_plugin: Any) -> None:
         install_plugin(name, Path(__file__).with_name(f"{name}.py").read_text(), points)
 
 
-@pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", "rekeyed"])
+ONLY = {
+    "rekeyed": ("random keys", "way=down"),
+    "sparse": ("accuracy, 80000 variables",),
+    "kept": ("kept states",),
+}
+"""What is checked of methods that others are like but for this."""
+
+
+@pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", *ONLY])
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
     for check in method_checks(method, "numpy"):
-        if method != "rekeyed" or check.name in ("random keys", "way=down"):
+        if check.name in ONLY.get(method, (check.name,)):
             with suppress(SkipTest):
                 check()
 
 
-@pytest.mark.parametrize(("bug", "name", "message"), BUGS)
-def test_planted_bugs_are_found(bug: str, name: str, message: str) -> None:
-    (check,) = [check for check in method_checks("planted", "numpy", bug=bug) if check.name == name]
+def find(method: str, name: str, chains: int = 2048, **settings: Any) -> Check:
+    """A check of a method on NumPy."""
+    (check,) = [check for check in method_checks(method, "numpy", chains=chains, **settings) if check.name == name]
+    return check
+
+
+@pytest.mark.parametrize(
+    ("method", "bug", "name", "message"),
+    [
+        *(("planted", *row) for row in BUGS),
+        *(("formed", *row) for row in FORMS),
+        *(("rekeyed", *row) for row in KEYS),
+        *(("sparse", bug, "accuracy, 80000 variables", message) for bug, message in INDICES),
+        *(("kept", bug, "kept states", message) for bug, message in STATES),
+        ("unburnt", "", "stationarity, strong couplings", "from exact draws"),
+    ],
+)
+def test_planted_bugs_are_found(method: str, bug: str, name: str, message: str) -> None:
+    check = find(method, name, **({"bug": bug} if bug else {}))
     with pytest.raises(AssertionError, match=message):
         check()
 
 
-@pytest.mark.parametrize(("bug", "name", "message"), FORMS)
-def test_bugs_of_one_form_are_found(bug: str, name: str, message: str) -> None:
-    (check,) = [check for check in method_checks("formed", "numpy", bug=bug) if check.name == name]
-    with pytest.raises(AssertionError, match=message):
-        check()
-
-
-def test_temperatures_that_are_not_burnt_in_are_no_exact_draws() -> None:
-    (check,) = [check for check in method_checks("unburnt", "numpy") if check.name == "stationarity, strong couplings"]
-    with pytest.raises(AssertionError, match="from exact draws"):
-        check()
-
-
-@pytest.mark.parametrize(("bug", "name"), [("one key", "random keys"), ("one key down", "way=down")])
-def test_keys_that_are_drawn_from_twice_are_found(bug: str, name: str) -> None:
-    (check,) = [c for c in method_checks("rekeyed", "numpy", bug=bug) if c.name == name]
-    with pytest.raises(
-        AssertionError, match=r"uniform \(planted_programs, line \d+\) and uniform .* draw from the same key"
-    ):
-        check()
-
-
-@pytest.mark.parametrize(
-    ("bug", "message"),
-    [
-        ("", None),
-        ("products of indices in 32 bits", "a product of indices may overflow"),
-        ("indices in 16 bits", "a product of indices may overflow"),
-        ("variables beyond 2^16 stand still", "68000 to 71999 stand still"),
-    ],
-)
-def test_overflowing_indices_are_found(bug: str, message: str | None) -> None:
-    found = {check.name: check for check in method_checks("sparse", "numpy", bug=bug)}
-    found["accuracy, 1001 variables"]()
-    with pytest.raises(AssertionError, match=message) if message else nullcontext():
-        found["accuracy, 80000 variables"]()
-
-
-@pytest.mark.parametrize(
-    ("bug", "message"),
-    [
-        ("", None),
-        ("one array for all", "overwritten by those of later steps: hand over a copy"),
-        ("one array for few", "overwritten by those of later steps: hand over a copy"),
-        ("a step for each look", "chains whose states were asked for give other draws"),
-        ("from 1 on", r"states of variables \[0, 1, 2, 3, 4, 5\] are none of theirs"),
-        ("in reverse order on large models", "of 101 variables, states of .* have other probabilities"),
-        ("in reverse order", "states of variable 0 that are kept have probabilities that are off"),
-        ("of the start", "stand still from one step to the next, and chains move"),
-        ("of one chain", "states that are kept are the same in all chains"),
-        ("each variable's of another chain", "the joint law of states that are kept"),
-        ("of every tenth step", "stand still from one step to the next, and chains move"),
-    ],
-)
-def test_wrong_states_are_found(bug: str, message: str | None) -> None:
-    (check,) = [c for c in method_checks("kept", "numpy", bug=bug) if c.name == "kept states"]
-    with pytest.raises(AssertionError, match=message) if message else nullcontext():
-        check()
+@pytest.mark.parametrize("bug", ["", *(bug for bug, _ in INDICES)])
+def test_overflowing_indices_do_not_show_on_smaller_models(bug: str) -> None:
+    find("sparse", "accuracy, 1001 variables", bug=bug)()
 
 
 def test_fewer_chains_find_bugs_too() -> None:
-    found = method_checks("planted", "numpy", chains=256, bug="errors a third too small")
-    (check,) = [check for check in found if check.name == "calibration, dense"]
+    check = find("planted", "calibration, dense", chains=256, bug="errors a third too small")
     with pytest.raises(AssertionError, match="times too small"):
         check()
     with pytest.raises(SpinbenchError, match="chains=100 was given; a multiple of 64 is needed"):
@@ -297,22 +285,25 @@ def test_fewer_chains_find_bugs_too() -> None:
 @pytest.mark.parametrize("case", ["dense", "sparse", "three states"])
 def test_fewer_chains_are_no_alarm(case: str) -> None:
     """Claims of log Z are infinite, and those of marginals wide, where a replica has fewer than 8 chains."""
-    (check,) = [c for c in method_checks("block_gibbs", "numpy", chains=64) if c.name == f"calibration, {case}"]
-    check()
+    find("block_gibbs", f"calibration, {case}", chains=64)()
+
+
+@pytest.mark.parametrize(
+    ("method", "chains", "given", "refusal"),
+    [
+        ("placed", 0, "", "chains=0 was given; a multiple of 64 is needed"),
+        ("placed", 64, "order=1", "no setting of method placed is named 'order'"),
+        ("planted", 64, "bug", "NAME=VALUE is needed"),
+    ],
+)
+def test_the_command_refuses(
+    method: str, chains: int, given: str, refusal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("numpy", method, chains=chains, given=given.split()) == 2
+    assert refusal in capsys.readouterr().err
 
 
 def test_the_command_takes_settings_and_chains(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["bug=lower bound above", "order=backward"]
-    assert main("numpy", "placed", chains=0) == 2
-    assert "chains=0 was given; a multiple of 64 is needed" in capsys.readouterr().err
-    assert main("numpy", "placed", chains=64, given=["order=1"]) == 2
-    assert "no setting of method placed is named 'order'" in capsys.readouterr().err
-    assert main("numpy", "planted", chains=64, given=["bug"]) == 2
-    assert "NAME=VALUE is needed" in capsys.readouterr().err
-    assert main("numpy", "planted", chains=128, given=given) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "order=forward" in said
-
-
-def test_they_are_many() -> None:
-    assert len({bug for bug, _, _ in BUGS}) >= 25
+    assert main("numpy", "planted", chains=128, given=given, seconds=1.0) == 1
+    assert "order=forward" in " ".join(capsys.readouterr().out.split())
