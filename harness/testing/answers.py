@@ -75,7 +75,6 @@ def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
         raise CheckError(f"{error}{_still(pair, sample)}") from None
     beside(estimate, law, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
-        require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         _claimed(estimate)
         worst = float(np.max(estimate.marginals_error_bound))
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
@@ -88,7 +87,8 @@ def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
 
 
 def _claimed(answer: Estimate | Result) -> None:
-    """A sampler's estimate of log Z comes with its error, however large."""
+    """A sampler's marginals and its estimate of log Z come with their errors, however large."""
+    require(answer.marginals_se is not None, "a stochastic method reports marginals without standard errors")
     lacking = answer.log_z is not None and answer.log_z_kind == "estimate" and answer.log_z_se is None
     require(not lacking, "a stochastic method reports an estimate of log Z without a standard error")
 
@@ -171,13 +171,7 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
         return
     codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
     counts = np.bincount(codes, minlength=law.probabilities.size)
-    statistic, degrees = limits.likelihood_ratio(counts, law.probabilities)
-    most = limits.chi_square_limits(degrees, 1)[1]
-    require(
-        statistic <= most,
-        f"after {LAGS} steps from exact draws, the joint law of states has G = {statistic:.1f} (twice a log likelihood "
-        f"ratio) with {degrees} degrees of freedom; at most {most:.1f} is chance",
-    )
+    limits.require_law(f"after {LAGS} steps from exact draws, the joint law of states", counts, law.probabilities)
 
 
 @OF_PAIRS.add("accuracy, {}, {}", over=lambda pair: product(GRAPHS[:1], pair.other_precisions))
@@ -215,13 +209,8 @@ def graph(
     if result.marginals is not None:
         found = [np.size(vector) for vector in result.marginals]
         require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
-    sampled = pair.sampler and result.marginals is not None
-    require(
-        not sampled or result.marginals_se is not None,
-        "a stochastic method reports marginals without standard errors",
-    )
-    if sampled:
-        _claimed(result)
+        if pair.sampler:
+            _claimed(result)
     flat = Estimate(
         marginals=None if result.marginals is None else np.hstack(result.marginals),
         marginals_error_bound=None if result.marginals_error_bound is None else np.hstack(result.marginals_error_bound),

@@ -120,13 +120,7 @@ def _law(at: Trial, chains: int, law: Law) -> tuple[Kept, Batches]:
             "allowed",
         )
     counts = np.bincount(np.ravel_multi_index(tuple(kept[:, -1].T), sizes, order="F"), minlength=len(law.states))
-    statistic, degrees = limits.likelihood_ratio(counts, law.probabilities)
-    most = limits.chi_square_limits(degrees, 1)[1]
-    require(
-        statistic <= most,
-        f"the joint law of states that are kept has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} "
-        f"degrees of freedom; at most {most:.1f} is chance",
-    )
+    limits.require_law("the joint law of states that are kept", counts, law.probabilities)
     return kept, batches
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import bdtrc, chdtri, kolmogi, ndtri, stdtrit, xlogy
+
+from spinbench.testing.check import require
 
 SLACK = 1.25
 """A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
@@ -21,37 +24,27 @@ LEAST = 20
 
 def normal_limit(comparisons: int) -> float:
     """Largest |z| of so many standard normal numbers."""
-    from scipy.special import ndtri
-
     return float(-ndtri(ALARM / (2 * comparisons)))
 
 
 def student_limit(degrees: int, comparisons: int) -> float:
     """Largest |t| of so many Student t numbers."""
-    from scipy.special import stdtrit
-
     return float(-stdtrit(degrees, ALARM / (2 * comparisons)))
 
 
 def chi_square_limits(degrees: float, comparisons: int) -> tuple[float, float]:
     """Smallest and largest of so many chi-square numbers."""
-    from scipy.special import chdtri
-
     tail = ALARM / (2 * comparisons)
     return float(chdtri(degrees, 1 - tail)), float(chdtri(degrees, tail))
 
 
 def binomial_limit(trials: int, rate: float) -> int:
     """Most of so many trials that happen, each with this probability."""
-    from scipy.special import bdtrc
-
     return next(k for k in range(trials + 1) if k == trials or bdtrc(k, trials, rate) <= ALARM)
 
 
 def kolmogorov_limit(draws: int, comparisons: int) -> float:
     """Largest of so many Kolmogorov-Smirnov distances between `draws` numbers and their own law (asymptotic)."""
-    from scipy.special import kolmogi
-
     return float(kolmogi(ALARM / comparisons) / np.sqrt(draws))
 
 
@@ -68,8 +61,6 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
     Pearson's statistic has nearly three times too many values beyond ALARM where cells expect 10 draws: such counts
     are skew. G has twice too many there, and as many as it should where cells expect 20.
     """
-    from scipy.special import xlogy
-
     seen, p = np.asarray(counts, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
     expected = p * seen.sum()
     rare = expected < LEAST
@@ -81,3 +72,18 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
             array[top] += array[-1]
         seen, expected = seen[:-1], expected[:-1]
     return float(2 * xlogy(seen, seen / expected).sum()), expected.size - 1
+
+
+def require_law(what: str, counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
+    """Counts of states are those of draws with these probabilities, but for chance.
+
+    Raises:
+        CheckError: they are not; `what` says whose counts they are.
+    """
+    statistic, degrees = likelihood_ratio(counts, probabilities)
+    most = chi_square_limits(degrees, 1)[1]
+    require(
+        statistic <= most,
+        f"{what} has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} degrees of freedom; at most "
+        f"{most:.1f} is chance",
+    )

@@ -40,6 +40,15 @@ def called(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
     return map_arrays(backend.to_host, backend.compile(function)(*there))
 
 
+def require_arrays(found: dict[str, Any], expected: dict[str, Any], precision: Precision) -> None:
+    """Arrays that were computed are those that are expected, in the precision that was asked for."""
+    for what, wanted in expected.items():
+        value = found[what]
+        right = np.array_equal(value, wanted)
+        require(right, f"{what} gives {value.tolist()}; {np.asarray(wanted).tolist()} is expected")
+        require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
+
+
 @OF_ARRAYS.add("namespace")
 def namespace(backend: Backend) -> None:
     """Every member and operator against NumPy."""
@@ -231,17 +240,14 @@ def updates(backend: Backend) -> None:
     array = np.arange(6.0).reshape(3, 2)
     found = called(backend, function, array, np.array([2, 0]))
     expected: dict[str, Any] = {
-        "integer": [[0, 1], [0, 1], [4, 5]],
-        "integers": [[7, 7], [2, 3], [7, 7]],
-        "slice": [[2, 3], [4, 5], [4, 5]],
-        "negative": [[7, 7], [2, 3], [7, 7]],
-        "step": [[2, 3], [2, 3], [4, 5]],
-        "run time": [[0, 1], [3, 4], [6, 7]],
-        "argument": array.tolist(),
-        "one axis": [0, 9],
-        "argument of one axis": [0, 1],
+        "update (integer)": [[0, 1], [0, 1], [4, 5]],
+        "update (integers)": [[7, 7], [2, 3], [7, 7]],
+        "update (slice)": [[2, 3], [4, 5], [4, 5]],
+        "update (negative)": [[7, 7], [2, 3], [7, 7]],
+        "update (step)": [[2, 3], [2, 3], [4, 5]],
+        "update (run time)": [[0, 1], [3, 4], [6, 7]],
+        "update (argument)": array.tolist(),
+        "update (one axis)": [0, 9],
+        "update (argument of one axis)": [0, 1],
     }
-    for what, wanted in expected.items():
-        value = found[what]
-        require(np.array_equal(value, wanted), f"update ({what}) gives {value.tolist()}; {wanted} is expected")
-        require(value.dtype == precision, f"update ({what}) turns {precision} into {value.dtype}")
+    require_arrays({f"update ({what})": value for what, value in found.items()}, expected, precision)

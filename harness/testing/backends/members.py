@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend
-from spinbench.testing.backends.arrays import Pair, called
+from spinbench.testing.backends.arrays import Pair, called, require_arrays
 from spinbench.testing.check import OF_ARRAYS, require, skip
 
 TERMS = 4000
@@ -17,7 +17,6 @@ TERMS = 4000
 @OF_ARRAYS.add("arrays given up")
 def given_up(backend: Backend) -> None:
     """Donating updates, add and add_product, also step after step in a loop; arguments that are not given up stay."""
-    precision = backend.precision
 
     def function(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
         def updated(i: Any, carry: Any) -> Any:
@@ -50,11 +49,7 @@ def given_up(backend: Backend) -> None:
         "add_product": x + x * y,
         "add_product (one factor a row)": x + column * y,
     }
-    found = called(backend, function, x, y, rows, column)
-    for what, wanted in expected.items():
-        value = found[what]
-        require(np.array_equal(value, wanted), f"{what} gives {value.tolist()}; {wanted.tolist()} is expected")
-        require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
+    require_arrays(called(backend, function, x, y, rows, column), expected, backend.precision)
 
 
 @OF_ARRAYS.add("compensated sums")
@@ -90,25 +85,22 @@ def rows(backend: Backend) -> None:
     def function(x: Any, one: Any, several: Any, table: Any) -> dict[str, Any]:
         seen = backend.fori_loop(0, 3, lambda i, total: total + backend.take(x, i), x[0, :] * 0)
         return {
-            "1": backend.take(x, 1),
-            "an array without axes": backend.take(x, one),
-            "a vector": backend.take(x, several),
-            "a table": backend.take(x, table),
-            "an index in a loop": seen,
+            "take of 1": backend.take(x, 1),
+            "take of an array without axes": backend.take(x, one),
+            "take of a vector": backend.take(x, several),
+            "take of a table": backend.take(x, table),
+            "take of an index in a loop": seen,
         }
 
     x, table = np.arange(12.0).reshape(3, 4), np.array([[2, 0, 1], [1, 1, 0]])
     expected = {
-        "1": x[1],
-        "an array without axes": x[2],
-        "a vector": x[[2, 0]],
-        "a table": x[table],
-        "an index in a loop": x.sum(axis=0),
+        "take of 1": x[1],
+        "take of an array without axes": x[2],
+        "take of a vector": x[[2, 0]],
+        "take of a table": x[table],
+        "take of an index in a loop": x.sum(axis=0),
     }
-    found = called(backend, function, x, np.array(2), np.array([2, 0]), table)
-    for what, wanted in expected.items():
-        same = np.array_equal(found[what], wanted)
-        require(same, f"take of {what} gives {found[what].tolist()}; {wanted.tolist()} is expected")
+    require_arrays(called(backend, function, x, np.array(2), np.array([2, 0]), table), expected, backend.precision)
 
 
 @OF_ARRAYS.add("constructors")

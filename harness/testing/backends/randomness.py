@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 
 from spinbench.api import Backend
 from spinbench.foundation.trees import map_arrays
@@ -174,8 +175,6 @@ def _one_a_key(backend: Backend, which: str, key: Any, empty: Any) -> Any:
 
 def _check_tails(which: str, x: npt.NDArray[np.float64]) -> None:
     """Of 2^20 draws so few are beyond each end as `TAIL` says, and not none."""
-    from scipy.special import ndtri
-
     most = limits.binomial_limit(x.size, TAIL)
     low, high = (TAIL, 1 - TAIL) if which == "uniform" else (float(ndtri(TAIL)), float(-ndtri(TAIL)))
     for count, what in ((int((x < low).sum()), f"below {low:.6g}"), (int((x > high).sum()), f"above {high:.6g}")):
@@ -186,8 +185,6 @@ def _check_tails(which: str, x: npt.NDArray[np.float64]) -> None:
 
 
 def _check_law(which: str, draws: npt.NDArray[Any], what: str) -> None:
-    from scipy.special import ndtr
-
     x = draws.astype(np.float64)
     limit = limits.normal_limit(8)
     for k, (mean, square) in enumerate(zip(MOMENTS[which], SQUARES[which], strict=True), start=1):
