@@ -16,10 +16,19 @@ class Climb(NamedTuple):
     Attributes:
         betas: (K,) ascending, 0 first; the run itself is at 1.
         slopes: (S, K, C) d log p*^β / dβ after S sweeps at each.
+        sweeps: at each, of which the first are left out; 0 where the way is gone once alone.
+        steps: of the run, which it takes.
     """
 
     betas: FloatArray
     slopes: FloatArray
+    sweeps: int = 0
+    steps: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Sweeps that are left out, a quarter: chains come from the temperature before."""
+        return self.sweeps // 4
 
 
 class Probes(NamedTuple):

@@ -111,9 +111,14 @@ class Trace:
         """Of a batch; 0 before there is one."""
         return sum(array.size for array in self._batches[-1].values()) if self._batches else 0
 
-    def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
+    def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int, *, joined: bool = False) -> None:
         """Append copies of the statistics of `count` further steps: an engine may write into its state again. In them
         chains lie next to each other, however the engine keeps these.
+
+        Args:
+            batch: by name, all that the reductions name.
+            count: steps.
+            joined: to the batch before.
 
         Raises:
             InvalidResultError: one that the reductions name is not there, or holds no numbers.
@@ -123,8 +128,12 @@ class Trace:
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
             self._capacity = min(max(MAX_BYTES // max(size, 1), FEWEST_KEPT), self._most) // 2 * 2
-        self._batches.append(stored)
-        self.counts.append(count)
+        if joined:
+            self._batches[-1] = self._join(self._batches[-1], stored)
+            self.counts[-1] += count
+        else:
+            self._batches.append(stored)
+            self.counts.append(count)
         asked = self.samples + count
         self.samples = asked if self.counted_by is None else int(stored[self.counted_by].max())
 

@@ -90,17 +90,20 @@ def drive(
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
     most = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
     due = schedule.checkpoints(min(checkpoints, most))
-    snapshots, stopping_rule, final = Snapshots(budget.samples), StoppingRule(budget), None
+    snapshots, stopping_rule, final = Snapshots(budget, start, seed), StoppingRule(budget), None
     laps: list[tuple[int, float, float]] = []
     for steps in schedule.batches():
-        before = trace.samples
-        with clock, nullcontext() if before else schedule.first_sample():
-            state, statistics = engine.advance(state, steps)
-        trace.add(statistics, steps)
-        laps.append((max(trace.samples - before, 1), clock.last, clock.last_cpu))
-        if snapshots.are_due(trace):
-            with clock:
-                snapshots.take(engine, state, trace)
+        before, rest, wall, cpu = trace.samples, steps, 0.0, 0.0
+        while rest:
+            some = min(rest, int(snapshots.next) - trace.samples) if trace.looks else rest
+            with clock, nullcontext() if before else schedule.first_sample():
+                state, statistics = engine.advance(state, some)
+            trace.add(statistics, some, joined=rest < steps)
+            rest, wall, cpu = rest - some, wall + clock.last, cpu + clock.last_cpu
+            if snapshots.are_due(trace):
+                with clock:
+                    snapshots.take(engine, state, trace)
+        laps.append((max(trace.samples - before, 1), wall, cpu))
         if due and schedule.progress >= due[0]:
             due = [t for t in due if t > schedule.progress]
             if schedule.may_estimate():

@@ -46,7 +46,7 @@ def overlap(engine: Engine, state: State, weight: float, most: int) -> tuple[Sta
     return state, ratio(forward, backward.ravel()).overlap, len(seen) - 1
 
 
-def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace) -> tuple[State, int]:
+def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace, updates: int = 1) -> tuple[State, int]:
     """Up the rungs: `trace.climb` is what was seen there, or `trace.wanted` how many sweeps it would have taken.
 
     Args:
@@ -55,6 +55,7 @@ def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace) ->
         wanted: sweeps to spend.
         most: sweeps that may be spent where these are too few.
         trace: of the run to come.
+        updates: steps of a sweep.
 
     Returns:
         The state, of chains that have come near β = 1, and the sweeps made.
@@ -73,7 +74,8 @@ def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace) ->
         trace.wanted = spent + sweeps_needed(pilot, spread)
         return state, spent
     state, slopes = engine.climb(state, plan.betas[:-1], plan.sweeps)
-    trace.climb = Climb(plan.betas[:-1], slopes[plan.sweeps // 4 :])
+    found = Climb(plan.betas[:-1], slopes, plan.sweeps, plan.needed * updates)
+    trace.climb = found._replace(slopes=slopes[found.dropped :])
     return state, spent + plan.needed
 
 
@@ -99,7 +101,7 @@ def warm_up(
         if shared >= ENOUGH_OVERLAP:
             return state, done
     wanted = int(sweeps * (1 - ENDED)) - done // updates
-    state, climbed = climb(engine, state, wanted, sweeps, trace)
+    state, climbed = climb(engine, state, wanted, sweeps, trace, updates)
     done += climbed * updates
     if trace.climb is None:
         return state, done

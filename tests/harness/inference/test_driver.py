@@ -120,13 +120,44 @@ def test_looks_are_evenly_spaced(samples: int, expected: Sequence[int]) -> None:
     assert outcome.trace.looked("steps")[:, 0].tolist() == list(expected)
 
 
-def test_long_runs_are_looked_at_a_bounded_number_of_times() -> None:
-    outcome = run_chains(Budget(samples=100_000), FakeEngine(shows=True), batches=5000)
+@pytest.mark.parametrize("samples", [5_120, 100_000, 1_000_000])
+def test_long_runs_are_looked_at_as_often_as_their_length_allows(samples: int) -> None:
+    """Between batches and within them; which batches there are is the same."""
+    engine = FakeEngine(shows=True)
+    outcome = run_chains(Budget(samples=samples), engine, batches=64)
     steps = outcome.trace.looked("steps")[:, 0]
-    assert observers.MAX_LOOKS / 2 <= len(steps) <= observers.MAX_LOOKS
-    gaps = np.diff(steps)
-    assert gaps.max() <= 2 * gaps.min()
+    seldom = observers.STEPS + observers.CALLS // 8
+    assert len(steps) == pytest.approx(samples / min(max(20, samples // 256), seldom), abs=1)
+    assert np.ptp(np.diff(steps)) <= 1
+    assert outcome.trace.counts == run_chains(Budget(samples=samples), FakeEngine(), batches=64).trace.counts
+
+
+def test_no_more_looks_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observers, "MAX_NUMBERS", 2048)
+    monkeypatch.setattr(observers, "CALLS", 0)
+    steps = run_chains(Budget(samples=100_000), FakeEngine(shows=True)).trace.looked("steps")[:, 0]
+    assert 256 <= len(steps) <= 512
+    assert np.diff(steps).max() < 2 * np.diff(steps).min()
     assert run_chains(Budget(samples=1000), FakeEngine()).trace.looks == []
+
+
+def climbing_often(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
+    betas = np.array([0.0, 0.5])
+    state, slopes = engine.climb(state, betas, 8)
+    trace.climb = Climb(betas, slopes[2:], 8, 16)
+    return state, 16
+
+
+def test_chains_climb_again_for_a_twentieth_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(shows=True)
+    outcome = run_chains(Budget(samples=16_000, burn_in=20), engine, warm_up=climbing_often)
+    assert outcome.trace.climb is not None
+    climbs, rest = divmod(len(outcome.trace.climb.slopes), 6)
+    assert (climbs, rest) == (pytest.approx(50, abs=2), 0)
+    monkeypatch.setattr(observers, "MAX_SLOPES", 6 * 2 * 4 * 10)
+    outcome = run_chains(Budget(samples=16_000, burn_in=20), engine, warm_up=climbing_often)
+    assert outcome.trace.climb is not None
+    assert 5 * 6 <= len(outcome.trace.climb.slopes) <= 10 * 6
 
 
 def test_a_finished_run_ends_before_its_budget() -> None:

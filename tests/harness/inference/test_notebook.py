@@ -49,8 +49,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that shows is given a turn after each batch, and each part of an annealing."""
 
-    def add_and_wait(*given: Any) -> None:
-        add(*given)
+    def add_and_wait(*given: Any, **named: Any) -> None:
+        add(*given, **named)
         time.sleep(0.01)
 
     def climb_and_wait(*given: Any) -> Any:

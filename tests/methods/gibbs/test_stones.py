@@ -17,6 +17,7 @@ from spinbench.inference.origins import as_taken
 from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.models import generators
 from spinbench.models.generators import planar_glass
 from spinbench.models.groups import merge_groups
 
@@ -131,3 +132,16 @@ def test_a_kernel_without_the_looks_that_log_z_needs_is_told_so() -> None:
     blind: Any = SimpleNamespace(look=lambda state: {})
     with pytest.raises(InvalidResultError, match="gave nothing; the method needs 'log_t', 'log_r'"):
         stones.overlap(blind, None, 0.0, 8)
+
+
+@pytest.mark.parametrize(
+    ("backend", "samples", "most"), [("numba", (4_000, 64_000), 0.45), ("numpy", (500, 8_000), 0.7)]
+)
+def test_the_error_falls_with_the_length_of_the_run(backend: str, samples: tuple[int, int], most: float) -> None:
+    """Though burn-in is as long, in which the shorter run climbs more than what a twentieth of its steps allows."""
+    model = generators.grid(6, 6, c2=0.4, seed=3)
+    exact = spinbench.exact(model).log_z
+    options = {"burn_in": 300, "log_z": "stones", "seed": 2, "chains": 32, "simplify": False}
+    short, long = (spinbench.run(model, "gibbs", backend, n, **options) for n in samples)
+    assert long.log_z_se < most * short.log_z_se
+    assert all(abs(run.log_z - exact) < 4 * run.log_z_se for run in (short, long))
