@@ -186,6 +186,9 @@ class Method(ABC):
     burnt_in: ClassVar[bool] = False
     """True: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say), and the
     conformance suite burns chains in before it looks whether they keep their law."""
+    single_site: ClassVar[bool] = False
+    """True: chains change one variable at a time, so that hard zeros may part their states for good. Runs are then not
+    believed where a part that no such change leads to weighs more than their errors allow."""
     exact_on_trees: ClassVar[bool] = False
     """True: once an iteration has ended, its marginals and log Z are exact where the factor graph has no loop. The
     conformance suite takes it at its word."""

@@ -40,9 +40,9 @@ class Estimator:
         self._newest, self._samples = Estimate(), 0
         self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
         if request.is_sampler:
-            long = is_long(request.how.budget, chains)
+            long = is_long(request.how.budget, chains, bound.model.num_variables)
             self._checks = (
-                partial(disconnected_support, bound.model, request.how.seed),
+                partial(disconnected_support, bound.model, request.how.seed, single_site=bound.method.single_site),
                 partial(missed_modes, bound.model, long=long),
             )
 

@@ -54,6 +54,7 @@ class Metropolis(Method):
     name: ClassVar[str] = "metropolis"
     summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
     takes: ClassVar[Any] = "categorical"
+    single_site: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Proposal)

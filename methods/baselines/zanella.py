@@ -38,6 +38,7 @@ class Zanella(Method):
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
     takes: ClassVar[Any] = "categorical"
+    single_site: ClassVar[bool] = True
     burnt_in: ClassVar[bool] = True
 
     @property

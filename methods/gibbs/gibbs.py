@@ -94,6 +94,7 @@ class Gibbs(Method):
     threads: int = 1
 
     takes: ClassVar[Literal["pairwise", "any", "either"]] = "either"
+    single_site: ClassVar[bool] = True
     name: ClassVar[str] = "gibbs"
     removed: ClassVar[Mapping[str, str]] = {"ladder": "log_z=chib_bar and log_z=stones know log Z at least as well"}
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"

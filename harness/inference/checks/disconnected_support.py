@@ -9,6 +9,7 @@ run's. Where it is not, and the run takes some state that is seen there for impo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
+from spinbench.inference.checks.components import Component, separate_components
 from spinbench.inference.checks.probes import Content, entropies
 from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
@@ -59,7 +61,7 @@ class Probes(NamedTuple):
     least: FloatArray
 
 
-def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[str, ...]:
+def disconnected_support(model: Model, seed: int, estimate: Estimate, *, single_site: bool = False) -> tuple[str, ...]:
     """Flags of an estimate where any probe is in a place that the run rules out, and that may weigh more than the run
     allows for; probes are sent where it would be believed.
 
@@ -67,6 +69,8 @@ def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[s
         model: of the run.
         seed: of the run; probes start elsewhere.
         estimate: of the run.
+        single_site: whether its chains change one variable at a time, so that components of the support that no such
+            change joins have the weights that their starts have, and not their own.
     """
     parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
     settled = estimate.log_z_kind == "exact" or (estimate.doubted("marginals") and estimate.doubted("log Z"))
@@ -82,7 +86,27 @@ def disconnected_support(model: Model, seed: int, estimate: Estimate) -> tuple[s
     unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
     beyond = (probes.p - at_most > APART) & (most > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
+    if single_site and not missed:
+        known = estimate.log_z is not None and not estimate.doubted("log Z")
+        rest = whole if known else float(probes.most.max())  # about that of the widest component
+        error = CLAIMS * (estimate.log_z_se or 0.0) if known else np.inf
+        missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()
+
+
+def _misweighs(components: Sequence[Component], log_z: float, error: float, p: FloatArray, allowed: FloatArray) -> bool:
+    """Whether a component changes a marginal or log Z by more than is claimed, as it would where no chain is in it.
+
+    Args:
+        components: that no chain leaves or enters.
+        log_z, error: of the run, and what it may be off; or log Z of the widest component, and infinity.
+        p, allowed: (S,) the run's probabilities of all states, and what they may be off.
+    """
+    shares = [float(_share(np.array(component.log_weight - log_z))) for component in components]
+    return any(
+        bool(share > error + 1e-6 or (share * np.abs(component.law - p) > allowed + 1e-6).any())
+        for share, component in zip(shares, components, strict=True)
+    )
 
 
 @lru_cache(maxsize=16)

@@ -41,6 +41,8 @@ WELLS = 4
 """That are looked into, for a run."""
 LONG_SECONDS, LONG_SAMPLES = 0.5, 300_000
 """From which on a run that claims marginals alone is worth probes; samples of all chains together."""
+FEW_VARIABLES = 16
+"""Of a model whose probes take some 25 ms, so that every run is worth them."""
 SLACK = 2.0
 """Nats by which what a well weighs at most may be too low by chance."""
 
@@ -82,8 +84,10 @@ def _missed_by_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     return ("marginals not mixed",) if any(most.contradicted(bound)[0] for bound in hopeful) else ()
 
 
-def is_long(budget: Budget, chains: int) -> bool:
+def is_long(budget: Budget, chains: int, variables: int = MOST_VARIABLES) -> bool:
     """Whether probes cost little beside such a run, by what it was asked, so that the same run has the same verdict."""
+    if variables <= FEW_VARIABLES:
+        return True
     if budget.seconds is not None:
         return budget.seconds >= LONG_SECONDS
     return (budget.samples or 0) * chains >= LONG_SAMPLES
