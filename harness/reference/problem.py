@@ -58,30 +58,23 @@ def _row_length(pairwise: Pairwise) -> int:
 
 
 def _complete_grid(pairwise: Pairwise) -> IntArray | None:
-    """Sites from the distances to two corners on one side."""
+    """Sites from the distances to two corners on the shorter side."""
     n, count = pairwise.size, len(pairwise.edges)
-    half = 2 * n - count  # R + C, while R C = n
-    root = half * half - 4 * n
-    if n < 4 or half <= 0 or root < 0 or math.isqrt(root) ** 2 != root:
-        return None
-    columns = (half - math.isqrt(root)) // 2
-    rows = half - columns
-    if columns < 2 or rows * columns != n or pairwise.degrees.max() > 4:
-        return None
-    corners = np.flatnonzero(pairwise.degrees == 2)
-    if len(corners) != 4 or pairwise.degrees.min() < 2:
+    corners = np.flatnonzero(pairwise.degrees == 2).tolist()
+    if n < 4 or len(corners) != 4 or pairwise.degrees.min() < 2 or pairwise.degrees.max() > 4:
         return None
     adjacency = neighbours(n, pairwise.edges)
-    near = _distances(adjacency, int(corners[0]))
-    beside = [int(v) for v in corners[1:] if near[v] == columns - 1]
-    if not beside:
-        return None
-    far = _distances(adjacency, beside[0])
-    column, odd = np.divmod(near - far + columns - 1, 2)
+    near = _distances(adjacency, corners[0])
+    beside = min(corners[1:], key=near.__getitem__)
+    columns = int(near[beside]) + 1
+    column, odd = np.divmod(near - _distances(adjacency, beside) + columns - 1, 2)
     row = near - column
-    site = np.full((rows, columns), -1, dtype=np.int64)
-    if odd.any() or min(row.min(), column.min()) < 0 or row.max() >= rows or column.max() >= columns:
+    rows = n // columns
+    if rows * columns != n or count != 2 * n - rows - columns or odd.any():
         return None
+    if min(row.min(), column.min()) < 0 or row.max() >= rows or column.max() >= columns:
+        return None
+    site = np.full((rows, columns), -1, dtype=np.int64)
     site[row, column] = np.arange(n)
     i, j = pairwise.edges.T
     adjacent = np.abs(row[i] - row[j]) + np.abs(column[i] - column[j]) == 1
