@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, marginal_claims
+from spinbench.mathematics.claims import LEAST_DRAW, NOTHING, UNSEEN, marginal_claims
 from spinbench.models import Model
 from spinbench.models.conditionals import laid_out
 
@@ -65,7 +65,7 @@ def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> dict[str, A
     least = LEAST_DRAW / UNSEEN * unseen
     return {
         "marginals": means,
-        "marginals_se": np.clip(se, least * farthest, farthest),
+        "marginals_se": np.where(se > NOTHING, np.minimum(se, farthest), least * farthest),
         "marginals_error_bound": np.minimum(np.hypot(se, unseen * farthest), farthest),
     }
 

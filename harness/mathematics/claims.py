@@ -41,8 +41,8 @@ LEAST_WEIGHT = 5.0
 UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 LEAST_DRAW = 0.5
-"""Of n effective draws: no standard error is less than what so much of one draw would change. That of a state which
-none of them has shown would be 0; Jeffreys' prior adds as much to each state."""
+"""Of n draws: what so much of one would change is the standard error of a mean to which all give the same, such as that
+of a state which none has shown; Jeffreys' prior adds as much to each state. By scatter it would be 0."""
 SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
 must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
@@ -161,7 +161,7 @@ def marginal_claims(
         scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
         wide = np.sqrt(scatter**2 + (kept * spread) ** 2 + unseen**2)
         np.minimum(wide, farthest, out=bounds[some])  # the mean can be no further off
-        least = LEAST_DRAW * farthest * np.abs(time[some]) / (samples * count)
+        least = np.where(time[some] < 0, LEAST_DRAW * farthest / (samples * count), 0.0)
         time[some] = np.minimum(np.maximum(scatter, least), bounds[some])  # in whose place standard errors come
         memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
