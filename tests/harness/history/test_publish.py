@@ -92,18 +92,23 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-def opened(
-    project: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str, str], Path]]:
-    """Opens a page of the project's site in Chromium, with the packages as npm installs them; skips where it cannot."""
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages as npm installs them; asked for once, as without a network it tries for a minute. Skips then."""
     if shutil.which("npm") is None:
         pytest.skip("no npm here (Debian: apt-get install npm); asv's site was not seen in a browser")
     try:
-        packages = publish.fetch(tmp_path_factory.getbasetemp() / "npm")
+        return publish.fetch(tmp_path_factory.getbasetemp() / "npm")
     except HistoryError as error:
         pytest.skip(f"asv's site was not seen in a browser: {error}")
-    monkeypatch.setattr(publish, "fetch", lambda cache: packages)
+
+
+@pytest.fixture
+def opened(
+    project: Any, browser: Any, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], Path]]:
+    """Opens a page of the project's site in Chromium."""
+    monkeypatch.setattr(publish, "fetch", lambda cache: installed)
     with ExitStack() as stack:
         served_at: list[str] = []
 
