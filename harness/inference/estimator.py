@@ -53,7 +53,7 @@ class Estimator:
             InvalidResultError: it is none, such as a probability above 1.
         """
         request, bound, model = self._request, self._bound, self._bound.model
-        if self._simple.is_solved:
+        if self._simple.is_solved and bound.method.anytime:
             return self._exact(trace)
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
@@ -74,7 +74,8 @@ class Estimator:
         zeros = [np.zeros(1) for _ in model.cardinalities]
         log_z = float(model.log_weight(np.zeros(model.num_variables, dtype=np.int64)))
         pairs = [np.ones(1) for _ in model.factors]
-        estimate = Estimate(marginals=ones, marginals_se=zeros, log_z=log_z, log_z_kind="exact", pairs=pairs)
+        draws = [np.full(1, float(trace.samples * self._chains)) for _ in model.cardinalities]
+        estimate = Estimate(ones, zeros, log_z, log_z_kind="exact", ess=draws, r_hat=ones, pairs=pairs)
         estimate = self._without_pairs(estimate, trace.samples)
         return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed))
 
