@@ -26,8 +26,8 @@ class Climb(NamedTuple):
     steps: int = 0
 
     @property
-    def dropped(self) -> int:
-        """Sweeps that are left out, a quarter: chains come from the temperature before."""
+    def burn_in(self) -> int:
+        """Sweeps at each temperature that are left out, a quarter: chains come from the temperature before."""
         return self.sweeps // 4
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class Audit:
     """What `spinbench.audit` found.
 
     Attributes:
-        passes: whether no check fails.
+        model: its name.
         checks: what was compared, with a p-value each; one fails whose p-value times the number of checks is below
             `alpha`.
         alpha: probability with which draws of the law itself fail.
@@ -72,22 +72,25 @@ class Audit:
         beta_by: "maximum likelihood" or "maximum pseudo-likelihood".
         r_hat: the largest split R-hat of single variables' states; NaN without chains.
         notes: what was assumed of the samples, and what could not be compared.
-        model: its name.
     """
 
-    passes: bool
+    model: str
     checks: tuple[Check, ...]
     alpha: float
-    rows: tuple[Row, ...]
     truth: str
     draws: int
     effective: float
-    beta: float
-    beta_se: float
-    beta_by: str
-    r_hat: float
-    notes: tuple[str, ...]
-    model: str
+    rows: tuple[Row, ...] = ()
+    beta: float = math.nan
+    beta_se: float = math.nan
+    beta_by: str = "not fitted"
+    r_hat: float = math.nan
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Whether no check fails."""
+        return not any(map(self.fails, self.checks))
 
     def fails(self, check: Check) -> bool:
         """Whether a check speaks against the samples, all checks considered."""
@@ -159,8 +162,8 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     impossible = int((log_weights == -np.inf).sum())
     if impossible:
         detail = f"{impossible} of {log_weights.size} draws have weight 0 in the model"
-        failed = _conclude(model, [Check("possible states", 0.0, detail)], alpha, [], "the model's zeros", read.notes)
-        return replace(failed, draws=log_weights.size)
+        failed = Check("possible states", 0.0, detail)
+        return Audit(model.name, (failed,), alpha, "the model's zeros", log_weights.size, 0.0, notes=tuple(read.notes))
     draws = Draws(read.states, log_weights, read.chained)
     step = -(-draws.number * sum(graph.cardinalities) // MAX_LOGITS)
     thinned = draws._replace(states=draws.states[..., ::step], log_weights=log_weights[:, ::step])
@@ -196,31 +199,17 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     found = [check for check in checks if check is not None]
     if not found:
         raise SpinbenchError(f"{model.name}: {draws.number} draws are too few to compare anything")
-    worth = draws.number / float(times[0])
-    r_hat = largest_r_hat(draws, events) if read.chained else float("nan")
-    whole = _conclude(model, found, alpha, rows, truth, notes)
-    return replace(
-        whole, draws=draws.number, effective=worth, beta=beta[0], beta_se=beta[1], beta_by=beta[2], r_hat=r_hat
-    )
-
-
-def _conclude(
-    model: Model, checks: Sequence[Check], alpha: float, rows: Sequence[Row], truth: str, notes: Sequence[str]
-) -> Audit:
-    unknown = float("nan")
-    passes = all(check.p_value * len(checks) >= alpha for check in checks)
     return Audit(
-        passes=passes,
-        checks=tuple(checks),
-        alpha=alpha,
+        model.name,
+        tuple(found),
+        alpha,
+        truth,
+        draws.number,
+        draws.number / float(times[0]),
         rows=tuple(rows),
-        truth=truth,
-        draws=0,
-        effective=0.0,
-        beta=unknown,
-        beta_se=unknown,
-        beta_by="not fitted",
-        r_hat=unknown,
+        beta=beta[0],
+        beta_se=beta[1],
+        beta_by=beta[2],
+        r_hat=largest_r_hat(draws, events) if read.chained else math.nan,
         notes=tuple(notes),
-        model=model.name,
     )

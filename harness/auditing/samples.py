@@ -114,10 +114,10 @@ def _read_csv(path: Path) -> _Raw:
     table = np.array(lines, dtype=np.float64).reshape(len(lines), -1)
     if header and len(header) != table.shape[1]:
         raise SpinbenchError(f"{path}: {len(header)} columns have names, but lines have {table.shape[1]} numbers")
-    return _of_columns(table, header, path)
+    return _states_of_columns(table, header, path)
 
 
-def _of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Path) -> _Raw:
+def _states_of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Path) -> _Raw:
     """A table of a line a draw, perhaps with columns "chain" and "draw"."""
     places = {PLACES[word.lower()]: k for k, word in enumerate(header) if word.lower() in PLACES}
     kept = [k for k in range(table.shape[1]) if k not in places.values()]

@@ -45,11 +45,11 @@ class Snapshots:
     """
 
     def __init__(self, budget: Budget, start: np.ndarray, seed: int) -> None:
-        self._seldom = STEPS + CALLS // max(start.size, 1)
+        self._long_interval = STEPS + CALLS // max(start.size, 1)
         self._every = EVERY
         if budget.samples is not None:
             known = 0 if budget.until else budget.samples // FEW_LOOKS
-            self._every = max(1, min(budget.samples // MIN_LOOKS, max(EVERY, min(known, self._seldom))))
+            self._every = max(1, min(budget.samples // MIN_LOOKS, max(EVERY, min(known, self._long_interval))))
         self.next: float = self._every
         self._start, self._seed, self._climbs, self._climbed = start, seed, 0, 0
 
@@ -67,7 +67,7 @@ class Snapshots:
         numbers = 1
         for values in trace.looks[0].values():
             numbers += values.size
-        most = 2 * FEW_LOOKS if self._every < self._seldom else max(MAX_NUMBERS // numbers, 2 * FEW_LOOKS)
+        most = 2 * FEW_LOOKS if self._every < self._long_interval else max(MAX_NUMBERS // numbers, 2 * FEW_LOOKS)
         if len(trace.looks) > most:
             del trace.looks[::2]
             self._every *= 2
@@ -79,7 +79,7 @@ class Snapshots:
         """Other chains, with random numbers of their own."""
         self._climbs += 1
         other = engine.init(self._seed + self._climbs * CLIMB_SEEDS, self._start)
-        slopes = engine.climb(other, climb.betas, climb.sweeps)[1][climb.dropped :]
+        slopes = engine.climb(other, climb.betas, climb.sweeps)[1][climb.burn_in :]
         whole = np.concatenate([climb.slopes, slopes])
         self._climbed += climb.steps
         if whole.size > MAX_SLOPES:

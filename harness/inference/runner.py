@@ -90,7 +90,7 @@ def run(
         kernel: the distribution whose kernel is asked; None: those of the method's own, then of the backend's.
         simplify: whether the method gets the model without what falls away exactly (`spinbench.models.simplify`), as
             `Result.notes` tells; the result is of the variables that were given either way.
-        until: "se<0.01" or "log_z_se<0.1": end before the budget does, as soon as the largest error that is claimed of
+        until: "se<0.01" or "log_z_se<0.1": end before the budget does, as soon as the largest standard error of
             a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
             Burn-in is the budget's, unless it is given.
         keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.

@@ -93,7 +93,7 @@ def digits(pair: Pair) -> None:
     seen = {}
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
-        at = pair.watched(precision)
+        at = pair.trial_of_many_states(precision)
         state = at.engine.init(SEED, np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8))
         steps = 3 if pair.method.anytime else 1
         seen[precision] = advance(at.engine, state, [steps])[1][0][1]

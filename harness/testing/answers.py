@@ -118,7 +118,7 @@ def stationarity(pair: Pair, case: str) -> None:
     _joint_law(pair, replace(sample, batches=sample.batches[-1:]))
 
 
-@OF_PAIRS.add("stationarity, many chains", "sampler", "compiled_once")
+@OF_PAIRS.add("stationarity, many chains", "sampler", "compiles_once")
 def crowd(pair: Pair) -> None:
     """So many chains keep the exact marginals that small errors of their law show."""
     if not pair.method.started:
@@ -225,7 +225,7 @@ def graph(
 
 
 @OF_PAIRS.add("accuracy, {}", over=OBSERVED)
-def observed(pair: Pair, name: str) -> None:
+def check_with_evidence(pair: Pair, name: str) -> None:
     """`graph` where the states of some variables are known."""
     model, evidence = OBSERVED[name]
     graph(pair, model, evidence=evidence)

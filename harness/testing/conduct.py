@@ -17,7 +17,7 @@ from spinbench.testing.answers import FLOOR, SHORT, compare_log_z
 from spinbench.testing.check import OF_PAIRS, refuses, require, skip
 from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import SEED, Batches, advance, burn_in, reduced
+from spinbench.testing.trial import SEED, Batches, advance, burn_in, reduce_batches
 
 MOST_STEPS = 2000
 LONG_CHAINS = 17
@@ -209,7 +209,7 @@ def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...])
             state = engine.warm(state, steps)
         runs.append(advance(engine, engine.adapt(state, True), lengths)[1])
     for name, reduction in pair.method.reductions.items():
-        whole, *others = (reduced([batch[name] for _, batch in batches], reduction) for batches in runs)
+        whole, *others = (reduce_batches([batch[name] for _, batch in batches], reduction) for batches in runs)
         for other in others:
             close = np.allclose(whole, other, rtol=1e-8, atol=1e-8)
             steps = sum(ways[0][1])
@@ -256,7 +256,7 @@ def _ending(pair: Pair, case: str) -> None:
             require(moved <= 1e-2, f"{field} moves by {moved:.2g} after one step of which converged is True")
 
 
-@OF_PAIRS.add("refusal, {}", over=lambda pair: pair.refused_precisions)
+@OF_PAIRS.add("refusal, {}", over=lambda pair: pair.missing_precisions)
 def refused_precision(pair: Pair, precision: Precision) -> None:
     """A precision that the backend does not offer is refused."""
     model = law(pair.accepted()[0]).model

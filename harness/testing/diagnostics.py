@@ -17,7 +17,7 @@ from spinbench.testing.joint import RARE, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import BATCH, BATCHES, Pair
-from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduced
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduce_batches
 
 CALIBRATED = ("dense", "sparse")
 """Cases, the first one for what needs not be tried on both."""
@@ -80,7 +80,7 @@ def _merged(batches: Batches, reductions: Mapping[str, str]) -> Batches:
     found: Batches = []
     for first in range(0, len(batches), MERGED):
         some = batches[first : first + MERGED]
-        joined = {name: reduced([batch[name] for _, batch in some], kind) for name, kind in reductions.items()}
+        joined = {name: reduce_batches([batch[name] for _, batch in some], kind) for name, kind in reductions.items()}
         found.append((steps(some), joined))
     return found
 

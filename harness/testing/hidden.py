@@ -32,7 +32,7 @@ SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**5
 @OF_PAIRS.add("hidden state")
 def state(pair: Pair) -> None:
     """Two runs on one engine leave each other alone; so do a state and its copy, a look and the chains."""
-    at = pair.watched()
+    at = pair.trial_of_many_states()
     alone = {seed: _after(at, seed) for seed in (SEED, SEED + 1)}
     both = {seed: at.begin(FEW_CHAINS, seed, 8) for seed in alone}
     seen: dict[int, Batches] = {seed: [] for seed in alone}
@@ -91,7 +91,7 @@ def told(what: dict[str, Any]) -> str:
 @OF_PAIRS.add("start and tables stay")
 def start(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
-    at, around = pair.watched(), _around()
+    at, around = pair.trial_of_many_states(), _around()
     states = random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in arrays(at.tables)]
     state = at.engine.init(SEED, states)
@@ -128,7 +128,7 @@ def _around() -> list[tuple[str, object]]:
 @OF_PAIRS.add("seeds", "sampler")
 def seeds(pair: Pair) -> None:
     """Seeds give different draws, also where they agree in 32 bits, or in their last digits."""
-    at = pair.watched()
+    at = pair.trial_of_many_states()
     states = np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8)
     seen: dict[bytes, int] = {}
     for seed in SEEDS:
@@ -145,7 +145,7 @@ def frozen(pair: Pair) -> None:
 
     Of a program's state these are the arrays without an axis of chains; of a kernel's, single numbers.
     """
-    at = pair.watched()
+    at = pair.trial_of_many_states()
     state = at.begin(FEW_CHAINS, SEED, 16)
     program = isinstance(at.engine, ProgramEngine)
     kind = registry.backend_class(pair.backend)

@@ -152,10 +152,10 @@ def _draws(answer: Estimate | Result, whole: Law) -> None:
         f"draws have another law than the model: variable {wrong[0][1] if wrong.size else ''} is in state "
         f"{wrong[0][0] if wrong.size else ''} with another probability than it should be",
     )
-    _drawn_pairs(drawn, weights / weights.sum(), worth, whole)
+    _check_drawn_pairs(drawn, weights / weights.sum(), worth, whole)
 
 
-def _drawn_pairs(drawn: npt.NDArray[Any], weights: FloatArray, worth: float, whole: Law) -> None:
+def _check_drawn_pairs(drawn: npt.NDArray[Any], weights: FloatArray, worth: float, whole: Law) -> None:
     """Of draws (N, D), what two variables are at the same time has its probability."""
     levels = np.arange(int(whole.states.max()) + 1)
     there = (drawn[:, None, :] == levels[:, None]).reshape(-1, drawn.shape[1])

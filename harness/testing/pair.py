@@ -95,7 +95,7 @@ class Pair:
         return self.method.anytime and not self.method.stochastic
 
     @property
-    def compiled_once(self) -> bool:
+    def compiles_once(self) -> bool:
         """Whether other settings and numbers of chains are compiled no further; programs on backends with loops are."""
         return self.native or "loop" not in registry.backend_class(self.backend).provides
 
@@ -105,7 +105,7 @@ class Pair:
         return [precision for precision in precisions(self.backend) if precision != self.precision]
 
     @property
-    def refused_precisions(self) -> list[Precision]:
+    def missing_precisions(self) -> list[Precision]:
         """That the backend does not offer."""
         return [precision for precision in PRECISIONS.values() if precision not in precisions(self.backend)]
 
@@ -157,7 +157,7 @@ class Pair:
         )
         return found
 
-    def watched(self, precision: Precision | None = None) -> Trial:
+    def trial_of_many_states(self, precision: Precision | None = None) -> Trial:
         """On the first model that the method takes of those on which states can be told apart, chains differ, and a
         step is not long.
 

@@ -190,7 +190,7 @@ def states(pair: Pair, name: str) -> None:
 def _counts(pair: Pair) -> list[int]:
     """Chains, two and more, that a pair is asked for."""
     counts = list(COUNTS[pair.native])
-    if pair.sampler and pair.compiled_once:
+    if pair.sampler and pair.compiles_once:
         counts += OTHER_COUNTS
     if pair.sampler and pair.native:
         counts.append(MANY)

@@ -118,7 +118,7 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
     for precision in arrays.precisions(backend):
         make = partial(registry.backend_class(backend), precision=precision, device=device)
         for name, body, arguments in OF_ARRAYS.checks_of(make):
-            found.append((f"{name} ({precision})", partial(_made, body, make, *arguments)))
+            found.append((f"{name} ({precision})", partial(_run_on, body, make, *arguments)))
     return [Check(backend, name, body) for name, body in found]
 
 
@@ -158,7 +158,7 @@ def method_checks(
     return [Check(subject, name, found[name]) for name in dict.fromkeys([*first, *found])]
 
 
-def _made(body: Callable[..., None], make: Callable[[], Backend], *arguments: str) -> None:
+def _run_on(body: Callable[..., None], make: Callable[[], Backend], *arguments: str) -> None:
     body(make(), *arguments)
 
 

@@ -123,7 +123,7 @@ def flat(values: Any) -> FloatArray | None:
     return None if values is None else np.hstack(values).astype(np.float64)
 
 
-def reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
+def reduce_batches(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
     """What several batches report as one."""
     if reduction == "last":
         return arrays[-1]

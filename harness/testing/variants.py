@@ -77,7 +77,7 @@ def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
                     yield field.name, value
 
 
-@OF_PAIRS.add("{}={}", "compiled_once", over=lambda pair: numbers(pair.method))
+@OF_PAIRS.add("{}={}", "compiles_once", over=lambda pair: numbers(pair.method))
 def number(pair: Pair, name: str, value: float) -> None:
     """The law that chains keep with a number changed, which they may take long to reach; and the answer, if believed,
     where states have no weight. A number that changes nothing is changed beside each setting with which it does."""
@@ -110,7 +110,7 @@ def _numbered(pair: Pair, changed: dict[str, Any]) -> str:
     return ""
 
 
-@OF_PAIRS.add("settings that count", "compiled_once")
+@OF_PAIRS.add("settings that count", "compiles_once")
 def heeded(pair: Pair) -> None:
     """A kernel heeds each setting that the method's program heeds, and something reads each; what changes nothing by
     itself is named: speed, limits, tolerances, and what counts beside others, are read where they do not count."""
@@ -248,7 +248,7 @@ def setting(pair: Pair, name: str, value: Any) -> None:
 
 
 @OF_PAIRS.add(
-    "settings in pairs", "sampler", "compiled_once", over=lambda pair: [()] if any(in_pairs(pair.method)) else []
+    "settings in pairs", "sampler", "compiles_once", over=lambda pair: [()] if any(in_pairs(pair.method)) else []
 )
 def together(pair: Pair) -> None:
     """The answer, and the law that chains keep, with settings changed together: each pair of values, once at least."""

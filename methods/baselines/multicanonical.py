@@ -106,7 +106,7 @@ class Multicanonical(Method):
         reweighted = log_ratio(trace, moving)
         if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
             reweighted = Claim(reweighted.value, np.inf, np.inf)
-        reweighted = _agreed(trace, reweighted).plus(float(tables.base))
+        reweighted = _beside_bennett(trace, reweighted).plus(float(tables.base))
         return replace(
             found,
             **log_z_parts(reweighted, {"reweighted": reweighted}),
@@ -115,7 +115,7 @@ class Multicanonical(Method):
         )
 
 
-def _agreed(trace: Trace, found: Claim) -> Claim:
+def _beside_bennett(trace: Trace, found: Claim) -> Claim:
     """An estimate beside that with another one of E[e^-θ]."""
     if not trace.looks:  # nobody looked, and nothing speaks against it
         return found

@@ -66,7 +66,7 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
         return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
     drawn = draws_of(model, trace) if draws else None
     return Estimate(
-        **{name: _laid_out(model, values) for name, values in _of_rows(trace, cards, weights).items()},
+        **{name: _laid_out(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
         **log_z_errors(told.value, weights),
         bounds=bounds,
         draws=drawn,
@@ -100,7 +100,7 @@ def bracket(value: float, slack: float, weights: betting.Weights, delta: float, 
     )
 
 
-def _of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> dict[str, Any]:
+def _marginals_of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> dict[str, Any]:
     """(Σ K_v,) means, errors and effective sample sizes, from sums over chains and batches, which are independent."""
     sums, parts, _ = group_sums(trace, "log_weight", "rows")
     means, errors = group_means(sums, all_states(cards, parts, sums))

@@ -75,7 +75,7 @@ def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace, up
         return state, spent
     state, slopes = engine.climb(state, plan.betas[:-1], plan.sweeps)
     found = Climb(plan.betas[:-1], slopes, plan.sweeps, plan.needed * updates)
-    trace.climb = found._replace(slopes=slopes[found.dropped :])
+    trace.climb = found._replace(slopes=slopes[found.burn_in :])
     return state, spent + plan.needed
 
 

@@ -60,7 +60,8 @@ class Interval:
         loading_seconds: that loading, or compilation, took.
         refused: who gave nothing, and why.
         model: its name.
-        is_believed: whether the checks of the estimate's own run passed.
+        level: what the middle of a bracket rests on that is as narrow as was asked for, or as an error bound has to be;
+            else what the estimate within it does.
     """
 
     lower: Bound | None
@@ -77,7 +78,7 @@ class Interval:
     refused: Mapping[str, str] = field(default_factory=dict)
     model: str = "model"
     assumed_upper: Bound | None = None
-    is_believed: bool = False
+    level: Level = "doubtful"
 
     @property
     def width(self) -> float:
@@ -88,17 +89,6 @@ class Interval:
     def probable_width(self) -> float:
         """Nats between the probable bounds; inf where one is missing."""
         return _width(self.probable_lower, self.probable_upper)
-
-    @property
-    def level(self) -> Level:
-        """What the middle of a bracket rests on, where that is narrow, or else the estimate within it."""
-        if self.verdict == "exact":
-            return "exact"
-        if self.width <= 2 * LOG_Z_TOLERANCE:
-            return "certified"
-        if self.probable_width <= 2 * LOG_Z_TOLERANCE:
-            return "bounded"
-        return "converged" if self.is_believed else "doubtful"
 
     def sentences(self) -> list[str]:
         """What it says, a line each."""
@@ -151,9 +141,18 @@ def summarise(
     if exact is not None:
         best, verdict = Finding((), exact.value, 0.0, 0.0, True, exact.by), "exact"
     looks = {(bound.by, finding.look, bound.side): bound.delta for finding in findings for bound in _bounds([finding])}
+    sure_low, sure_high = _best(certain, "lower"), _best(certain, "upper")
+    level: Level = "converged" if best is not None and best.believed else "doubtful"
+    narrow = max(2 * LOG_Z_TOLERANCE, gap or 0.0)
+    if exact is not None:
+        level = "exact"
+    elif _width(sure_low, sure_high) <= narrow:
+        level = "certified"
+    elif _width(low, high) <= narrow:
+        level = "bounded"
     return Interval(
-        _best(certain, "lower"),
-        _best(certain, "upper"),
+        sure_low,
+        sure_high,
         low,
         high,
         delta=min(sum(looks.values()), 1.0),
@@ -166,7 +165,7 @@ def summarise(
         refused=dict(refused),
         model=model,
         assumed_upper=_best(_bounds(findings, assumed=True), "upper"),
-        is_believed=best is not None and best.believed,
+        level=level,
     )
 
 

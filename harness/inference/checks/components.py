@@ -51,11 +51,11 @@ def separate_components(content: Content, seed: int) -> tuple[Component, ...]:
     model = content.model
     assert isinstance(model, FactorGraph)
     if math.prod(model.cardinalities) <= MAX_ENUMERATED:
-        return _enumerated(model)
-    return _searched(model, seed) if model.num_variables <= MAX_VARIABLES else ()
+        return _enumerate_components(model)
+    return _search_components(model, seed) if model.num_variables <= MAX_VARIABLES else ()
 
 
-def _enumerated(model: FactorGraph) -> tuple[Component, ...]:
+def _enumerate_components(model: FactorGraph) -> tuple[Component, ...]:
     from scipy import sparse
 
     sizes = model.cardinalities
@@ -77,7 +77,7 @@ def _enumerated(model: FactorGraph) -> tuple[Component, ...]:
     return tuple(_component(states.T[kept & (part == name)], logs[kept & (part == name)], sizes) for name in others)
 
 
-def _searched(model: FactorGraph, seed: int) -> tuple[Component, ...]:
+def _search_components(model: FactorGraph, seed: int) -> tuple[Component, ...]:
     starts = np.unique(np.asarray(feasible_starts(model, STARTS, seed)).T, axis=0)
     found: list[Component] = []
     known: set[bytes] = set()

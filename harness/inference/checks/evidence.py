@@ -69,8 +69,11 @@ def log_z_evidence(
         if distance <= most:
             return Evidence(level, distance)
     reason = _doubts(status, "log Z")
+    certain = [bound for bound in bounds if bound.grade in CERTAIN]
     if kind != "estimate":
         reason = f"a bound from {'below' if kind == 'lower' else 'above'} alone"
+    elif _beyond(log_z, certain) > STANDARD_ERRORS * (error_bound or 0.0):
+        reason = "outside its certified bracket"
     if reason or error_bound is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)
     return Evidence("converged", error_bound) if error_bound <= most else Evidence("doubtful", error_bound, _WIDE)
@@ -101,6 +104,11 @@ def _distance(log_z: float, bounds: Sequence[Bound]) -> float:
     low = max((bound.value for bound in bounds if bound.side == "lower"), default=-math.inf)
     high = min((bound.value for bound in bounds if bound.side == "upper"), default=math.inf)
     return max(log_z - low, high - log_z) if low <= log_z <= high else math.inf
+
+
+def _beyond(log_z: float, bounds: Sequence[Bound]) -> float:
+    """By how much a number contradicts the worst of these bounds; not above 0 where it contradicts none."""
+    return max((bound.value - log_z if bound.side == "lower" else log_z - bound.value for bound in bounds), default=0.0)
 
 
 def _doubts(status: str, quantity: str) -> str:

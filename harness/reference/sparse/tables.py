@@ -91,7 +91,7 @@ def product(table: Table, other: Table, cards: Sequence[int], most: float) -> Ta
     return Table(table.scope + tuple(extra), states, table.logs[here] + other.logs[there], mine + theirs)
 
 
-def summed(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
+def sum_out(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
     """Over variable v; the message says that it is this bucket's."""
     rest = [u for u in table.scope if u != v]
     keys, size = _keys(table, rest, cards), _size(rest, cards)

@@ -21,7 +21,7 @@ from spinbench.reference.sparse.tables import (
     TooManyError,
     growth,
     product,
-    summed,
+    sum_out,
     table_of,
 )
 
@@ -106,8 +106,8 @@ def eliminate(
         deadline.check()
         if time.perf_counter() > limits.end:
             raise TooManyError
-        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
-        message, above, conditional = summed(table, v, v, cards)
+        table, left = _multiply_tables(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
+        message, above, conditional = sum_out(table, v, v, cards)
         buckets[v] = Bucket(table.states[table.scope.index(v)], above, conditional, table.links)
         held[k] = []
         if message.scope:
@@ -118,7 +118,7 @@ def eliminate(
     return Eliminated(constant, listed, tuple(cards), buckets, rows)
 
 
-def _multiplied(tables: list[Table], cards: Sequence[int], most: float) -> tuple[Table, float]:
+def _multiply_tables(tables: list[Table], cards: Sequence[int], most: float) -> tuple[Table, float]:
     """The product, beginning with the largest table, always with what makes least of it; and how many rows are left."""
     rest = sorted(tables, key=lambda table: len(table.logs))
     found = rest.pop()

@@ -41,10 +41,10 @@ def test_all_components_of_few_states_are_known() -> None:
 
 
 def test_components_of_many_states_are_followed_to_their_ends() -> None:
-    found = components._searched(two_codes(3, 30), 0)
+    found = components._search_components(two_codes(3, 30), 0)
     assert sorted(tuple(each.law[:3].tolist()) for each in found) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     connected = FactorGraph.from_log_tables((2,) * 12, [((v, v + 1), [[0.0, 0.0], [0.0, -np.inf]]) for v in range(11)])
-    assert components._searched(connected, 0) == ()
+    assert components._search_components(connected, 0) == ()
 
 
 @pytest.mark.parametrize("method", ["gibbs", "metropolis", "zanella"])
