@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import LEAST_DRAW, NOTHING, UNSEEN, marginal_claims
+from spinbench.mathematics.claims import NOTHING, UNSEEN, marginal_claims, widen_of_rare
 from spinbench.models import Model
 from spinbench.models.conditionals import laid_out
 
@@ -62,10 +62,10 @@ def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> dict[str, A
         unseen: share of the law that draws may not have shown, by which bounds are wider.
     """
     farthest = np.maximum(means, 1 - means)
-    least = LEAST_DRAW / UNSEEN * unseen
+    of_rare = widen_of_rare(se, np.where(se > NOTHING, np.minimum(means, 1 - means), 0.0), farthest, UNSEEN / unseen)
     return {
         "marginals": means,
-        "marginals_se": np.where(se > NOTHING, np.minimum(se, farthest), least * farthest),
+        "marginals_se": np.minimum(of_rare, farthest),
         "marginals_error_bound": np.minimum(np.hypot(se, unseen * farthest), farthest),
     }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Hashable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +24,8 @@ States = npt.NDArray[np.int64]
 
 MAX_NUMBERS = 2**28
 """Of all samples together: 2 GiB."""
+BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, csv.Error, zipfile.BadZipFile, zlib.error)
+"""What readers raise of files that are damaged, or of another kind."""
 PLACES = {"chain": "chain", "draw": "draw", "chains": "chain", "draws": "draw"}
 
 
@@ -81,7 +85,7 @@ def _read_file(path: Path) -> _Raw:
         raise SpinbenchError(f"{path}: samples are read from {', '.join(readers)} files")
     try:
         return readers[path.suffix.lower()](path)
-    except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
+    except BROKEN as error:
         raise SpinbenchError(f"{path}: no samples can be read of this file ({' '.join(str(error).split())})") from error
 
 
@@ -96,6 +100,8 @@ def _read_npz(path: Path) -> _Raw:
         if chosen is None or (len(names) > 1 and chosen not in ("states", "samples")):
             raise SpinbenchError(f"{path}: the arrays are {', '.join(names)}; one of them has to be named samples")
         values = archive[chosen]
+    if not isinstance(values, np.ndarray):
+        raise SpinbenchError(f"{path}: {chosen} is no array")
     # what `run(…, keep_in=…)` writes
     return _Raw(values, ("draw", "chain", "variable") if chosen == "states" and values.ndim == 3 else ())
 
@@ -105,6 +111,8 @@ def _read_csv(path: Path) -> _Raw:
         lines = [line for line in csv.reader(file) if line]
     if not lines:
         raise SpinbenchError(f"{path}: the file is empty")
+    if not any(all(map(_is_number, line)) for line in lines):
+        raise SpinbenchError(f"{path}: no line has numbers alone, with commas between them")
     header = [] if all(map(_is_number, lines[0])) else [word.strip() for word in lines.pop(0)]
     for number, line in enumerate(lines):
         if len(line) != len(lines[0]) or not all(map(_is_number, line)):

@@ -91,8 +91,7 @@ def ratio(
     # Without and with what chains remember of where they began.
     scatter = t_factor(freedom) * np.sqrt(effective**2 * np.array([base**2, base**2 + kept**2]) + of_draws) / weight
     # Either the states that matter were seen, and the error is of these, or they were not.
-    se = float(scatter[0]) if scatter[0] > NOTHING else LEAST_DRAW / effective
-    bound = max(float(scatter[1]), unseen / effective)
+    se, bound = max(float(scatter[0]), LEAST_DRAW / effective), max(float(scatter[1]), unseen / effective)
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, se, bound, float(overlap), weight, supported)

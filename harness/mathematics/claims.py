@@ -41,8 +41,10 @@ LEAST_WEIGHT = 5.0
 UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 LEAST_DRAW = 0.5
-"""Of n draws: what so much of one would change is the standard error of a mean to which all give the same, such as that
-of a state which none has shown; Jeffreys' prior adds as much to each state. By scatter it would be 0."""
+"""Of n draws: what so much of one would change is the least standard error of the mean of a state which none or few of
+them have shown, of which scatter says too little; Jeffreys' prior adds as much to each state."""
+FEW_DRAWS = 10.0
+"""Of so many that a state was shown by, scatter is a standard error: it is known to a third."""
 SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
 must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
@@ -161,14 +163,27 @@ def marginal_claims(
         scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
         wide = np.sqrt(scatter**2 + (kept * spread) ** 2 + unseen**2)
         np.minimum(wide, farthest, out=bounds[some])  # the mean can be no further off
-        least = np.where(time[some] < 0, LEAST_DRAW * farthest / (samples * count), 0.0)
-        time[some] = np.minimum(np.maximum(scatter, least), bounds[some])  # in whose place standard errors come
+        nearest = np.where(time[some] < 0, 0.0, np.minimum(high[some] - means, means - low[some]))
+        of_rare = widen_of_rare(scatter, nearest, farthest, samples * count)
+        time[some] = np.minimum(of_rare, bounds[some])  # in whose place standard errors come
         memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
     doubt = _doubt(short, chains, shown.r_hat)
     if not doubt and shown.compared is not None:
         doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, bounds) else ""
     return MarginalClaims(time, bounds, mcse, shown.r_hat, memory, doubt)
+
+
+def widen_of_rare(scatter: FloatArray, nearest: FloatArray, farthest: FloatArray, draws: float) -> FloatArray:
+    """(N,) standard errors by scatter, and no less than half a draw's of what fewer than `FEW_DRAWS` have shown.
+
+    Args:
+        scatter: (N,) by scatter alone.
+        nearest, farthest: (N,) from the means to the ends of the ranges of what is averaged.
+        draws: of which these are means.
+    """
+    rare = nearest * draws < FEW_DRAWS * farthest
+    return np.where(rare, np.maximum(scatter, LEAST_DRAW * farthest / draws), scatter)
 
 
 def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:

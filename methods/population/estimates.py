@@ -11,7 +11,7 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import LEAST_DRAW, NOTHING, UNSEEN, Claim, log_z_parts, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, log_z_parts, t_factor
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import equal_shares, laid_out
@@ -68,7 +68,7 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     log_z = float(top + np.log(total / number))
     claim = Claim(log_z, np.inf, np.inf)
     if supported:
-        claim = Claim(log_z, se if se > NOTHING else LEAST_DRAW / effective, float(np.hypot(se, unseen)))
+        claim = Claim(log_z, max(se, LEAST_DRAW / effective), float(np.hypot(se, unseen)))
     return Weighed(claim, means, factor * standard, standard, unseen, number, effective, supported)
 
 

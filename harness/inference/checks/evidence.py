@@ -22,6 +22,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
 """Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level."""
 STANDARD_ERRORS = 3.0
+ROUNDING = 1e-9
+"""Probability: standard errors of exact marginals that are averaged over steps are no larger."""
 _WIDE = "its error bound is too wide"
 _UNKNOWN = "nobody knows its error"
 
@@ -83,16 +85,17 @@ def marginals_evidence(kind: LogZKind, se: Any, error_bounds: Any, status: str) 
     """Of marginals: exact ones, or by the run's own checks.
 
     Args:
-        kind: of log Z; marginals beside an exact one are exact.
+        kind: of log Z; marginals beside an exact one are exact, unless they have standard errors as those of draws do.
         se, error_bounds: in the layout of marginals, or None.
         status: of the run.
     """
-    if kind == "exact":
+    errors = np.zeros(0) if se is None else all_states.of_errors(se)
+    if kind == "exact" and (errors <= ROUNDING).all():
         return Evidence("exact", 0.0)
     reason = _doubts(status, "marginals")
     if reason or se is None or error_bounds is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)
-    errors, bounds = all_states.of_errors(se), all_states.of_errors(error_bounds)
+    bounds = all_states.of_errors(error_bounds)
     worst = float(bounds.max(initial=0.0))
     if (bounds > np.maximum(MARGINAL_TOLERANCE, STANDARD_ERRORS * errors)).any():
         return Evidence("doubtful", worst, _WIDE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,11 @@ def test_what_is_no_samples(model: Any, source: Any, words: str) -> None:
         ("s.csv", "chain,a,b,c\n0,1,1,1\n0,1,1,1\n1,1,1,1\n", "chains have 1 to 2 draws; as many of each are needed"),
         ("s.csv", "", "the file is empty"),
         ("s.json", "{}", "this JSON is no dimod SampleSet"),
+        ("s.csv", "a;b;c\n1;0;1\n", "no line has numbers alone, with commas between them"),
+        ("s.csv", "a,b,c\n", "no line has numbers alone"),
+        pytest.param("s.csv", "1," * 70_000 + "x" * 140_000, "no samples can be read of this file", id="a long field"),
         ("s.json", "{", "no samples can be read of this file"),
+        pytest.param("s.json", "[" * 100_000, "no samples can be read of this file", id="many brackets"),
         ("s.npz", {"x": DRAWS, "y": DRAWS}, "the arrays are x, y; one of them has to be named samples"),
         ("s.npy", np.array([{}]), "no samples can be read of this file"),
     ],
@@ -143,4 +148,21 @@ def test_files_that_hold_none(tmp_path: Path, name: str, content: Any, words: st
     with pytest.raises(SpinbenchError) as info:
         read_samples(write(tmp_path / name, content), PAIR)
     assert words in str(info.value)
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.parametrize("harm", ["half", "a byte", "another member"])
+def test_damaged_archives_are_refused_in_a_sentence(tmp_path: Path, harm: str) -> None:
+    path = write(tmp_path / "s.npz", {"samples": DRAWS})
+    whole = bytearray(path.read_bytes())
+    if harm == "half":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif harm == "a byte":
+        whole[whole.index(b"NUMPY") + 130] ^= 255
+        path.write_bytes(whole)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("readme.txt", "x")
+    with pytest.raises(SpinbenchError, match=r"no samples can be read of this file|readme\.txt is no array") as info:
+        read_samples(path, PAIR)
     assert "\n" not in str(info.value)

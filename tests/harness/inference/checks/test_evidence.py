@@ -49,6 +49,8 @@ def test_log_z(kind: Any, errors: Any, bounds: Any, status: str, expected: tuple
     ("kind", "se", "bounds", "status", "expected"),
     [
         pytest.param("exact", None, None, "ok", Evidence("exact", 0.0), id="exact"),
+        pytest.param("exact", [0.0, 1e-16], [0.0, 1e-16], "ok", Evidence("exact", 0.0), id="exact but for rounding"),
+        pytest.param("exact", [0.001, 0.002], [0.004, 0.009], "ok", Evidence("converged", 0.009), id="drawn"),
         pytest.param("estimate", [0.001, 0.002], [0.004, 0.009], "ok", Evidence("converged", 0.009), id="small"),
         pytest.param("estimate", [0.1, 0.002], [0.2, 0.003], "ok", Evidence("converged", 0.2), id="three errors"),
         pytest.param("estimate", [0.001, 0.002], [0.02, 0.002], "ok", "its error bound is too wide", id="too wide"),
