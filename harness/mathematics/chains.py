@@ -104,7 +104,7 @@ class Batches(Protocol):
 def seen(series: Batches) -> Seen:
     """What a series shows; a few variables at a time, so that it takes little memory beside."""
     count, chains = series.shape[1], series.shape[-1]
-    means, variance, standard, spread, r_hat = (np.empty(count) for _ in range(5))
+    means, variance, standard, spread, r_hat = np.empty((5, count))
     compared = Compared(np.empty(count), np.empty(count), np.empty(count)) if chains >= FEWEST_TOLD else None
     found = Seen(means, variance, standard, spread, r_hat, compared)
     for rows in blocks(count, len(series) * chains):
@@ -166,7 +166,8 @@ def _alike(means: FloatArray) -> FloatArray:
     """(N,) correlation over chains of the means of both halves; 1 of chains too few to tell, 0 where they are equal."""
     if np.isnan(means).any() or means.shape[-1] < 2 * FEWEST_TOLD:
         return np.ones(len(means))
-    first, second = (part - part.mean(axis=-1, keepdims=True) for part in np.split(means, 2, axis=-1))
+    first, second = np.split(means, 2, axis=-1)
+    first, second = first - first.mean(axis=-1, keepdims=True), second - second.mean(axis=-1, keepdims=True)
     norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
     return np.where(norm > 0, (first * second).sum(axis=-1) / np.where(norm > 0, norm, 1.0), 0.0)
 
