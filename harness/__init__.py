@@ -46,7 +46,7 @@ __all__ = [
     "sweep",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "FactorGraph": "spinbench.models",
