@@ -16,6 +16,7 @@ import command_line_page
 import configuration_page
 import methods_page
 import notebook_page
+import records_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
@@ -24,6 +25,7 @@ PAGES = {
     "reference/methods.md": methods_page.text,
     "reference/configuration.md": configuration_page.text,
     "reference/command-line.md": command_line_page.text,
+    "reference/records.md": records_page.text,
 }
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = {"how-to": "How to", "reference": "Reference"}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
-
-import griffe
 
 from spinbench.api import Method
 from spinbench.inference import kernels, registry
@@ -20,6 +19,7 @@ HEAD = """# Methods and backends
 'spinbench[…]'` brings; —: the pair does not exist.
 
 """
+_ATTRIBUTES = re.compile(r"^    ([\w, ]+): ((?:.+\n?(?:     .*\n?)*))", re.MULTILINE)
 SETTINGS = """
 Settings are keywords of [`spinbench.run`](python.md#spinbench.run) and values of a sweep, `method.NAME=VALUE`.
 """
@@ -79,7 +79,7 @@ def _settings(names: list[str]) -> str:
     """A table of the dataclass's fields; classes of one module differ in few, which are named once."""
     rows: dict[str, str] = {}
     for name in names:
-        meanings = _meanings(_class(name))
+        meanings = attribute_meanings(_class(name))
         for field in dataclasses.fields(_class(name)):  # type: ignore[arg-type]
             meaning = " ".join(meanings.get(field.name, "").split()).replace("|", r"\|")
             default = repr(field.default) if field.default is not dataclasses.MISSING else "—"
@@ -89,15 +89,20 @@ def _settings(names: list[str]) -> str:
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows.values()]) + "\n"
 
 
-def _meanings(cls: type) -> Mapping[str, str]:
+def attribute_meanings(cls: type) -> Mapping[str, str]:
     """What the docstrings of a class and its bases say of attributes."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if "__doc__" not in vars(base) or not base.__doc__:
             continue
-        for section in griffe.Docstring(inspect.cleandoc(base.__doc__)).parse("google", warnings=False):
-            if section.kind is griffe.DocstringSectionKind.attributes:
-                for item in section.value:
-                    for name in item.name.split(","):
-                        found[name.strip()] = item.description
-    return found
+        for names, meaning in re.findall(
+            r"^    ([\w, ]+): ((?:.+\n?(?:     .*\n?)*))", _section(base.__doc__), re.MULTILINE
+        ):
+            meanings |= dict.fromkeys(names.split(", "), meaning)
+    return meanings
+
+
+def _section(docstring: str) -> str:
+    """The lines of "Attributes:"; griffe reads no "a, b: meaning"."""
+    lines = inspect.cleandoc(docstring).partition("Attributes:\n")[2]
+    return re.split(r"^\S", lines, maxsplit=1, flags=re.MULTILINE)[0]

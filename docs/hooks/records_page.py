@@ -1,0 +1,77 @@
+"""The page of records: every column of `spinbench.read`, from the types of records."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import methods_page
+import msgspec
+
+from spinbench.measuring.record_parts import Part
+from spinbench.measuring.record_types import Record
+
+HEAD = """# Columns of records
+
+A sweep writes a record, a JSON file, for each cell. `spinbench.read(FOLDER)` and `cells.csv` of
+`spinbench report --tables` have a line a record and these columns, whose names are those of the JSON joined by dots.
+NAME stands for the name of a setting, a package, an estimator or a metric. Settings are `config.…`, as
+[Configuration](configuration.md) has them; numbers of plugins stand under `metrics.NAME`.
+
+| column | type | meaning |
+|---|---|---|
+| `schema` | number | version of the format of records. |
+"""
+OMITTED = {"content"}
+"""No column: the whole of a record."""
+
+
+def text() -> str:
+    """Markdown."""
+    return HEAD + "".join(f"| `{name}` | {kind} | {meaning} |\n" for name, kind, meaning in columns(Record))
+
+
+def columns(part: type[Part], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Name, type and meaning of each column of a part and of its parts."""
+    meanings = methods_page.attribute_meanings(part)
+    hints = typing.get_type_hints(part, include_extras=False)
+    for field in msgspec.structs.fields(part):
+        if field.name in OMITTED:
+            continue
+        name = prefix + (field.encode_name or field.name)
+        meaning = " ".join(meanings[field.name].split()).replace("|", r"\|")
+        inner, is_mapping = part_of(hints[field.name])
+        if inner is not None:
+            yield from columns(inner, f"{name}.NAME." if is_mapping else f"{name}.")
+        else:
+            yield name + (".NAME" if is_mapping else ""), kind_of(hints[field.name]), meaning
+
+
+def part_of(hint: Any) -> tuple[type[Part] | None, bool]:
+    """The part that a type holds, if any, and whether it holds a mapping."""
+    choices = [choice for choice in _choices(hint) if choice is not types.NoneType]
+    mapping = next((choice for choice in choices if typing.get_origin(choice) is dict), None)
+    inner = typing.get_args(mapping)[1] if mapping is not None else choices[0]
+    is_part = isinstance(inner, type) and issubclass(inner, Part)
+    return (inner if is_part else None), mapping is not None
+
+
+def kind_of(hint: Any) -> str:
+    """In a reader's words."""
+    names = {bool: "true or false", int: "number", float: "number", str: "text"}
+    kinds = []
+    for choice in _choices(hint):
+        if typing.get_origin(choice) is list:
+            kinds.append("list, as JSON")
+        elif typing.get_origin(choice) is dict:
+            kinds.append("any")
+        elif choice is not types.NoneType:
+            kinds.append(names.get(choice, "any"))
+    return " or ".join(dict.fromkeys(kinds))
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
