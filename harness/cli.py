@@ -21,7 +21,7 @@ from spinbench.foundation.platforms import check_supported
 from spinbench.foundation.remarks import printable
 from spinbench.history.command import COMMANDS as HISTORY
 from spinbench.history.command import add as add_history
-from spinbench.history.command import checkout
+from spinbench.history.command import history_root
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
@@ -248,6 +248,6 @@ def publish(arguments: argparse.Namespace) -> int:
     from spinbench.history import publish as site
     from spinbench.reporting.display import shown
 
-    index = site.publish(checkout(), offline=arguments.offline)
+    index = site.publish(history_root(), offline=arguments.offline)
     print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
     return 0

@@ -16,6 +16,11 @@ def printable(text: str) -> str:
     return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def format_count(number: int, noun: str) -> str:
+    """A number with its noun, "1 cell" or "3 cells"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 @cache
 def left_out(sentence: str) -> None:
     """Say, once in a process, that something is left out, and why: on standard error, as Hydra turns logging off."""

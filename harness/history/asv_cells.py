@@ -10,7 +10,7 @@ import datetime
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.errors import HistoryError
 from spinbench.history.axes import Cell, Family, Metric
@@ -18,6 +18,9 @@ from spinbench.history.journal import Replicates, rounded
 from spinbench.measuring.record_parts import Axes, CodeState, Environment
 from spinbench.measuring.record_parts import Metric as Recorded
 from spinbench.measuring.record_types import Record
+
+if TYPE_CHECKING:
+    from asv.results import Results
 
 
 class Outcome(NamedTuple):
@@ -31,12 +34,12 @@ class Outcome(NamedTuple):
     profile: bytes | None = None
 
 
-def parameters(family: Family) -> list[list[str]]:
+def asv_params(family: Family) -> list[list[str]]:
     """The axes as asv stores them."""
     return [[repr(value) for value in axis.values] for axis in family.axes]
 
 
-def check(benchmarks: Mapping[str, Any], families: Iterable[Family]) -> None:
+def check_benchmarks(benchmarks: Mapping[str, Any], families: Iterable[Family]) -> None:
     """Compare asv's descriptions of the benchmarks with the families of conf/axes that the suite has.
 
     Raises:
@@ -44,80 +47,82 @@ def check(benchmarks: Mapping[str, Any], families: Iterable[Family]) -> None:
     """
     for family in families:
         for metric in family.metrics:
-            name = family.benchmark(metric.name)
-            found = benchmarks.get(name)
-            if found is None:
+            name = family.benchmark_name(metric.name)
+            description = benchmarks.get(name)
+            if description is None:
                 raise HistoryError(
                     f"asv does not find benchmark {name}; the suite needs {family.name}.py as spinbench has it"
                 )
-            expected = {"version": metric.version, "unit": metric.unit, "params": parameters(family)}
-            if any(found.get(key) != value for key, value in expected.items()):
+            expected = {"version": metric.version, "unit": metric.unit, "params": asv_params(family)}
+            if any(description.get(key) != value for key, value in expected.items()):
                 raise HistoryError(f"asv's benchmark {name} is not the one that conf/axes/{family.name}.yaml defines")
 
 
-def enter(results: Any, described: dict[str, Any], cells: Mapping[Cell, Replicates]) -> None:
+def add_cells(results: Results, description: dict[str, Any], cells: Mapping[Cell, Replicates]) -> None:
     """Put the journal's cells of a benchmark into asv's `Results` and keep the other cells' values."""
-    name = described["name"]
-    combinations = list(itertools.product(*described["params"]))
-    index = {combination: i for i, combination in enumerate(combinations)}
-    touched = {index[tuple(map(repr, cell))]: one for cell, one in cells.items()}
-    outcome = outcome_of(len(combinations), touched)
-    kept = name in results.get_result_keys({name: described})
-    before = set(itertools.product(*results.get_result_params(name))) if kept else set()
+    name = description["name"]
+    combinations = list(itertools.product(*description["params"]))
+    positions = {combination: i for i, combination in enumerate(combinations)}
+    replicates_by_position = {positions[tuple(map(repr, cell))]: replicates for cell, replicates in cells.items()}
+    outcome = build_outcome(len(combinations), replicates_by_position)
+    is_stored = name in results.get_result_keys({name: description})
+    stored_combinations = set(itertools.product(*results.get_result_params(name))) if is_stored else set()
+    started_at = max(replicates.started_at for replicates in cells.values())
     results.add_result(
-        described,
+        description,
         outcome,
-        started_at=datetime.datetime.fromtimestamp(max(one.started_at for one in cells.values()), datetime.UTC),
-        duration=sum(one.duration for one in cells.values()),
+        started_at=datetime.datetime.fromtimestamp(started_at, datetime.UTC),
+        duration=sum(replicates.duration for replicates in cells.values()),
         record_samples=True,
-        selected_idx=set(touched) if kept else None,
+        selected_idx=set(replicates_by_position) if is_stored else None,
     )
-    if kept:
+    if is_stored:
         # Cells of values that were appended to an axis since are None now, which would mean that they failed.
         merged = results._results[name] or [None] * len(combinations)
         results._results[name] = [
-            value if i in touched or combination in before else math.nan
+            value if i in replicates_by_position or combination in stored_combinations else math.nan
             for i, (combination, value) in enumerate(zip(combinations, merged, strict=True))
         ]
 
 
-def outcome_of(size: int, touched: Mapping[int, Replicates]) -> Outcome:
+def build_outcome(size: int, replicates_by_position: Mapping[int, Replicates]) -> Outcome:
     """Values at their places; the others are not run."""
     outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
-    for i, one in touched.items():
-        if len(one.values) > 1:
+    for i, replicates in replicates_by_position.items():
+        if len(replicates.values) > 1:
             outcome.result[i] = True  # asv takes the median of the samples, and its interval
-            outcome.samples[i] = [rounded(value) for value in one.values]
+            outcome.samples[i] = [rounded(value) for value in replicates.values]
             outcome.number[i] = 1
-        elif one.values:
-            outcome.result[i] = rounded(one.values[0])
-        elif not one.ran:
+        elif replicates.values:
+            outcome.result[i] = rounded(replicates.values[0])
+        elif not replicates.ran:
             outcome.result[i] = None
     return outcome
 
 
-def stored(results: Any, family: Family, metric: Metric) -> dict[Cell, Replicates]:
+def read_cells(results: Results, family: Family, metric: Metric) -> dict[Cell, Replicates]:
     """The cells of a metric that asv's `Results` hold, if they are of the metric's version."""
-    name = family.benchmark(metric.name)
+    name = family.benchmark_name(metric.name)
     if name not in results.get_result_keys({name: {"version": metric.version}}):
         return {}
-    current = parameters(family)
-    known = set(itertools.product(*results.get_result_params(name)))
+    current = asv_params(family)
+    stored_combinations = set(itertools.product(*results.get_result_params(name)))
     values = results.get_result_value(name, current)
     samples = results.get_result_samples(name, current)
-    found = {}
-    for cell, combination, value, drawn in zip(family.cells, itertools.product(*current), values, samples, strict=True):
-        if combination in known and value is None:
-            found[cell] = Replicates((), failed="asv recorded a failure")
-        elif combination in known and math.isfinite(value):
-            found[cell] = Replicates(tuple(drawn) if drawn else (value,))
-    return found
+    cells = {}
+    combinations = itertools.product(*current)
+    for cell, combination, value, cell_samples in zip(family.cells, combinations, values, samples, strict=True):
+        if combination in stored_combinations and value is None:
+            cells[cell] = Replicates((), failed="asv recorded a failure")
+        elif combination in stored_combinations and math.isfinite(value):
+            cells[cell] = Replicates(tuple(cell_samples) if cell_samples else (value,))
+    return cells
 
 
-def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> Record:
+def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> Record:
     """What asv knows of a cell, in the form of a record: by which settings and where it was measured, is not known."""
-    measured = {metric: one for metric, one in values.items() if one.values}
-    error = next((one.failed for one in values.values() if not one.values), "")
+    measured = {metric: replicates for metric, replicates in values.items() if replicates.values}
+    error = next((replicates.failed for replicates in values.values() if not replicates.values), "")
     return Record(
         id=f"asv {family.name} {cell}",
         key="",
@@ -129,7 +134,7 @@ def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> R
         error=None if measured else error,
         traceback=None,
         git=CodeState(),
-        metrics={metric: Recorded(samples=list(one.values)) for metric, one in measured.items()},
+        metrics={metric: Recorded(samples=list(replicates.values)) for metric, replicates in measured.items()},
         result_or_none=None,
         reference=None,
         environment=Environment(),
@@ -138,57 +143,61 @@ def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> R
     )
 
 
-_CELLS = ("_results", "_samples", "_stats")
-_MEANING = ("_benchmark_params", "_benchmark_version")
-_REST = ("_profiles", "_started_at", "_duration")
+_CELL_TABLES = ("_results", "_samples", "_stats")
+_AXIS_TABLES = ("_benchmark_params", "_benchmark_version")
+_OTHER_TABLES = ("_profiles", "_started_at", "_duration")
 """asv's tables by benchmark: those with an entry for each cell, those that say what a cell is, and others."""
 
 
-def complete(mine: Any, theirs: Any) -> bool:
+def add_missing_results(mine: Results, theirs: Results) -> bool:
     """Add to asv's `Results` of a commit what only other ones of it have; whether there was anything.
 
     Of a benchmark that both have with the same axes and version, cells that were not run in one are the other's.
     """
-    known, found = mine.get_all_result_keys(), False
+    my_names = mine.get_all_result_keys()
+    changed = False
     for name in theirs.get_all_result_keys():
-        if name not in known:
-            for table in (*_CELLS, *_MEANING, *_REST):
+        if name not in my_names:
+            for table in (*_CELL_TABLES, *_AXIS_TABLES, *_OTHER_TABLES):
                 getattr(mine, table)[name] = getattr(theirs, table).get(name)
-            found = True
-        elif all(getattr(mine, one)[name] == getattr(theirs, one)[name] for one in _MEANING):
-            found = _filled(mine, theirs, name) or found
-    return found
+            changed = True
+        elif all(getattr(mine, axis_table)[name] == getattr(theirs, axis_table)[name] for axis_table in _AXIS_TABLES):
+            changed = _fill_missing_cells(mine, theirs, name) or changed
+    return changed
 
 
-def forget(results: Any, family: Family, cells: Set[Cell]) -> bool:
+def remove_cells(results: Results, family: Family, cells: Set[Cell]) -> bool:
     """Take cells out of asv's `Results` of a commit, as if they had not been run; whether any had been."""
-    gone, found = {tuple(map(repr, cell)) for cell in cells}, False
-    for name in {family.benchmark(metric.name) for metric in family.metrics} & {*results.get_all_result_keys()}:
+    removed_combinations = {tuple(map(repr, cell)) for cell in cells}
+    removed = False
+    for name in {family.benchmark_name(metric.name) for metric in family.metrics} & {*results.get_all_result_keys()}:
         combinations = list(itertools.product(*results._benchmark_params[name]))
         values = results._results[name] or [None] * len(combinations)
-        places = {i for i, one in enumerate(combinations) if one in gone and not _not_run(values[i])}
-        kept = [math.nan if i in places else value for i, value in enumerate(values)]
-        if places and all(map(_not_run, kept)):
+        measured = [i for i, value in enumerate(values) if not _is_not_run(value)]
+        positions = {i for i in measured if combinations[i] in removed_combinations}
+        remaining = [math.nan if i in positions else value for i, value in enumerate(values)]
+        if positions and all(map(_is_not_run, remaining)):
             results.remove_result(name)
-        elif places:
-            results._results[name] = kept
-        found = found or bool(places)
-    return found
+        elif positions:
+            results._results[name] = remaining
+        removed = removed or bool(positions)
+    return removed
 
 
-def _filled(mine: Any, theirs: Any, name: str) -> bool:
+def _fill_missing_cells(mine: Results, theirs: Results, name: str) -> bool:
     """Whether any cell of a benchmark was filled."""
     old, new = mine._results[name], theirs._results[name]
     if old is None or new is None:
         return False
-    empty = [i for i, value in enumerate(old) if _not_run(value) and not _not_run(new[i])]
-    for table in _CELLS:
+    empty = [i for i, value in enumerate(old) if _is_not_run(value) and not _is_not_run(new[i])]
+    for table in _CELL_TABLES:
         columns = getattr(mine, table)
         if empty and (columns[name] or getattr(theirs, table)[name]):
-            own, other = (getattr(one, table)[name] or [None] * len(old) for one in (mine, theirs))
-            columns[name] = [other[i] if i in empty else value for i, value in enumerate(own)]
+            my_values = columns[name] or [None] * len(old)
+            their_values = getattr(theirs, table)[name] or [None] * len(old)
+            columns[name] = [their_values[i] if i in empty else value for i, value in enumerate(my_values)]
     return bool(empty)
 
 
-def _not_run(value: Any) -> bool:
+def _is_not_run(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)

@@ -35,9 +35,9 @@ from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import CONFIG
 from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, builds
-from spinbench.history.asv_series import descriptions
-from spinbench.history.journal import locked
-from spinbench.history.series import Book, column, identity
+from spinbench.history.asv_series import benchmark_descriptions
+from spinbench.history.journal import lock_history
+from spinbench.history.series import SeriesIndex, entry_column, identify
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import elsewhere
 from spinbench.measuring.record_types import parse_record
@@ -48,7 +48,7 @@ TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
 """For example spinbench-py3.11."""
-TOLD = "families.json"
+FAMILIES_FILE = "families.json"
 """In the folder that the processes of one asv command share, beside measurements."""
 
 
@@ -69,10 +69,10 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
 
     def check_presence(self) -> bool:
         """Whether it was made with what is installed here today."""
-        return builds.is_current(Path(self._path), _project())
+        return builds.is_environment_current(Path(self._path), _project_name())
 
     def _setup(self) -> None:
-        builds.create(Path(self._path), _project())
+        builds.create_environment(Path(self._path), _project_name())
 
     def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:
         """Replace the commit that is installed by another one."""
@@ -80,22 +80,22 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
             self._set_installed_commit_hash(None)
             self.checkout_project(repo, commit_hash)
             try:
-                builds.install(builds.python_of(Path(self._path)), Path(self._build_root))
+                builds.install(builds.environment_python(Path(self._path)), Path(self._build_root))
             except HistoryError as error:
                 raise util.ProcessError(["pip", "install", self._build_root], 1, "", str(error)) from error
             self._set_installed_commit_hash(commit_hash)
         self._set_commit_hash(commit_hash)
-        _share(commit_hash)
+        _set_measurement_folder(commit_hash)
 
     def run(self, args: list[str], **options: Any) -> Any:
         """Run its Python."""
         return self.run_executable("python", args, **options)
 
 
-def _project() -> str:
+def _project_name() -> str:
     """The name of the repository's project; without one, asv says so in a sentence."""
     try:
-        return builds.project(Path())
+        return builds.project_name(Path())
     except HistoryError as error:
         raise util.UserError(f"nothing can be built here: {error}") from error
 
@@ -120,61 +120,64 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
-    os.environ[SHARED_VARIABLE] = str(_shared())
+    os.environ[SHARED_VARIABLE] = str(_measurement_folder())
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration
     results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
-    os.environ[FAMILIES_VARIABLE] = str(tell(_shared(), results and results.parent))
+    os.environ[FAMILIES_VARIABLE] = str(write_families(_measurement_folder(), results and results.parent))
     if results is not None:
-        ask = MachineCollection.load
+        load_default = MachineCollection.load
 
         def load(name: str, _path: str | None = None) -> dict[str, str]:
             try:
-                return stored_machine(results, name) or dict(ask(name, _path))
+                return load_machine_description(results, name) or dict(load_default(name, _path))
             except util.UserError:  # asv would ask who runs it, and fail where nobody does
-                return _defaults(name)
+                return _default_machine(name)
 
         # `asv run` would replace machine.json by what the user's home says of this machine.
         MachineCollection.load = load
-        _keep_series(results)
-        _keep_settings(results.parent)
+        _patch_benchmarks_save(results)
+        _patch_results_save(results.parent)
 
 
-def _share(commit: str) -> None:
+def _set_measurement_folder(commit: str) -> None:
     """What benchmarks of a commit measure is shared among them, and with those of no other commit."""
-    folder = _shared() / commit
+    folder = _measurement_folder() / commit
     folder.mkdir(exist_ok=True)
     os.environ[SHARED_VARIABLE] = str(folder)
 
 
 @functools.cache
-def _shared() -> Path:
+def _measurement_folder() -> Path:
     """Where measurements are kept while the command runs; those of what is installed lie there themselves."""
     folder = tempfile.mkdtemp(prefix="spinbench-asv-")
-    atexit.register(_remove, folder, os.getpid())
+    atexit.register(_remove_folder, folder, os.getpid())
     return Path(folder)
 
 
-def _keep_series(results: Path) -> None:
+def _patch_benchmarks_save(results: Path) -> None:
     """`asv run` writes the descriptions of what it discovers; those of series that it never runs stay beside them."""
     save = Benchmarks.save
 
     def save_all(self: Any) -> None:
-        self._all_benchmarks = {**self._all_benchmarks, **descriptions(Book(results.parent / "journal"))}
+        self._all_benchmarks = {
+            **self._all_benchmarks,
+            **benchmark_descriptions(SeriesIndex(results.parent / "journal")),
+        }
         save(self)
 
     Benchmarks.save = save_all
 
 
-def _keep_settings(home: Path) -> None:
+def _patch_results_save(home: Path) -> None:
     """What `asv run` is about to save has settings, which the builds that come later have to have, too."""
     save = Results.save
 
     def save_all(self: Any, folder: str) -> None:
         try:
-            keep(Path(os.environ[SHARED_VARIABLE]), home)
-            tell(_shared(), home)
+            add_configurations(Path(os.environ[SHARED_VARIABLE]), home)
+            write_families(_measurement_folder(), home)
         except HistoryError as error:
             raise util.UserError(str(error)) from error
         finally:
@@ -183,25 +186,25 @@ def _keep_settings(home: Path) -> None:
     Results.save = save_all
 
 
-def tell(shared: Path, home: Path | None) -> Path:
+def write_families(folder: Path, home: Path | None) -> Path:
     """Write which cells there are today, and which settings their columns hold.
 
     Args:
         shared: where to.
         home: of the history, if there is one.
     """
-    kept = Book(home / "journal").columns() if home is not None else {}
-    told = {}
-    for name, found in axes.families().items():
-        columns = {cell: kept.get(found.column(cell), ()) for cell in found.cells}
+    configurations = SeriesIndex(home / "journal").configurations_by_column() if home is not None else {}
+    contents = {}
+    for name, family in axes.families().items():
+        columns = {cell: configurations.get(family.column(cell), ()) for cell in family.cells}
         settings = [[cell, list(configs)] for cell, configs in columns.items() if configs]
-        told[name] = {**dataclasses.asdict(found), "settings_of": settings}
-    path = shared / TOLD
-    write_json(path, told)
+        contents[name] = {**dataclasses.asdict(family), "settings_of": settings}
+    path = folder / FAMILIES_FILE
+    write_json(path, contents)
     return path
 
 
-def keep(measured: Path, home: Path) -> None:
+def add_configurations(measurements: Path, home: Path) -> None:
     """Begin columns with the settings of the cells that were measured, as a sweep does.
 
     Args:
@@ -211,27 +214,27 @@ def keep(measured: Path, home: Path) -> None:
     Raises:
         HistoryError: it cannot be written.
     """
-    contents = [json.loads(path.read_text()) for path in measured.glob("*.json") if path.name != TOLD]
+    contents = [json.loads(path.read_text()) for path in measurements.glob("*.json") if path.name != FAMILIES_FILE]
     good = [parse_record(content) for content in contents if content["status"] == "ok"]
     if good:
-        with locked(home):
-            book = Book(home / "journal")
+        with lock_history(home):
+            series_index = SeriesIndex(home / "journal")
             for record in good:
                 with suppress(HistoryError):  # of a build that did not note what files held
-                    book.enter(identity(record), [], column(record))
+                    series_index.add(identify(record), [], entry_column(record))
 
 
 def machine_name() -> str:
     """The name of this machine in the history: SPINBENCH_MACHINE's, else asv's."""
     host = str(Machine.get_unique_machine_name())
     try:
-        known = str(MachineCollection.load(host)["machine"])
+        name = str(MachineCollection.load(host)["machine"])
     except util.UserError:
-        known = host
-    return os.environ.get(MACHINE_VARIABLE) or known
+        name = host
+    return os.environ.get(MACHINE_VARIABLE) or name
 
 
-def stored_machine(results: Path, name: str) -> dict[str, str] | None:
+def load_machine_description(results: Path, name: str) -> dict[str, str] | None:
     """The description of a machine that the history began with, if there is one that can be read."""
     path = results / name / "machine.json"
     if not path.is_file():
@@ -246,21 +249,21 @@ def stored_machine(results: Path, name: str) -> dict[str, str] | None:
     return {key: value for key, value in stored.items() if key != "version"}
 
 
-def describe_machine(name: str) -> dict[str, str]:
+def new_machine_description(name: str) -> dict[str, str]:
     """A new description, from the user's home or asv's defaults."""
     try:
-        found = dict(MachineCollection.load(name))
+        defaults = dict(MachineCollection.load(name))
     except util.UserError:
-        found = _defaults(name)
-    described = {key: str(value) for key, value in found.items() if key != "version"} | {"machine": name}
-    return dict(sorted(described.items()))
+        defaults = _default_machine(name)
+    description = {key: str(value) for key, value in defaults.items() if key != "version"} | {"machine": name}
+    return dict(sorted(description.items()))
 
 
-def _defaults(name: str) -> dict[str, str]:
+def _default_machine(name: str) -> dict[str, str]:
     """asv's, but for `os`, where the kernel's version would start a series with each update."""
     return {**Machine.get_defaults(), "os": platform.system(), "machine": name}
 
 
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # forked children of asv run exit handlers too
+def _remove_folder(folder: str, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # forked children of asv run exit handlers too
         shutil.rmtree(folder, ignore_errors=True)

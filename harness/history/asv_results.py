@@ -21,15 +21,16 @@ from typing import Any
 import asv.benchmark
 from asv import util
 from asv.benchmarks import Benchmarks
+from asv.config import Config
 from asv.machine import Machine
 from asv.results import Results, get_filename
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
-from spinbench.history.asv_plugin import ENVIRONMENT, describe_machine, stored_machine
+from spinbench.history.asv_plugin import ENVIRONMENT, load_machine_description, new_machine_description
 from spinbench.history.axes import Column, Family
-from spinbench.history.series import Book
+from spinbench.history.series import SeriesIndex
 from spinbench.measuring.record_types import Record
 
 if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
@@ -49,7 +50,7 @@ class ResultFiles:
         environment: asv's name of it, by default the running interpreter's.
     """
 
-    config: Any
+    config: Config
     machine: str
     environment: str = ENVIRONMENT
 
@@ -65,21 +66,23 @@ class ResultFiles:
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with a file."""
-        loaded = map(_load, (self.folder / self.machine).glob(f"*-{self.environment}.json"))
+        loaded = map(_load_results, (self.folder / self.machine).glob(f"*-{self.environment}.json"))
         return {results.commit_hash for results in loaded if results is not None}
 
-    def read(self, commit: str) -> Any:
+    def read(self, commit: str) -> Results | None:
         """asv's `Results` of a commit; None where there is no file or it is damaged."""
-        return _load(self.folder / get_filename(self.machine, commit, self.environment))
+        return _load_results(self.folder / get_filename(self.machine, commit, self.environment))
 
-    def commit_in(self, other: Path) -> str:
+    def read_commit(self, path: Path) -> str:
         """The commit of another history's file, if it is of this machine and environment; else empty."""
-        found = _load(other)
-        if found is None or other.name != Path(get_filename(self.machine, found.commit_hash, self.environment)).name:
+        results = _load_results(path)
+        if results is None or path.name != Path(get_filename(self.machine, results.commit_hash, self.environment)).name:
             return ""
-        return str(found.commit_hash)
+        return str(results.commit_hash)
 
-    def adopt(self, other: Path, known: Set[Column], foreign: Set[Column]) -> tuple[bool, bool]:
+    def merge_file(
+        self, path: Path, journal_columns: Set[Column], conflicting_columns: Set[Column]
+    ) -> tuple[bool, bool]:
         """Take from another history's file of this machine and environment what only `asv run` measured.
 
         Args:
@@ -90,47 +93,53 @@ class ResultFiles:
         Returns:
             Whether there was anything, and whether something of `foreign` was left out.
         """
-        theirs = _load(other)
+        theirs = _load_results(path)
         if theirs is None:
             return False, False
-        asv_series.forget(theirs)
+        asv_series.remove_series(theirs)
         left_out = False
         for family in axes.families().values():
             cells = {family.column(cell): cell for cell in family.cells}
-            asv_cells.forget(theirs, family, {cells[column] for column in known & cells.keys()})
-            left_out |= asv_cells.forget(theirs, family, {cells[column] for column in foreign & cells.keys()})
+            asv_cells.remove_cells(theirs, family, {cells[column] for column in journal_columns & cells.keys()})
+            left_out |= asv_cells.remove_cells(
+                theirs, family, {cells[column] for column in conflicting_columns & cells.keys()}
+            )
         mine = self.read(theirs.commit_hash)
         if mine is None:
             mine = theirs
-        elif not asv_cells.complete(mine, theirs):
+        elif not asv_cells.add_missing_results(mine, theirs):
             return False, left_out
-        self._save(mine, get_filename(self.machine, theirs.commit_hash, self.environment))
+        self._save_results(mine, get_filename(self.machine, theirs.commit_hash, self.environment))
         return True, left_out
 
-    def begin(self, commits: Iterable[str]) -> None:
+    def mark_unfinished(self, commits: Iterable[str]) -> None:
         """Note that files of commits lack records of the journal until `rebuild`: who writes may be killed."""
-        self._unfinished.mkdir(parents=True, exist_ok=True)
+        self._rebuild_marks_folder.mkdir(parents=True, exist_ok=True)
         for commit in commits:
-            (self._unfinished / commit).touch()
+            (self._rebuild_marks_folder / commit).touch()
 
-    def behind(self) -> set[str]:
+    def commits_to_rebuild(self) -> set[str]:
         """Full hashes of the commits that were begun and not rebuilt."""
-        return {path.name for path in self._unfinished.iterdir()} if self._unfinished.is_dir() else set()
+        if not self._rebuild_marks_folder.is_dir():
+            return set()
+        return {path.name for path in self._rebuild_marks_folder.iterdir()}
 
     @property
-    def _unfinished(self) -> Path:
+    def _rebuild_marks_folder(self) -> Path:
         return self.folder.parent / "unfinished" / self.machine / self.environment
 
-    def describe(self, stored: Mapping[str, str]) -> None:
+    def save_machine_description(self, description: Mapping[str, str]) -> None:
         """Keep asv's description of this machine, unless there is one: each of its fields is part of a series' name."""
         path = self.folder / self.machine / "machine.json"
-        if stored_machine(self.folder, self.machine) is None:
-            with self._scratch() as scratch:
-                util.write_json(str(scratch / path.name), dict(stored), Machine.api_version)
+        if load_machine_description(self.folder, self.machine) is None:
+            with self._scratch_folder() as scratch:
+                util.write_json(str(scratch / path.name), dict(description), Machine.api_version)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(scratch / path.name, path)
 
-    def rebuild(self, entries: Mapping[str, Sequence[Record]], book: Book) -> tuple[list[Path], list[str]]:
+    def rebuild(
+        self, entries: Mapping[str, Sequence[Record]], series_index: SeriesIndex
+    ) -> tuple[list[Path], list[str]]:
         """Write commits' files anew; values that only asv knows stay.
 
         Args:
@@ -143,90 +152,101 @@ class ResultFiles:
         Raises:
             HistoryError: asv cannot import the suite, or its benchmarks are not those of conf/axes.
         """
-        benchmarks = self._benchmarks(book)
-        info = self._machine_info()
-        written = [self._rebuild(benchmarks, info, commit, entries[commit], book) for commit in sorted(entries)]
+        benchmarks = self._load_benchmarks(series_index)
+        machine_description = self._machine_description()
+        written = [
+            self._rebuild_file(benchmarks, machine_description, commit, entries[commit], series_index)
+            for commit in sorted(entries)
+        ]
         for commit in entries:
-            (self._unfinished / commit).unlink(missing_ok=True)
+            (self._rebuild_marks_folder / commit).unlink(missing_ok=True)
         return [path for path, _ in written], [problem for _, problem in written if problem]
 
-    def _benchmarks(self, book: Book) -> Mapping[str, Any]:
+    def _load_benchmarks(self, series_index: SeriesIndex) -> Mapping[str, Any]:
         """asv's descriptions of the benchmarks: the suite's, discovered as `asv run` does unless they are known and
         current, and those of the series. Without them asv shows no result."""
         path = Path(Benchmarks.get_benchmark_file_path(self.config.results_dir))
         stored: dict[str, Any] = {}
         try:
             stored = util.load_json(str(path), Benchmarks.api_version)
-            known = asv_series.without(stored)
-            asv_cells.check(known, self.families.values())
+            suite_benchmarks = asv_series.exclude_series_benchmarks(stored)
+            asv_cells.check_benchmarks(suite_benchmarks, self.families.values())
         except (OSError, ValueError, util.UserError, HistoryError):
-            known = self._discover()
-            asv_cells.check(known, self.families.values())
-        benchmarks = known | asv_series.descriptions(book)
+            suite_benchmarks = self._discover_benchmarks()
+            asv_cells.check_benchmarks(suite_benchmarks, self.families.values())
+        benchmarks = suite_benchmarks | asv_series.benchmark_descriptions(series_index)
         if benchmarks != stored:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with self._scratch() as scratch:
+            with self._scratch_folder() as scratch:
                 util.write_json(str(scratch / path.name), dict(benchmarks), Benchmarks.api_version)
                 os.replace(scratch / path.name, path)
         return benchmarks
 
-    def _discover(self) -> dict[str, Any]:
+    def _discover_benchmarks(self) -> dict[str, Any]:
         """The benchmarks that asv finds in the suite."""
-        with self._scratch() as scratch:
+        with self._scratch_folder() as scratch:
             out = scratch / "discovered.json"
             command = [sys.executable, asv.benchmark.__file__, "discover", self.config.benchmark_dir, str(out)]
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
             if done.returncode or not out.is_file():
                 reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
                 raise HistoryError(f"asv cannot import the benchmarks in {self.config.benchmark_dir}: {reason}")
-            found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-        return {benchmark["name"]: benchmark for benchmark in found}
+            descriptions: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+        return {benchmark["name"]: benchmark for benchmark in descriptions}
 
-    def _machine_info(self) -> dict[str, str]:
+    def _machine_description(self) -> dict[str, str]:
         """asv's description of this machine."""
-        stored = stored_machine(self.folder, self.machine)
-        if stored is None:
-            stored = describe_machine(self.machine)
-            self.describe(stored)
-        return stored
+        description = load_machine_description(self.folder, self.machine)
+        if description is None:
+            description = new_machine_description(self.machine)
+            self.save_machine_description(description)
+        return description
 
-    def _rebuild(
-        self, benchmarks: Mapping[str, Any], info: Mapping[str, str], commit: str, entries: Sequence[Record], book: Book
+    def _rebuild_file(
+        self,
+        benchmarks: Mapping[str, Any],
+        machine_description: Mapping[str, str],
+        commit: str,
+        entries: Sequence[Record],
+        series_index: SeriesIndex,
     ) -> tuple[Path, str]:
         """One commit's file, and a sentence if the old one could not be read."""
         name = get_filename(self.machine, commit, self.environment)
         path = self.folder / name
         python = self.environment.rpartition("-py")[2]
-        params = {**info, "python": python}
+        params = {**machine_description, "python": python}
         milliseconds = 1000 * Checkout(Path(self.config.repo)).authored(commit)
         results = Results(params, {}, commit, milliseconds, python, self.environment, {})
         problem = ""
         try:
             results.load_data(str(self.folder))
         except (util.UserError, ValueError) as error:
-            aside = self.folder.parent / "damaged" / f"{path.name}.{os.urandom(4).hex()}"
-            aside.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, aside)
-            problem = f"{path} was damaged ({line(error)}); it was moved to {aside} and rebuilt from the journal"
+            damaged_path = self.folder.parent / "damaged" / f"{path.name}.{os.urandom(4).hex()}"
+            damaged_path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, damaged_path)
+            problem = (
+                f"{path} was damaged ({single_line(error)}); it was moved to {damaged_path} and rebuilt from the "
+                "journal"
+            )
         for family in self.families.values():
-            known = journal.replicates(entries, family)
+            replicates = journal.family_replicates(entries, family)
             for metric in family.metrics:
-                cells = {cell: value for (tracked, cell), value in known.items() if tracked == metric.name}
+                cells = {cell: value for (tracked, cell), value in replicates.items() if tracked == metric.name}
                 if cells:
-                    asv_cells.enter(results, benchmarks[family.benchmark(metric.name)], cells)
-        asv_series.enter(results, benchmarks, entries, book)
-        self._save(results, name)
+                    asv_cells.add_cells(results, benchmarks[family.benchmark_name(metric.name)], cells)
+        asv_series.add_series(results, benchmarks, entries, series_index)
+        self._save_results(results, name)
         return path, problem
 
-    def _save(self, results: Any, name: str) -> None:
+    def _save_results(self, results: Results, name: str) -> None:
         path = self.folder / name
-        with self._scratch() as scratch:
+        with self._scratch_folder() as scratch:
             results.save(str(scratch))
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(scratch / name, path)
 
     @contextmanager
-    def _scratch(self) -> Iterator[Path]:
+    def _scratch_folder(self) -> Iterator[Path]:
         """A folder on the same file system, outside the results that asv walks through."""
         home = self.folder.parent / "scratch"
         shutil.rmtree(home, ignore_errors=True)  # left by a recorder that was killed; the lock is ours
@@ -237,12 +257,12 @@ class ResultFiles:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def line(error: Exception) -> str:
+def single_line(error: Exception) -> str:
     """An error's message without line breaks."""
     return " ".join(str(error).split())
 
 
-def _load(path: Path) -> Any:
+def _load_results(path: Path) -> Results | None:
     try:
         return Results.load(str(path)) if path.is_file() else None
     except (util.UserError, ValueError):

@@ -87,13 +87,13 @@ class Family:
         """All cells in asv's order (the last axis varies fastest)."""
         return list(itertools.product(*(axis.values for axis in self.axes)))
 
-    def cell(self, values: Mapping[str, Any]) -> Cell | None:
+    def find_cell(self, values: Mapping[str, Any]) -> Cell | None:
         """The cell that a record's `axes` name; None where a value or an axis is not tracked."""
         if set(values) != {axis.name for axis in self.axes}:
             return None
         cell = tuple(values[axis.name] for axis in self.axes)
-        known = all(value in axis.values for axis, value in zip(self.axes, cell, strict=True))
-        return cell if known else None
+        is_tracked = all(value in axis.values for axis, value in zip(self.axes, cell, strict=True))
+        return cell if is_tracked else None
 
     def column(self, cell: Cell) -> Column:
         """The cell by names."""
@@ -104,13 +104,13 @@ class Family:
         chosen = (axis.overrides(value) for axis, value in zip(self.axes, cell, strict=True))
         return [*self.settings, *itertools.chain.from_iterable(chosen)]
 
-    def benchmark(self, metric: str) -> str:
+    def benchmark_name(self, metric: str) -> str:
         """asv's name of the benchmark that tracks a metric."""
         return f"{self.name}.track_{metric}"
 
 
 @cache
-def names() -> list[str]:
+def family_names() -> list[str]:
     """Of all families, sorted."""
     files = importlib.resources.files(CONF).joinpath("axes").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
@@ -120,12 +120,12 @@ def names() -> list[str]:
 def families() -> Mapping[str, Family]:
     """All families by name, from the installed conf/axes."""
     with composer() as compose:
-        return {name: _family(compose([], f"axes/{name}")) for name in names()}
+        return {name: _parse_family(compose([], f"axes/{name}")) for name in family_names()}
 
 
 def families_in(suite: Path) -> dict[str, Family]:
     """Those that a project's suite has a module of, by name: none in a repository that only keeps what is swept."""
-    return {name: found for name, found in families().items() if (suite / f"{name}.py").is_file()}
+    return {name: family for name, family in families().items() if (suite / f"{name}.py").is_file()}
 
 
 def metrics() -> tuple[Metric, ...]:
@@ -139,11 +139,11 @@ def family(name: str) -> Family:
     Raises:
         UnknownNameError: there is none; the closest names are offered.
     """
-    found = families().get(name)
-    if found is None:
+    family = families().get(name)
+    if family is None:
         error: UnknownNameError = unknown_name("benchmark family", name, families())
         raise error
-    return found
+    return family
 
 
 class Compose:
@@ -178,7 +178,7 @@ def composer() -> Iterator[Compose]:
             GlobalHydra.instance().initialize(outer)
 
 
-def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]]:
+def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]]:
     """The canonical configurations of cells, resolved to plain containers; each is composed once in a process.
 
     Raises:
@@ -187,17 +187,17 @@ def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
-    wanted = {cell: tuple(found.overrides(cell)) for cell in cells}
-    if new := {cell: words for cell, words in wanted.items() if words not in _composed}:
+    overrides = {cell: tuple(family.overrides(cell)) for cell in cells}
+    if new := {cell: cell_overrides for cell, cell_overrides in overrides.items() if cell_overrides not in _composed}:
         with composer() as compose:
-            for cell, words in new.items():
+            for cell, cell_overrides in new.items():
                 try:
-                    config = compose(words)
+                    config = compose(cell_overrides)
                 except HydraException as error:
                     reason = " ".join(str(error).split())
-                    raise HistoryError(f"conf/axes/{found.name}.yaml lists {cell}, but {reason}") from error
-                _composed[words] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
-    return {cell: copy.deepcopy(_composed[words]) for cell, words in wanted.items()}
+                    raise HistoryError(f"conf/axes/{family.name}.yaml lists {cell}, but {reason}") from error
+                _composed[cell_overrides] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    return {cell: copy.deepcopy(_composed[cell_overrides]) for cell, cell_overrides in overrides.items()}
 
 
 _composed: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -214,24 +214,24 @@ def run_defaults() -> Mapping[str, Any]:
     return {"chains": config.chains, "budget": OmegaConf.to_container(config.budget, resolve=True)}
 
 
-def differences(given: Any, canonical: Any, path: str = "") -> list[str]:
+def config_differences(config: Any, canonical: Any, path: str = "") -> list[str]:
     """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
-    if isinstance(given, Mapping) and isinstance(canonical, Mapping):
-        found = []
-        for key in sorted({*given, *canonical}):
+    if isinstance(config, Mapping) and isinstance(canonical, Mapping):
+        lines = []
+        for key in sorted({*config, *canonical}):
             inner = f"{path}.{key}" if path else str(key)
-            found += differences(given.get(key), canonical.get(key), inner)
-        return found
-    if given == canonical and isinstance(given, bool) == isinstance(canonical, bool):  # 2 is 2.0, but 1 is not True
+            lines += config_differences(config.get(key), canonical.get(key), inner)
+        return lines
+    if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):  # 2 is 2.0, but 1 is not True
         return []
-    return [f"{path}={_shown(given)} (the series has {_shown(canonical)})"]
+    return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]
 
 
-def _shown(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value)
 
 
-def _family(config: Any) -> Family:
+def _parse_family(config: Any) -> Family:
     from omegaconf import OmegaConf
 
     raw = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
@@ -263,11 +263,11 @@ def _family(config: Any) -> Family:
             )
             for name, metric in raw["metrics"].items()
         )
-        + _registered(raw["family"], raw["metrics"]),
+        + _registry_metrics(raw["family"], raw["metrics"]),
     )
 
 
-def _registered(family: str, known: Container[str]) -> tuple[Metric, ...]:
+def _registry_metrics(family: str, defined_names: Container[str]) -> tuple[Metric, ...]:
     """The metrics of `spinbench.metrics` that a family tracks; one that is better where it is higher by its inverse."""
     return tuple(
         Metric(
@@ -282,5 +282,5 @@ def _registered(family: str, known: Container[str]) -> tuple[Metric, ...]:
             falls=metric.falls,
         )
         for name, metric in registry.working().items()
-        if family in metric.families and name not in known
+        if family in metric.families and name not in defined_names
     )

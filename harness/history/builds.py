@@ -31,8 +31,8 @@ FOLDER = Path(".asv") / "commits"
 """In a checkout, builds of its commits; whoever needs the room may delete it."""
 BUILD_SECONDS = 600.0
 
-_MADE = "made-of.json"
-_SHARED = "0-shared.pth"  # before others in the alphabet: what they import may lie in a folder that it names
+_STATE_FILE = "made-of.json"
+_PTH_FILE = "0-shared.pth"  # before others in the alphabet: what they import may lie in a folder that it names
 
 
 @dataclass(frozen=True)
@@ -67,54 +67,54 @@ def build(checkout: Checkout, commit: str) -> Build:
             line.
     """
     home = checkout.root / FOLDER / commit[:16]
-    made = Build(commit, home / "tree", python_of(home / "venv"))
+    built = Build(commit, home / "tree", environment_python(home / "venv"))
     installed = home / "installed"
     try:
         home.mkdir(parents=True, exist_ok=True)
         with FileLock(checkout.root / FOLDER / "build.lock"):
-            _check_out(checkout, commit, made.tree)
-            name = project(made.tree)
-            if not (installed.exists() and is_current(home / "venv", name)):
+            _check_out(checkout, commit, built.tree)
+            name = project_name(built.tree)
+            if not (installed.exists() and is_environment_current(home / "venv", name)):
                 installed.unlink(missing_ok=True)
-                create(home / "venv", name)
-                install(made.python, made.tree)
+                create_environment(home / "venv", name)
+                install(built.python, built.tree)
                 installed.touch()
     except OSError as error:
         raise HistoryError(f"it cannot be built in {home}: {error.strerror or error}") from error
-    return made
+    return built
 
 
-def project(tree: Path) -> str:
+def project_name(tree: Path) -> str:
     """The name of the project whose source lies in a folder.
 
     Raises:
         HistoryError: there is none.
     """
-    found = projects.name(tree)
-    if found is None:
+    name = projects.name(tree)
+    if name is None:
         raise HistoryError("it has no pyproject.toml that names a project, so that there is nothing to build")
-    return found
+    return name
 
 
-def create(folder: Path, name: str) -> None:
+def create_environment(folder: Path, project: str) -> None:
     """Make a virtual environment for the project `name`, with all distributions of this one but that."""
     shutil.rmtree(folder, ignore_errors=True)
     venv.EnvBuilder(symlinks=sys.platform != "win32").create(folder)
     scheme = {"base": str(folder), "platbase": str(folder)}
     place = Path(sysconfig.get_path("purelib", "venv", scheme))
-    (place / _SHARED).write_text("".join(f"{path}\n" for path in shared()), encoding="utf-8")
-    for path in _path_files(without=name):
+    (place / _PTH_FILE).write_text("".join(f"{path}\n" for path in distribution_folders()), encoding="utf-8")
+    for path in _pth_files(without=project):
         shutil.copy(path, place)
-    write_json(folder / _MADE, _state(name))
+    write_json(folder / _STATE_FILE, _environment_state(project))
 
 
-def is_current(folder: Path, name: str) -> bool:
+def is_environment_current(folder: Path, project: str) -> bool:
     """Whether `create` made it for this project, from the folders that distributions are in today."""
     try:
-        made = json.loads((folder / _MADE).read_text(encoding="utf-8"))
+        state = json.loads((folder / _STATE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return bool(made == _state(name)) and python_of(folder).exists()
+    return bool(state == _environment_state(project)) and environment_python(folder).exists()
 
 
 def install(python: Path, source: Path) -> None:
@@ -123,27 +123,29 @@ def install(python: Path, source: Path) -> None:
     Raises:
         HistoryError: it cannot be built; with the last line of what was said.
     """
-    done = _run([*_installer(python), "--no-deps", "--force-reinstall", *_isolation(source), str(source)])
+    done = _run_with_timeout(
+        [*_install_command(python), "--no-deps", "--force-reinstall", *_isolation_options(source), str(source)]
+    )
     if done.returncode:
-        raise HistoryError(f"its build fails: {_reason(done.stderr)}")
+        raise HistoryError(f"its build fails: {_extract_build_error(done.stderr)}")
 
 
-def python_of(folder: Path) -> Path:
+def environment_python(folder: Path) -> Path:
     """The interpreter of a virtual environment."""
     return folder / "Scripts" / "python.exe" if sys.platform == "win32" else folder / "bin" / "python"
 
 
-def shared() -> list[Path]:
+def distribution_folders() -> list[Path]:
     """Folders that this interpreter imports distributions from."""
     folders = dict.fromkeys(Path(name).resolve() for name in sys.path if name)
     return [folder for folder in folders if folder.is_dir() and next(folder.glob("*.dist-info"), None) is not None]
 
 
-def _path_files(without: str) -> Iterator[Path]:
+def _pth_files(without: str) -> Iterator[Path]:
     """Those by which folders elsewhere are imported from, of plugins in work say."""
-    own = {file.name for file in importlib.metadata.files(without) or ()} if _is_installed(without) else set()
-    for folder in shared():
-        yield from (path for path in folder.glob("*.pth") if path.name not in {*own, _SHARED})
+    own_files = {file.name for file in importlib.metadata.files(without) or ()} if _is_installed(without) else set()
+    for folder in distribution_folders():
+        yield from (path for path in folder.glob("*.pth") if path.name not in {*own_files, _PTH_FILE})
 
 
 def _is_installed(name: str) -> bool:
@@ -154,7 +156,7 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _installer(python: Path) -> list[str]:
+def _install_command(python: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install", "-q"]
     if (uv := shutil.which("uv")) is not None:
@@ -162,15 +164,15 @@ def _installer(python: Path) -> list[str]:
     raise HistoryError("neither pip nor uv is installed here, and one of them is needed to build commits")
 
 
-def _reason(said: str) -> str:
+def _extract_build_error(output: str) -> str:
     """The exception that ended a build; of pip's own words, what is no heading."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.endswith("Exception:")]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.endswith("Exception:")]
     raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable)\b", line)]
     wrong = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return next(iter([*raised[-1:], *wrong, *lines[-1:]]), "nothing was said")
 
 
-def _isolation(source: Path) -> list[str]:
+def _isolation_options(source: Path) -> list[str]:
     """Nothing is fetched where what builds the source is installed here."""
     if source.is_file():
         return []
@@ -189,23 +191,23 @@ def _check_out(checkout: Checkout, commit: str, tree: Path) -> None:
     git.ask(checkout.root, "worktree", "prune")
     done = git.ask(checkout.root, "worktree", "add", "-q", "--detach", str(tree), commit)
     if done.returncode:
-        said = done.stderr.decode().strip().splitlines() or ["git failed"]
-        raise HistoryError(f"it cannot be checked out: {said[-1]}")
+        messages = done.stderr.decode().strip().splitlines() or ["git failed"]
+        raise HistoryError(f"it cannot be checked out: {messages[-1]}")
 
 
 def _is_worktree(tree: Path) -> bool:
     """Itself, and not merely a folder in the checkout, where a forced checkout would overwrite the user's files."""
     if not tree.is_dir():
         return False
-    found = git.ask(tree, "rev-parse", "--show-toplevel")
-    return found.returncode == 0 and Path(found.stdout.decode().strip()).resolve() == tree.resolve()
+    top_level = git.ask(tree, "rev-parse", "--show-toplevel")
+    return top_level.returncode == 0 and Path(top_level.stdout.decode().strip()).resolve() == tree.resolve()
 
 
-def _state(name: str) -> dict[str, Any]:
-    return {"project": name, "python": sys.version, "shared": [str(path) for path in shared()]}
+def _environment_state(name: str) -> dict[str, Any]:
+    return {"project": name, "python": sys.version, "shared": [str(path) for path in distribution_folders()]}
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run_with_timeout(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS, stdin=subprocess.DEVNULL

@@ -21,8 +21,8 @@ def add(commands: Any) -> None:
     history.add_argument("--since", metavar="COMMIT", help="only later ones")
     history.add_argument("--worse", action="store_true", help="only what got worse")
     history.add_argument("--last", type=int, metavar="N", help="recorded commits that are looked at; by default 60")
-    what = history.add_subparsers(dest="what", metavar="")
-    merge = what.add_parser("merge", help="take in histories of other machines; may be repeated")
+    actions = history.add_subparsers(dest="what", metavar="")
+    merge = actions.add_parser("merge", help="take in histories of other machines; may be repeated")
     merge.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a checkout with a history, or its .asv")
     for command in (gate, history):
         command.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
@@ -38,40 +38,40 @@ def run(arguments: argparse.Namespace) -> int:
         case "record":
             from spinbench.history.recorder import record
 
-            return _say(record(checkout(), arguments.folders).sentences())
+            return _print_lines(record(history_root(), arguments.folders).sentences())
         case "gate" if arguments.calibrate:
             from spinbench.history.calibration import calibrate
 
-            return _say([str(calibrate(checkout(), arguments.machine))])
+            return _print_lines([str(calibrate(history_root(), arguments.machine))])
         case "gate":
             from spinbench.history.gate import gate
 
-            report = gate(checkout(), arguments.base, arguments.head, machine=arguments.machine)
+            report = gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
             print(report)
             return report.exit_status
         case "history" if arguments.what == "merge":
             from spinbench.history.merge import merge
 
-            return _say(merge(checkout(), arguments.folders).sentences())
+            return _print_lines(merge(history_root(), arguments.folders).sentences())
         case _:
-            return _history(arguments)
+            return _run_history(arguments)
 
 
-def _history(arguments: argparse.Namespace) -> int:
+def _run_history(arguments: argparse.Namespace) -> int:
     from spinbench.history.changepoints import report
 
     how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
-    found = report.steps(checkout(), **how, last=report.MOST_COMMITS if arguments.last is None else arguments.last)
-    return _say(report.lines(found))
+    last = report.MOST_COMMITS if arguments.last is None else arguments.last
+    return _print_lines(report.lines(report.steps(history_root(), **how, last=last)))
 
 
-def _say(lines: list[str]) -> int:
+def _print_lines(lines: list[str]) -> int:
     for line in lines:
         print(line)
     return 0
 
 
-def checkout() -> Path:
+def history_root() -> Path:
     """Where the history is kept.
 
     Raises:
@@ -80,7 +80,7 @@ def checkout() -> Path:
     from spinbench.errors import HistoryError
     from spinbench.measuring import environment
 
-    found = environment.root()
-    if found is None:
+    root = environment.root()
+    if root is None:
         raise HistoryError(environment.NO_HISTORY)
-    return found
+    return root

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.remarks import format_count
 from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Replicates
@@ -18,13 +19,13 @@ from spinbench.inference import registry
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import plain
 
-MOST_PAST = 30
+MAX_PAST_SITTINGS = 30
 """Sittings before base from which noise is learnt."""
 
-MOST_RECORDS = 30_000
+MAX_RECORDS = 30_000
 """Of a chain of commits: more take more than ten seconds to read."""
 
-FEWEST_PAIRS = 3
+MIN_PAIRS = 3
 """From which on it can be told whether cost changes more often than not."""
 
 Settings = Mapping[str, Any]
@@ -32,167 +33,172 @@ Key = tuple[str, Place]
 """Family, empty for series beyond conf/axes, and cell."""
 
 
-def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[str, ...]]:
+def collect_sides(history: History, base_commit: str, head_commit: str) -> tuple[Sides, tuple[str, ...]]:
     """Two commits' newest sittings with those that came before the first, and sentences about what is left out."""
-    head = sittings(history, second)[-1]
-    chain = list(itertools.islice(_until(history, first), MOST_PAST + 1))[::-1]
+    head = sittings(history, head_commit)[-1]
+    chain = list(itertools.islice(_sittings_until(history, base_commit), MAX_PAST_SITTINGS + 1))[::-1]
     names, measured = [name for name, _ in chain], [records for _, records in chain]
     base = measured[-1]
-    before, after = settings(base), settings(head)
-    common = before.keys() & after.keys()
-    wanted = {key: after[key] for key in common if _alike(before[key], after[key])}
-    before_head = [runs(records, wanted) for records in measured]
+    base_settings, head_settings = settings_by_cell(base), settings_by_cell(head)
+    common = base_settings.keys() & head_settings.keys()
+    compared_settings = {
+        key: head_settings[key] for key in common if _have_same_settings(base_settings[key], head_settings[key])
+    }
+    before_head = [select_runs(records, compared_settings) for records in measured]
     left_out = []
-    if missing := len(before.keys() - after.keys()):
-        left_out.append(f"{missing} cell{'s' * (missing > 1)} of {first[:8]} without a counterpart at {second[:8]}")
-    if foreign := len(common) - len(wanted):
+    if missing := len(base_settings.keys() - head_settings.keys()):
         left_out.append(
-            f"{foreign} cell{'s' * (foreign > 1)} measured with other settings at {second[:8]} than at {first[:8]}"
+            f"{format_count(missing, 'cell')} of {base_commit[:8]} without a counterpart at {head_commit[:8]}"
         )
-    if later := len({_key(record) for record in head if _later(record)} - before.keys()):
+    if foreign := len(common) - len(compared_settings):
         left_out.append(
-            f"{later} cell{'s' * (later > 1)} of {second[:8]} in a later version of their series, as a default was "
-            f"changed, of which {first[:8]} has nothing"
+            f"{format_count(foreign, 'cell')} measured with other settings at {head_commit[:8]} than at "
+            f"{base_commit[:8]}"
+        )
+    if later := len({_cell_key(record) for record in head if _is_later_version(record)} - base_settings.keys()):
+        left_out.append(
+            f"{format_count(later, 'cell')} of {head_commit[:8]} in a later version of their series, as a default was "
+            f"changed, of which {base_commit[:8]} has nothing"
         )
     *past, newest = before_head
-    sides = Sides(newest, runs(head, wanted), tuple(past), changes(names, before_head))
+    sides = Sides(newest, select_runs(head, compared_settings), tuple(past), detect_cost_changes(names, before_head))
     return sides, tuple(left_out)
 
 
-def recorded(history: History, head: str, most: int) -> list[str]:
+def newest_commits(history: History, head: str, limit: int) -> list[str]:
     """The newest recorded commits of the branch up to `head`, oldest first.
 
-    Older ones are left out where those of `most` have more than `MOST_RECORDS`.
+    Older ones are left out where those of `limit` have more than `MAX_RECORDS`.
     """
-    names = list(itertools.islice(filter(history.knows, history.checkout.line(head)), most))
-    counts = itertools.accumulate(history.journal.count(name) for name in names)
-    return names[: max(sum(count <= MOST_RECORDS for count in counts), 2)][::-1]
+    names = list(itertools.islice(filter(history.has_results, history.checkout.line(head)), limit))
+    counts = itertools.accumulate(history.journal.count_records(name) for name in names)
+    return names[: max(sum(count <= MAX_RECORDS for count in counts), 2)][::-1]
 
 
-def chain(history: History, names: Sequence[str]) -> list[Runs]:
+def runs_by_commit(history: History, names: Sequence[str]) -> list[Runs]:
     """All that was measured of commits, oldest first.
 
     Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
     """
     newest: dict[Key, Settings] = {}
-    measured = [_measured(_records(history, name), newest) for name in reversed(names)][::-1]
+    measured = [_select_newest_runs(_load_records(history, name), newest) for name in reversed(names)][::-1]
     several = len({family for family, _ in newest} - {""}) > 1
 
-    def told(key: Key) -> Place:
+    def place_with_family(key: Key) -> Place:
         family, place = key
         return place._replace(settings=f"family {family}") if several and family else place
 
-    return [{told(key): own for key, own in runs.items()} for runs in measured]
+    return [{place_with_family(key): cell_runs for key, cell_runs in runs.items()} for runs in measured]
 
 
-def _measured(records: Sequence[Record], newest: dict[Key, Settings]) -> dict[Key, dict[int, Run]]:
+def _select_newest_runs(records: Sequence[Record], newest: dict[Key, Settings]) -> dict[Key, dict[int, Run]]:
     """A commit's runs, boiled down at once; `newest` are the settings of each cell, to which new cells are added."""
-    found: dict[Key, dict[int, Run]] = {}
+    runs_by_cell: dict[Key, dict[int, Run]] = {}
     metrics = axes.metrics()
     for record in records:
-        if record.status == "skipped" or not _tracked(record):
+        if record.status == "skipped" or not _is_tracked(record):
             continue
-        key, own = _key(record), _settings(record)
-        if _alike(own, newest.setdefault(key, own)):
-            seed, one = record.config.get("seed", 0), measurements.run(record, metrics)
-            if not one.failed or seed not in found.get(key, {}):
-                found.setdefault(key, {})[seed] = one
-    return found
+        key, record_settings = _cell_key(record), _comparable_settings(record)
+        if _have_same_settings(record_settings, newest.setdefault(key, record_settings)):
+            seed, run = record.config.get("seed", 0), measurements.run(record, metrics)
+            if not run.failed or seed not in runs_by_cell.get(key, {}):
+                runs_by_cell.setdefault(key, {})[seed] = run
+    return runs_by_cell
 
 
-def changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bool, ...]:
+def detect_cost_changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bool, ...]:
     """Whether the cost changed between neighbouring sittings of commits with these names.
 
     It did not between sittings of one commit; and where it seems to change more often than not, the machine does.
     """
     costs = [metric for metric in axes.metrics() if metric.judged == "cost"]
-    found = [
-        one != other and judge.changed(costs, Sides(*pair))
-        for (one, other), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
+    is_changed = [
+        earlier != later and judge.changed(costs, Sides(*pair))
+        for (earlier, later), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
     ]
-    restless = len(found) >= FEWEST_PAIRS and 2 * sum(found) > len(found)
-    return (False,) * len(found) if restless else tuple(found)
+    restless = len(is_changed) >= MIN_PAIRS and 2 * sum(is_changed) > len(is_changed)
+    return (False,) * len(is_changed) if restless else tuple(is_changed)
 
 
 def sittings(history: History, commit: str) -> list[list[Record]]:
     """What was measured of a commit's tracked cells, oldest first; at least one, which may be empty."""
-    tracked = [record for record in _records(history, commit) if _tracked(record)]
-    return journal.sittings(tracked) or [[]]
+    tracked = [record for record in _load_records(history, commit) if _is_tracked(record)]
+    return journal.group_into_sittings(tracked) or [[]]
 
 
-def settings(records: Iterable[Record]) -> dict[Key, Settings]:
+def settings_by_cell(records: Iterable[Record]) -> dict[Key, Settings]:
     """Of each cell."""
-    return {_key(record): _settings(record) for record in records}
+    return {_cell_key(record): _comparable_settings(record) for record in records}
 
 
-def runs(records: Sequence[Record], wanted: Mapping[Key, Settings]) -> Runs:
+def select_runs(records: Sequence[Record], settings_by_key: Mapping[Key, Settings]) -> Runs:
     """Of the cells and settings that are wanted."""
-    several = len({family for family, _ in wanted}) > 1
+    several = len({family for family, _ in settings_by_key}) > 1
     chosen = []
     for record in records:
-        family, place = key = _key(record)
-        if key in wanted and _alike(_settings(record), wanted[key]):
-            told = f"family {family}" if several and family else place.settings
-            chosen.append((place._replace(settings=told), record))
+        family, place = key = _cell_key(record)
+        if key in settings_by_key and _have_same_settings(_comparable_settings(record), settings_by_key[key]):
+            label = f"family {family}" if several and family else place.settings
+            chosen.append((place._replace(settings=label), record))
     return measurements.runs(chosen, axes.metrics())
 
 
-def _records(history: History, commit: str) -> list[Record]:
+def _load_records(history: History, commit: str) -> list[Record]:
     """The journal's, and of cells that only asv knows what it keeps: values without settings."""
-    found: dict[tuple[str, Cell], dict[str, Replicates]] = {}
-    entries = history.journal.entries(commit)
-    for (family, metric, cell), value in history.measured(commit, entries).items():
+    asv_values: dict[tuple[str, Cell], dict[str, Replicates]] = {}
+    entries = history.journal.read_entries(commit)
+    for (family, metric, cell), value in history.replicates(commit, entries).items():
         if value.settings is None:
-            found.setdefault((family, cell), {})[metric] = value
-    unknown = (asv_cells.as_record(axes.family(name), cell, values) for (name, cell), values in found.items())
+            asv_values.setdefault((family, cell), {})[metric] = value
+    unknown = (asv_cells.build_record(axes.family(name), cell, values) for (name, cell), values in asv_values.items())
     return [*entries, *unknown]
 
 
-def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
+def _sittings_until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
     """Sittings of a commit and of the recorded ones before it on its branch, newest first."""
     for name in history.checkout.line(commit):
-        if history.knows(name):
+        if history.has_results(name):
             for records in reversed(sittings(history, name)):
                 yield name, records
 
 
-def _tracked(record: Record) -> bool:
+def _is_tracked(record: Record) -> bool:
     if record.series is not None:
         return True
     family = axes.families().get(record.family)
-    return family is not None and family.cell(record.axes.as_dict()) is not None
+    return family is not None and family.find_cell(record.axes.as_dict()) is not None
 
 
-def _key(record: Record) -> Key:
-    if (found := series.of(record)) is not None:
-        return "", Place(found.model, *found.parts[:2], found.run)
+def _cell_key(record: Record) -> Key:
+    if (record_series := series.entry_series(record)) is not None:
+        return "", Place(record_series.model, *record_series.parts[:2], record_series.run)
     return record.family, Place(*record.axes.as_dict().values())
 
 
-def _later(record: Record) -> bool:
-    return (found := series.of(record)) is not None and found.version > 1
+def _is_later_version(record: Record) -> bool:
+    return (record_series := series.entry_series(record)) is not None and record_series.version > 1
 
 
-def _settings(record: Record) -> Settings:
+def _comparable_settings(record: Record) -> Settings:
     """A series of its own holds equal settings only, and paths that may differ."""
-    return journal.settings(record) if record.series is None else {}
+    return journal.settings_without_seed(record) if record.series is None else {}
 
 
-def _alike(one: Settings, other: Settings) -> bool:
-    if not one or not other or one == other:  # asv does not know its cells' settings
+def _have_same_settings(first: Settings, second: Settings) -> bool:
+    if not first or not second or first == second:  # asv does not know its cells' settings
         return True
-    return _completed(one) == _completed(other)
+    return _fill_default_settings(first) == _fill_default_settings(second)
 
 
-def _completed(settings: Settings) -> dict[str, Any]:
+def _fill_default_settings(settings: Settings) -> dict[str, Any]:
     """With today's defaults for the settings that the method did not have when it was recorded.
 
     A commit that gives a method another setting is measured with its default, and has to be compared with those before.
     """
     method = settings["method"]
     try:
-        found = fields(registry.method_class(method["name"]))  # type: ignore[arg-type]
+        method_fields = fields(registry.method_class(method["name"]))  # type: ignore[arg-type]
     except SpinbenchError:  # not installed here
         return dict(settings)
-    defaults = {field.name: field.default for field in found if field.default is not MISSING}
+    defaults = {field.name: field.default for field in method_fields if field.default is not MISSING}
     return {**settings, "method": {**plain(defaults), **method}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
-from spinbench.history.commits import compared
+from spinbench.history.commits import collect_sides
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Judgement, judge
@@ -58,58 +58,58 @@ def gate(root: Path, base: str | None = None, head: str | None = None, *, machin
         HistoryError: there is no history, a commit has no results, or the commits have nothing in common.
     """
     history = History.open(root, machine)
-    return between(history, *_choose(history, base, head))
+    return compare_commits(history, *_choose_commits(history, base, head))
 
 
-def between(history: History, first: str, second: str) -> GateReport:
+def compare_commits(history: History, base: str, head: str) -> GateReport:
     """The same of two full hashes that have results.
 
     Raises:
         HistoryError: the commits have nothing in common.
     """
-    sides, left_out = compared(history, first, second)
+    sides, left_out = collect_sides(history, base, head)
     if not sides.common:
         why = "; ".join(left_out) or "neither has a record"
-        raise HistoryError(f"there is nothing to compare between {first[:8]} and {second[:8]}: {why}")
+        raise HistoryError(f"there is nothing to compare between {base[:8]} and {head[:8]}: {why}")
     return GateReport(
         machine=history.machine,
-        base=first,
-        head=second,
-        titles=(history.checkout.subject(first), history.checkout.subject(second)),
+        base=base,
+        head=head,
+        titles=(history.checkout.subject(base), history.checkout.subject(head)),
         judgement=judge(sides),
         left_out=left_out,
     )
 
 
-def _choose(history: History, base: str | None, head: str | None) -> tuple[str, str]:
+def _choose_commits(history: History, base: str | None, head: str | None) -> tuple[str, str]:
     """The hashes to compare."""
-    recorded = history.commits()
+    commits_with_results = history.commits()
     where = f"in the history of {history.machine}"
     hint = "run `spinbench sweep` on a clean checkout of it"
 
-    def given(name: str) -> str:
+    def resolve_with_results(name: str) -> str:
         commit = history.checkout.resolve(name)
-        if commit not in recorded:
+        if commit not in commits_with_results:
             raise HistoryError(f"commit {name} has no results {where}; {hint}")
         return commit
 
-    def newest(commits: Sequence[str], missing: Callable[[], str]) -> str:
-        found = next((commit for commit in commits if commit in recorded), None)
-        if found is None:
+    def find_newest(commits: Sequence[str], missing: Callable[[], str]) -> str:
+        newest_commit = next((commit for commit in commits if commit in commits_with_results), None)
+        if newest_commit is None:
             raise HistoryError(missing())
-        return found
+        return newest_commit
 
     if head is None:
         ancestors = history.checkout.ancestors("HEAD")
-        second = newest(ancestors, lambda: f"no commit of the current branch has results {where}; {hint}")
+        head_commit = find_newest(ancestors, lambda: f"no commit of the current branch has results {where}; {hint}")
     else:
-        second = given(head)
+        head_commit = resolve_with_results(head)
     if base is None:
         # what was merged into head is a part of what it changed
-        older = [*history.checkout.line(second)[1:], *history.checkout.ancestors(second)[1:]]
-        first = newest(older, lambda: f"no commit before {second[:8]} has results {where}; {hint}")
+        older = [*history.checkout.line(head_commit)[1:], *history.checkout.ancestors(head_commit)[1:]]
+        base_commit = find_newest(older, lambda: f"no commit before {head_commit[:8]} has results {where}; {hint}")
     else:
-        first = given(base)
-    if first == second:
-        raise HistoryError(f"base and head are both {first[:8]}; give two commits")
-    return first, second
+        base_commit = resolve_with_results(base)
+    if base_commit == head_commit:
+        raise HistoryError(f"base and head are both {base_commit[:8]}; give two commits")
+    return base_commit, head_commit

@@ -17,8 +17,8 @@ from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_plugin import MACHINE_VARIABLE
 from spinbench.history.axes import Cell, Column, Family
-from spinbench.history.journal import settings
-from spinbench.history.series import Book, Identity, identity, named
+from spinbench.history.journal import settings_without_seed
+from spinbench.history.series import Identity, SeriesIndex, format_cell, identify
 from spinbench.measuring.record_types import Record
 
 
@@ -37,11 +37,11 @@ class Intake:
     disturbed: int = 0
 
 
-def sort_out(
+def filter_records(
     records: Sequence[Record],
     checkout: Checkout,
     families: Mapping[str, Family],
-    book: Book,
+    series_index: SeriesIndex,
     *,
     python: str,
     host: str | None,
@@ -64,52 +64,52 @@ def sort_out(
     absent = {commit for commit in commits if len(commit) < 40 or not checkout.has(commit)}
     welcome = []
     for record in records:
-        if why := _refusal(record, checkout, absent, python, host):
+        if why := _refusal_reason(record, checkout, absent, python, host):
             reasons[why] += 1
         else:
             welcome.append(record)
-    accepted = list(_measured(welcome, _columns(welcome, families), book, reasons))
+    accepted = list(_identify_records(welcome, _find_columns(welcome, families), series_index, reasons))
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
     return Intake(tuple(accepted), tuple(refused), sum(bool(record.oversubscribed) for record, *_ in accepted))
 
 
-def _columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
+def _find_columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
     """Of those of a cell of conf/axes, with its settings, by id; of several families the one that the sweep named."""
-    cells = {(name, cell) for record in records for name, cell in _cells(record, families)}
-    expected = _canonical(cells)
-    found: dict[str, Column] = {}
+    cells = {(name, cell) for record in records for name, cell in _candidate_cells(record, families)}
+    expected = _canonical_configs(cells)
+    columns: dict[str, Column] = {}
     for record in records:
-        for name, cell in _cells(record, families):
+        for name, cell in _candidate_cells(record, families):
             if _is_canonical(record, expected[name, cell]):
-                found.setdefault(record.id, families[name].column(cell))
-    return found
+                columns.setdefault(record.id, families[name].column(cell))
+    return columns
 
 
-def _measured(
-    records: Sequence[Record], columns: Mapping[str, Column], book: Book, reasons: Counter[str]
+def _identify_records(
+    records: Sequence[Record], columns: Mapping[str, Column], series_index: SeriesIndex, reasons: Counter[str]
 ) -> Iterator[tuple[Record, Identity, Column]]:
     """Those that were measured. A failure counts in conf/axes, and where there was a result before; else there is
     nothing to compare."""
-    found: list[tuple[Record, Identity]] = []
+    identified: list[tuple[Record, Identity]] = []
     for record in records:
         if record.status == "skipped":
             continue
         try:
-            found.append((record, identity(record)))
+            identified.append((record, identify(record)))
         except HistoryError as error:
             reasons[str(error)] += 1
-    good = {one.digest for record, one in found if record.status == "ok"}
-    for record, one in found:
+    good = {record_identity.digest for record, record_identity in identified if record.status == "ok"}
+    for record, record_identity in identified:
         column = columns.get(record.id, ())
-        if column or one.digest in good or book.known(one) is not None:
-            yield record, one, column
+        if column or record_identity.digest in good or series_index.find(record_identity) is not None:
+            yield record, record_identity, column
         else:
-            reasons[f"failed where nothing was ever measured ({named(record)})"] += 1
+            reasons[f"failed where nothing was ever measured ({format_cell(record)})"] += 1
 
 
-def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
+def _refusal_reason(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
     """Why the place of a measurement keeps its record out; empty if it does not."""
     commit = record.git.commit
     if commit is None:
@@ -120,46 +120,48 @@ def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, 
         return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."
     if commit in absent:
         return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
-    if not _is(record, "python", python):
-        return f"were measured with Python {_place(record, 'python')}; record them with that version"
-    if host is not None and not _is(record, "hostname", host):
-        name = _place(record, "hostname")
+    if not _environment_matches(record, "python", python):
+        return f"were measured with Python {_environment_value(record, 'python')}; record them with that version"
+    if host is not None and not _environment_matches(record, "hostname", host):
+        name = _environment_value(record, "hostname")
         return f"were measured on host {name}; name the machine that they count for in {MACHINE_VARIABLE}"
     return ""
 
 
-def _place(record: Record, key: str) -> str:
+def _environment_value(record: Record, key: str) -> str:
     return getattr(record.environment, key) or ""
 
 
-def _is(record: Record, key: str, wanted: str) -> bool:
+def _environment_matches(record: Record, key: str, expected: str) -> bool:
     """Whether the environment is as wanted; that of a process that died is unknown and passes."""
-    found = _place(record, key)
-    return found in ("", wanted) or (key == "python" and found.startswith(f"{wanted}."))
+    value = _environment_value(record, key)
+    return value in ("", expected) or (key == "python" and value.startswith(f"{expected}."))
 
 
-def _cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:
+def _candidate_cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:
     """What it may be a record of, that of its own family first: the configuration says which."""
     named = sorted(families, key=lambda name: name != record.family)
-    return [(name, cell) for name in named if (cell := families[name].cell(record.axes.as_dict())) is not None]
+    return [(name, cell) for name in named if (cell := families[name].find_cell(record.axes.as_dict())) is not None]
 
 
-def _canonical(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], dict[str, Any]]:
+def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], dict[str, Any]]:
     expected: dict[tuple[str, Cell], dict[str, Any]] = {}
     for name in {name for name, _ in cells}:
         family = axes.family(name)
-        composed = axes.canonical(family, sorted(cell for other, cell in cells if other == name))
+        composed = axes.canonical_configs(family, sorted(cell for other, cell in cells if other == name))
         expected |= {(name, cell): config for cell, config in composed.items()}
     return expected
 
 
 def _is_canonical(record: Record, canonical: Mapping[str, Any]) -> bool:
     """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
-    given = settings(record)
-    return not axes.differences(given, json.loads(json.dumps(_said(canonical, given))))
+    record_settings = settings_without_seed(record)
+    return not axes.config_differences(
+        record_settings, json.loads(json.dumps(_restrict_settings(canonical, record_settings)))
+    )
 
 
-def _said(canonical: Any, given: Any) -> Any:
-    if isinstance(canonical, Mapping) and isinstance(given, Mapping):
-        return {key: _said(canonical.get(key), one) for key, one in given.items()}
+def _restrict_settings(canonical: Any, config: Any) -> Any:
+    if isinstance(canonical, Mapping) and isinstance(config, Mapping):
+        return {key: _restrict_settings(canonical.get(key), value) for key, value in config.items()}
     return canonical

@@ -35,7 +35,7 @@ _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 
 @contextmanager
-def locked(home: Path, file: str = "record.lock", who: str = "another recorder") -> Iterator[None]:
+def lock_history(home: Path, file: str = "record.lock", holder: str = "another recorder") -> Iterator[None]:
     """Held by who writes a history, whose folder is `home`, or what a file in it stands for.
 
     Raises:
@@ -47,12 +47,12 @@ def locked(home: Path, file: str = "record.lock", who: str = "another recorder")
         with FileLock(lock, timeout=LOCK_SECONDS):
             yield
     except Timeout as error:
-        raise HistoryError(f"{who} has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
+        raise HistoryError(f"{holder} has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
     except OSError as error:
         raise HistoryError(f"the history in {home} cannot be written: {' '.join(str(error).split())}") from error
 
 
-def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
+def read_sweep_folders(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
     """The records in sweep folders (or in their `records`), and a sentence for each file that is not one."""
     records: dict[str, Record] = {}
     problems = []
@@ -62,14 +62,14 @@ def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
         except RecordError as error:
             problems.append(str(error))
             continue
-        if problem := malformed(record):
+        if problem := find_malformed_hashes(record):
             problems.append(f"{path} is not a record: {problem}")
         else:
             records[record.id] = record
     return list(records.values()), problems
 
 
-def malformed(record: Record) -> str:
+def find_malformed_hashes(record: Record) -> str:
     """What of a record cannot be a part of a file's name; empty where all can."""
     commit = record.git.commit
     hashes = {"id": record.id, "git.commit": "0" if commit is None else commit}
@@ -85,20 +85,22 @@ class Journal:
 
     def add(self, entry: Record, metrics: Iterable[Metric]) -> bool:
         """Keep a record as it was filed; False where it is there already."""
-        return self.keep(parse_record({**entry.content, "versions": {one.name: one.version for one in metrics}}))
+        return self.write(
+            parse_record({**entry.content, "versions": {metric.name: metric.version for metric in metrics}})
+        )
 
-    def keep(self, entry: Record) -> bool:
+    def write(self, entry: Record) -> bool:
         """The same of what another journal of this machine has; the entry says the machine's name."""
-        if self.holds(entry):
+        if self.contains(entry):
             return False
-        write_json(self._path(entry), {**entry.content, "machine": self.folder.parent.name})
+        write_json(self._record_path(entry), {**entry.content, "machine": self.folder.parent.name})
         return True
 
-    def holds(self, entry: Record) -> bool:
+    def contains(self, entry: Record) -> bool:
         """Whether it is there."""
-        return self._path(entry).exists()
+        return self._record_path(entry).exists()
 
-    def _path(self, entry: Record) -> Path:
+    def _record_path(self, entry: Record) -> Path:
         return self.folder / str(entry.git.commit) / f"record-{entry.id}.json"
 
     def clear_fragments(self) -> None:
@@ -110,15 +112,15 @@ class Journal:
         """Full hashes of the commits with records."""
         return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
 
-    def has(self, commit: str) -> bool:
+    def has_commit(self, commit: str) -> bool:
         """Whether there are records of a commit."""
         return (self.folder / commit).is_dir()
 
-    def count(self, commit: str) -> int:
+    def count_records(self, commit: str) -> int:
         """How many records of a commit there are."""
         return sum(1 for _ in (self.folder / commit).glob("record-*.json"))
 
-    def entries(self, commit: str) -> list[Record]:
+    def read_entries(self, commit: str) -> list[Record]:
         """All records of a commit, oldest first; what is torn is named on standard error and left out."""
         entries = []
         for path in (self.folder / commit).glob("record-*.json"):
@@ -153,39 +155,39 @@ class Replicates:
     settings: Mapping[str, Any] | None = None
 
 
-def replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cell], Replicates]:
+def family_replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cell], Replicates]:
     """The measured metrics of a family's cells, by (metric, cell).
 
     The newest good record of a seed replaces older ones of the same seed, because they are no independent draws.
     Records of other versions of a metric stay out; refused cells have no entry.
     """
 
-    def place(entry: Record) -> Cell | None:
-        own = entry.family == family.name and entry.series is None
-        return family.cell(entry.axes.as_dict()) if own else None
+    def find_cell(entry: Record) -> Cell | None:
+        is_of_family = entry.family == family.name and entry.series is None
+        return family.find_cell(entry.axes.as_dict()) if is_of_family else None
 
-    return gathered(entries, family.metrics, place)
+    return collect_replicates(entries, family.metrics, find_cell)
 
 
-def gathered(
-    entries: Iterable[Record], metrics: Sequence[Metric], place: Callable[[Record], Place | None]
+def collect_replicates(
+    entries: Iterable[Record], metrics: Sequence[Metric], find_place: Callable[[Record], Place | None]
 ) -> dict[tuple[str, Place], Replicates]:
     """The same of the places that entries are given; those without one are left out."""
     by_place: dict[Place, list[Record]] = defaultdict(list)
     for entry in entries:
-        found = place(entry)
-        if found is not None and entry.status != "skipped":
-            by_place[found].append(entry)
+        entry_place = find_place(entry)
+        if entry_place is not None and entry.status != "skipped":
+            by_place[entry_place].append(entry)
     measured = {}
-    for where, records in by_place.items():
+    for entry_place, records in by_place.items():
         for metric in metrics:
             current = [record for record in records if (record.versions or {}).get(metric.name) == metric.version]
-            if one := _replicates(current, metric.name):
-                measured[metric.name, where] = one
+            if metric_replicates := _combine_records(current, metric.name):
+                measured[metric.name, entry_place] = metric_replicates
     return measured
 
 
-def sittings(entries: Iterable[Record]) -> list[list[Record]]:
+def group_into_sittings(entries: Iterable[Record]) -> list[list[Record]]:
     """How often a commit was measured, oldest first: the last one holds the newest record of each cell and seed.
 
     Good records of a cell and seed count; failed ones where there is no good one.
@@ -195,17 +197,17 @@ def sittings(entries: Iterable[Record]) -> list[list[Record]]:
         if entry.status != "skipped":
             cell = entry.series or [entry.family, entry.axes.as_dict()]
             by_cell[json.dumps([cell, entry.config.get("seed", 0)])].append(entry)
-    found: list[list[Record]] = []
+    sittings: list[list[Record]] = []
     for records in by_cell.values():
         good = [record for record in records if record.status == "ok"] or records[-1:]
         for turn, record in enumerate(reversed(good)):
-            if turn == len(found):
-                found.append([])
-            found[turn].append(record)
-    return found[::-1]
+            if turn == len(sittings):
+                sittings.append([])
+            sittings[turn].append(record)
+    return sittings[::-1]
 
 
-def _replicates(records: list[Record], metric: str) -> Replicates | None:
+def _combine_records(records: list[Record], metric: str) -> Replicates | None:
     good: dict[int, tuple[Record, record_parts.Metric]] = {}
     failed, ran = "", False
     touched = []
@@ -216,7 +218,7 @@ def _replicates(records: list[Record], metric: str) -> Replicates | None:
         if measured is None:
             continue
         touched.append(record)
-        if numbers(measured):
+        if finite_values(measured):
             good[record.config.get("seed", 0)] = (record, measured)
         else:
             failed = measured.failed or "no finite value"
@@ -225,9 +227,9 @@ def _replicates(records: list[Record], metric: str) -> Replicates | None:
         return None
     used = [good[seed] for seed in sorted(good)]
     if len(used) == 1:
-        values = numbers(used[0][1])
+        values = finite_values(used[0][1])
     else:
-        values = tuple(statistics.median(numbers(measured)) for _, measured in used)
+        values = tuple(statistics.median(finite_values(measured)) for _, measured in used)
     errors = tuple(measured.standard_error for _, measured in used if measured.standard_error is not None)
     return Replicates(
         values=values,
@@ -236,11 +238,11 @@ def _replicates(records: list[Record], metric: str) -> Replicates | None:
         ran=ran and not used,
         started_at=max(int(record.started_at) for record in touched),
         duration=sum(record.duration / max(len(record.metrics), 1) for record in touched),
-        settings=settings(used[-1][0] if used else touched[-1]),
+        settings=settings_without_seed(used[-1][0] if used else touched[-1]),
     )
 
 
-def settings(record: Record) -> dict[str, Any]:
+def settings_without_seed(record: Record) -> dict[str, Any]:
     """A record's configuration without its seed: what must be equal among the values of a series."""
     return {key: value for key, value in record.config.items() if key != "seed"}
 
@@ -250,7 +252,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def numbers(metric: record_parts.Metric) -> tuple[float, ...]:
+def finite_values(metric: record_parts.Metric) -> tuple[float, ...]:
     """The finite values of a metric in a record, of which lower ones are better: of one that is better where it is
     higher the reciprocals. Empty where it failed or holds anything else."""
     values = metric.samples

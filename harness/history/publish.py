@@ -21,15 +21,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git
 from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.foundation.folders import cache_folder
 from spinbench.foundation.remarks import left_out
-from spinbench.history.journal import locked
+from spinbench.history.journal import lock_history
 from spinbench.history.series import PREFIX
+
+if TYPE_CHECKING:
+    from asv.results import Results
 
 VENDOR = "vendor"
 """Folder of the site with what would come from CDNs."""
@@ -91,31 +94,31 @@ def publish(root: Path, *, offline: bool = False) -> Path:
         HistoryError: no checkout, no history, asv fails; or, with `offline`, there is no npm or it fails.
     """
     checkout = Checkout.open(root)
-    config = _configuration(checkout)
+    config = _load_configuration(checkout)
     results, site = Path(config["results_dir"]), Path(config["html_dir"])
     if not (results / "benchmarks.json").is_file():
         raise HistoryError(f"there is no history in {checkout.root}; `spinbench sweep` on a clean checkout starts one")
-    packages = fetch(cache_folder() / "npm") if offline else None
-    with locked(results.parent, "publish.lock", "another `spinbench publish`"):
+    packages = fetch_npm_packages(cache_folder() / "npm") if offline else None
+    with lock_history(results.parent, "publish.lock", "another `spinbench publish`"):
         folders = [results.parent / COPY, *(path.parent for path in results.parent.glob("publish-*/publish.json"))]
-        for left in folders:  # by one that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in folders:  # by one that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         try:
-            shown, swept = _build(checkout, config, folders[0])
+            n_shown, n_swept = _build_site(checkout, config, folders[0])
         finally:
             shutil.rmtree(folders[0], ignore_errors=True)
-        add_script(site)
+        add_axis_script(site)
         if packages is not None:
-            vendor(site / "index.html", packages)
-    if shown < swept:
+            vendor_scripts(site / "index.html", packages)
+    if n_shown < n_swept:
         left_out(
-            f"{swept - shown} of {swept} series of sweeps, those measured longest ago, are not on asv's site; "
+            f"{n_swept - n_shown} of {n_swept} series of sweeps, those measured longest ago, are not on asv's site; "
             "spinbench history and its page of changes have them"
         )
     return site / "index.html"
 
 
-def _configuration(checkout: Checkout) -> dict[str, Any]:
+def _load_configuration(checkout: Checkout) -> dict[str, Any]:
     """asv's, with absolute paths; the commits are the checkout's, whatever address the repository has."""
     from asv import util
 
@@ -123,7 +126,7 @@ def _configuration(checkout: Checkout) -> dict[str, Any]:
     return stored | {name: str(checkout.root / stored[name]) for name in (*PATHS, "repo")}
 
 
-def _build(checkout: Checkout, config: Mapping[str, Any], folder: Path) -> tuple[int, int]:
+def _build_site(checkout: Checkout, config: Mapping[str, Any], folder: Path) -> tuple[int, int]:
     """Have asv build the site of a copy of the history; how many series of sweeps the copy has, and how many there are.
 
     Args:
@@ -145,33 +148,47 @@ def _build(checkout: Checkout, config: Mapping[str, Any], folder: Path) -> tuple
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)
     benchmarks = util.load_json(str(results / "benchmarks.json"), Benchmarks.api_version)
-    known = measured(iter_results(str(results)), benchmarks, published(checkout, config.get("branches") or ["HEAD"]))
-    swept = {(name, cell): ages for name in known if name.startswith(SWEPT) for cell, ages in known[name].items()}
+    ages_by_commit = commit_ages(checkout, config.get("branches") or ["HEAD"])
+    ages_by_benchmark = cell_ages(iter_results(str(results)), benchmarks, ages_by_commit)
+    swept = {
+        (name, cell): ages
+        for name in ages_by_benchmark
+        if name.startswith(SWEPT)
+        for cell, ages in ages_by_benchmark[name].items()
+    }
     newest = set(sorted(swept, key=lambda series: (min(swept[series]), series))[:MAX_SERIES])
-    shown = {name: shortened(name, one, known[name], newest) for name, one in benchmarks.items() if known[name]}
-    listed = {name: one for name, one in shown.items() if all(one["params"])}
+    descriptions = {
+        name: shorten_description(name, description, ages_by_benchmark[name], newest)
+        for name, description in benchmarks.items()
+        if ages_by_benchmark[name]
+    }
+    listed = {name: description for name, description in descriptions.items() if all(description["params"])}
     util.write_json(str(copy / "benchmarks.json"), listed, Benchmarks.api_version)
-    own = folder / "publish.json"  # not by asv's name, by which pages find the checkout
-    util.write_json(str(own), {**config, "results_dir": str(copy)})
-    command = [sys.executable, "-m", "asv", "publish", "--config", str(own)]
+    config_path = folder / "publish.json"  # not by asv's name, by which pages find the checkout
+    util.write_json(str(config_path), {**config, "results_dir": str(copy)})
+    command = [sys.executable, "-m", "asv", "publish", "--config", str(config_path)]
     modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
     environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
     done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False, env=environment)
     if done.returncode or not (Path(config["html_dir"]) / "index.html").is_file():
-        words = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
-        raise HistoryError(f"asv cannot publish the history: {words}")
+        message = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
+        raise HistoryError(f"asv cannot publish the history: {message}")
     return len(newest), len(swept)
 
 
-def shortened(name: str, described: Mapping[str, Any], known: Ages, newest: Set[tuple[str, Cell]]) -> dict[str, Any]:
+def shorten_description(
+    name: str, description: Mapping[str, Any], ages: Ages, newest: Set[tuple[str, Cell]]
+) -> dict[str, Any]:
     """A benchmark's description with the labels of the newest series, or first those of a cell with numbers."""
     if name.startswith(SWEPT):
-        labels = [label for label in described["params"][0] if (name, (label,)) in newest]
-        return {**described, "params": [labels]}
-    return {**described, "params": first_measured(described["params"], known)} if described["params"] else {**described}
+        labels = [label for label in description["params"][0] if (name, (label,)) in newest]
+        return {**description, "params": [labels]}
+    if not description["params"]:
+        return {**description}
+    return {**description, "params": move_measured_labels_first(description["params"], ages)}
 
 
-def published(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
+def commit_ages(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
     """The commits that asv publishes, those of branches and tagged ones, each with how many newer ones there are."""
     ages: dict[str, int] = {}
     for commits in (*map(checkout.line, branches), checkout.tagged()):
@@ -180,7 +197,7 @@ def published(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
     return ages
 
 
-def measured(results: Iterable[Any], benchmarks: Mapping[str, Any], ages: Mapping[str, int]) -> dict[str, Ages]:
+def cell_ages(results: Iterable[Results], benchmarks: Mapping[str, Any], ages: Mapping[str, int]) -> dict[str, Ages]:
     """By benchmark, its combinations of labels with numbers, and the ages of the commits that have one.
 
     Args:
@@ -188,35 +205,38 @@ def measured(results: Iterable[Any], benchmarks: Mapping[str, Any], ages: Mappin
         benchmarks: asv's descriptions by name; values of another version of a benchmark do not count.
         ages: of the commits that count.
     """
-    found: dict[str, Ages] = defaultdict(lambda: defaultdict(list))
-    for one in results:
-        for name in one.get_result_keys(benchmarks) if one.commit_hash in ages else ():
-            values = one.get_result_value(name, one.get_result_params(name))
-            cells = itertools.product(*one.get_result_params(name))
+    cell_ages: dict[str, Ages] = defaultdict(lambda: defaultdict(list))
+    for commit_results in results:
+        for name in commit_results.get_result_keys(benchmarks) if commit_results.commit_hash in ages else ():
+            values = commit_results.get_result_value(name, commit_results.get_result_params(name))
+            cells = itertools.product(*commit_results.get_result_params(name))
             for cell, value in zip(cells, values, strict=True):
                 if value is not None and math.isfinite(value):
-                    found[name][cell].append(ages[one.commit_hash])
-    return found
+                    cell_ages[name][cell].append(ages[commit_results.commit_hash])
+    return cell_ages
 
 
-def first_measured(params: list[list[str]], known: Ages) -> list[list[str]]:
+def move_measured_labels_first(params: list[list[str]], ages: Ages) -> list[list[str]]:
     """The labels of each axis, first that of the cell with numbers at the most commits, unless the first cell has some.
 
     Cells that the axes do not have any more are not shown.
 
     Args:
         params: labels by axis.
-        known: by cell, the ages of the commits that have a number.
+        ages: by cell, the ages of the commits that have a number.
     """
     first = tuple(values[0] for values in params)
-    cells = sorted(set(known) & set(itertools.product(*params)))
-    if known.get(first) or not cells:
+    cells = sorted(set(ages) & set(itertools.product(*params)))
+    if ages.get(first) or not cells:
         return params
-    lead = max(cells, key=lambda cell: len(known[cell]))
-    return [[own, *(value for value in values if value != own)] for own, values in zip(lead, params, strict=True)]
+    lead = max(cells, key=lambda cell: len(ages[cell]))
+    return [
+        [lead_label, *(value for value in values if value != lead_label)]
+        for lead_label, values in zip(lead, params, strict=True)
+    ]
 
 
-def add_script(site: Path) -> None:
+def add_axis_script(site: Path) -> None:
     """Put the script beside a site's index and load it there.
 
     Raises:
@@ -230,7 +250,7 @@ def add_script(site: Path) -> None:
     index.write_text(whole.replace("</head>", f'<script src="{SCRIPT}"></script>\n  </head>'), encoding="utf-8")
 
 
-def fetch(cache: Path) -> Path:
+def fetch_npm_packages(cache: Path) -> Path:
     """The npm packages, installed into a cache unless they are there; no script of theirs is run.
 
     Args:
@@ -252,11 +272,11 @@ def fetch(cache: Path) -> Path:
             "or publish without --offline for a page that loads them from CDNs"
         )
     cache.mkdir(parents=True, exist_ok=True)
-    wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
+    requirements = [f"{name}@{version}" for name, version in PACKAGES.items()]
     options = ["--prefix", str(cache), "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"]
     try:
         done = subprocess.run(
-            [npm, "install", *options, *wanted], capture_output=True, text=True, check=False, timeout=NPM_SECONDS
+            [npm, "install", *options, *requirements], capture_output=True, text=True, check=False, timeout=NPM_SECONDS
         )
     except subprocess.TimeoutExpired as error:
         raise HistoryError(f"npm gave no answer within {NPM_SECONDS:g} s; try again with a better network") from error
@@ -264,11 +284,11 @@ def fetch(cache: Path) -> Path:
     if done.returncode or missing:
         lines = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR"))]
         reason = lines[0].partition(" ")[2] if lines else f"{', '.join(missing) or 'no file'} missing"
-        raise HistoryError(f"npm cannot install {', '.join(wanted)}: {reason}")
+        raise HistoryError(f"npm cannot install {', '.join(requirements)}: {reason}")
     return folder
 
 
-def vendor(index: Path, packages: Path) -> None:
+def vendor_scripts(index: Path, packages: Path) -> None:
     """Put the scripts beside a page and rewrite it to use them.
 
     Args:

@@ -18,7 +18,6 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from asv import util
 from asv.config import Config
@@ -27,11 +26,11 @@ from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
-from spinbench.history.asv_results import ResultFiles, line
+from spinbench.history.asv_results import ResultFiles, single_line
 from spinbench.history.axes import Cell, Column
-from spinbench.history.intake import sort_out
+from spinbench.history.intake import filter_records
 from spinbench.history.journal import Journal, Replicates
-from spinbench.history.series import Book, Identity, filed
+from spinbench.history.series import Identity, SeriesIndex, label_entry
 from spinbench.measuring.record_types import Record
 
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -45,7 +44,7 @@ class RecordReport:
         machine: the name under which this machine's history is kept.
         commits: hashes whose result files were rebuilt.
         files: those files.
-        new, known: records that entered the journal now, or were there already.
+        new, duplicates: records that entered the journal now, or were there already.
         refused: why others stay out of the history, as sentences with counts.
         disturbed: of the new and known ones, those whose process did not have its core to itself.
     """
@@ -54,7 +53,7 @@ class RecordReport:
     commits: tuple[str, ...]
     files: tuple[Path, ...]
     new: int
-    known: int
+    duplicates: int
     refused: tuple[str, ...]
     disturbed: int = 0
 
@@ -64,8 +63,8 @@ class RecordReport:
         if self.commits:
             where = ", ".join(commit[:8] for commit in self.commits)
             lines.append(
-                f"{self.new} new and {self.known} known records stand in asv's history of {self.machine} for commit "
-                f"{where}; see them with `asv show {self.commits[-1][:8]}`"
+                f"{self.new} new and {self.duplicates} known records stand in asv's history of {self.machine} for "
+                f"commit {where}; see them with `asv show {self.commits[-1][:8]}`"
             )
         if self.disturbed:
             lines.append(
@@ -91,7 +90,7 @@ def record(root: Path, folders: Sequence[Path]) -> RecordReport:
 class History:
     """The history of one machine in one checkout."""
 
-    def __init__(self, checkout: Checkout, config: Any, machine: str) -> None:
+    def __init__(self, checkout: Checkout, config: Config, machine: str) -> None:
         """See `open`."""
         self.checkout = checkout
         self.machine = machine
@@ -116,7 +115,7 @@ class History:
         try:
             config = Config.load(str(checkout.root / CONFIG))
         except (util.UserError, ValueError) as error:
-            raise HistoryError(f"asv cannot read {checkout.root / CONFIG}: {line(error)}") from error
+            raise HistoryError(f"asv cannot read {checkout.root / CONFIG}: {single_line(error)}") from error
         for name in ("results_dir", "html_dir", "benchmark_dir", "env_dir"):
             setattr(config, name, str(checkout.root / getattr(config, name)))
         config.repo = str(checkout.root)
@@ -129,42 +128,44 @@ class History:
 
     def record(self, folders: Sequence[Path]) -> RecordReport:
         """See the function `record`."""
-        records, problems = _read(folders)
+        records, problems = _read_records(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
         # others may add series meanwhile, but only what is entered now decides where it belongs
-        book = Book(self.journals)
-        intake = sort_out(records, self.checkout, self._files.families, book, python=PYTHON, host=host)
+        series_index = SeriesIndex(self.journals)
+        intake = filter_records(records, self.checkout, self._files.families, series_index, python=PYTHON, host=host)
         new = 0
         commits = sorted({str(entry.git.commit) for entry, *_ in intake.accepted})
         files: list[Path] = []
         if commits:
-            with journal.locked(self.home):
-                book = Book(self.journals)
+            with journal.lock_history(self.home):
+                series_index = SeriesIndex(self.journals)
                 self.journal.clear_fragments()
-                book.clear_fragments()
-                self._files.begin(commits)
+                series_index.clear_fragments()
+                self._files.mark_unfinished(commits)
                 for entry, measured, column in intake.accepted:
-                    new += self._enter(entry, measured, column, book)
-                behind = filter(self.checkout.has, self._files.behind())
-                files, damaged = self._files.rebuild({commit: self.journal.entries(commit) for commit in behind}, book)
+                    new += self._add_entry(entry, measured, column, series_index)
+                behind = filter(self.checkout.has, self._files.commits_to_rebuild())
+                files, damaged = self._files.rebuild(
+                    {commit: self.journal.read_entries(commit) for commit in behind}, series_index
+                )
                 problems += damaged
         return RecordReport(
             machine=self.machine,
             commits=tuple(commits),
             files=tuple(files),
             new=new,
-            known=len(intake.accepted) - new,
+            duplicates=len(intake.accepted) - new,
             refused=(*intake.refused, *problems),
             disturbed=intake.disturbed,
         )
 
-    def _enter(self, entry: Record, measured: Identity, column: Column, book: Book) -> bool:
+    def _add_entry(self, entry: Record, record_identity: Identity, column: Column, series_index: SeriesIndex) -> bool:
         """Keep a record and, before it, its series, so that no record stands without one."""
         tracked = axes.metrics()
-        given = [metric.name for metric in tracked if journal.numbers(entry.metric(metric.name))]
-        place = book.enter(measured, given, column)
-        kept = filed(entry, place)
-        return self.journal.add(kept, axes.family(kept["family"]).metrics if place.column else tracked)
+        metric_names = [metric.name for metric in tracked if journal.finite_values(entry.metric(metric.name))]
+        entry_series = series_index.add(record_identity, metric_names, column)
+        labelled = label_entry(entry, entry_series)
+        return self.journal.add(labelled, axes.family(labelled["family"]).metrics if entry_series.column else tracked)
 
     def machines(self) -> list[str]:
         """All whose records are kept here."""
@@ -172,39 +173,41 @@ class History:
             return []
         return sorted(path.name for path in self.journals.iterdir() if MACHINE_NAME.fullmatch(path.name))
 
-    def knows(self, commit: str) -> bool:
+    def has_results(self, commit: str) -> bool:
         """Whether a commit, by its full hash, is one of `commits`; of one commit that takes no reading of all files."""
-        return self.journal.has(commit) or self._files.read(commit) is not None
+        return self.journal.has_commit(commit) or self._files.read(commit) is not None
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with a journal or an asv result file of this machine and environment."""
         return self.journal.commits() | self._files.commits()
 
-    def measured(self, commit: str, entries: Sequence[Record] | None = None) -> dict[tuple[str, str, Cell], Replicates]:
+    def replicates(
+        self, commit: str, entries: Sequence[Record] | None = None
+    ) -> dict[tuple[str, str, Cell], Replicates]:
         """What is known of a commit, by (family, metric, cell): the journal, and asv's values for other cells.
 
         Args:
             commit: full hash.
             entries: the journal's, where they have been read.
         """
-        entries = self.journal.entries(commit) if entries is None else entries
+        entries = self.journal.read_entries(commit) if entries is None else entries
         loaded = self._files.read(commit) if self._files.families else None
-        found: dict[tuple[str, str, Cell], Replicates] = {}
+        replicates: dict[tuple[str, str, Cell], Replicates] = {}
         for name, family in self._files.families.items():
             for metric in family.metrics:
-                stored = asv_cells.stored(loaded, family, metric) if loaded is not None else {}
-                found |= {(name, metric.name, cell): value for cell, value in stored.items()}
-            known = journal.replicates(entries, family)
-            found |= {(name, metric, cell): value for (metric, cell), value in known.items()}
-        return found
+                asv_cells_of_metric = asv_cells.read_cells(loaded, family, metric) if loaded is not None else {}
+                replicates |= {(name, metric.name, cell): value for cell, value in asv_cells_of_metric.items()}
+            journal_replicates = journal.family_replicates(entries, family)
+            replicates |= {(name, metric, cell): value for (metric, cell), value in journal_replicates.items()}
+        return replicates
 
 
-def _read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
+def _read_records(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
     for folder in folders:
         if not folder.is_dir():
             raise HistoryError(f"{folder} is not a folder; give folders that `spinbench sweep` wrote")
-    records, problems = journal.read(folders)
+    records, problems = journal.read_sweep_folders(folders)
     if not records and not problems:
-        given = ", ".join(map(str, folders)) or "no folder"
-        raise HistoryError(f"there are no files record-*.json in {given}; give folders that `spinbench sweep` wrote")
+        names = ", ".join(map(str, folders)) or "no folder"
+        raise HistoryError(f"there are no files record-*.json in {names}; give folders that `spinbench sweep` wrote")
     return records, problems

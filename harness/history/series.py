@@ -25,7 +25,7 @@ from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.history import axes
 from spinbench.history.axes import Column
-from spinbench.history.journal import settings
+from spinbench.history.journal import settings_without_seed
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
@@ -85,7 +85,7 @@ class Series:
         """A value of asv's axis."""
         return " ".join(filter(None, [*self.parts[:2], self.run]))
 
-    def benchmark(self, metric: str) -> str:
+    def benchmark_name(self, metric: str) -> str:
         """asv's name of the benchmark that tracks a metric of this model."""
         return f"{PREFIX}.{slug(self.model)}.track_{metric}"
 
@@ -106,51 +106,51 @@ class Series:
         return cls(str(stored["model"]), (method, backend, run), int(stored["version"]), column)
 
 
-def of(record: Record) -> Series | None:
+def entry_series(record: Record) -> Series | None:
     """The series of a journal's entry; None where it belongs to a family of conf/axes."""
     return None if record.series is None else Series.from_json(record.series)
 
 
-def filed(record: Record, place: Series) -> Record:
+def label_entry(record: Record, series: Series) -> Record:
     """A journal's entry of what belongs to a series: in the column of conf/axes, however it was swept, or beyond."""
     entry = {key: value for key, value in record.content.items() if key != "series"}
-    if not place.column:
-        return parse_record({**entry, "series": place.as_json()})
-    named = dict(place.column)
-    return parse_record({**entry, "family": named.pop("family"), "axes": named})
+    if not series.column:
+        return parse_record({**entry, "series": series.as_json()})
+    axes_by_name = dict(series.column)
+    return parse_record({**entry, "family": axes_by_name.pop("family"), "axes": axes_by_name})
 
 
-def column(record: Record) -> Column:
+def entry_column(record: Record) -> Column:
     """Where conf/axes has a journal's entry; empty for one of a series beyond it."""
     return () if record.series is not None else (("family", record.family), *record.axes.as_dict().items())
 
 
-def identity(record: Record) -> Identity:
+def identify(record: Record) -> Identity:
     """What a record belongs to.
 
     Raises:
         HistoryError: it does not say what its own files held, or its method is not installed here.
     """
-    config = measured(record)
-    return Identity(_model(config["model"], record), _parts(config), config)
+    config = config_with_hashes(record)
+    return Identity(_model_label(config["model"], record), _label_parts(config), config)
 
 
-def measured(record: Record) -> dict[str, Any]:
+def config_with_hashes(record: Record) -> dict[str, Any]:
     """All that was measured but for the seed, with hashes in the place of paths.
 
     Raises:
         HistoryError: the record does not say what its own files held.
     """
-    config = settings(record)
-    return {**config, "model": _without_paths(config["model"], record.files)}
+    config = settings_without_seed(record)
+    return {**config, "model": _replace_paths_by_hashes(config["model"], record.files)}
 
 
-def named(record: Record) -> str:
+def format_cell(record: Record) -> str:
     """The cell for people."""
     return " ".join(record.axes.as_dict().values())
 
 
-class Book:
+class SeriesIndex:
     """All series of a history. Only one process at a time may `enter`."""
 
     def __init__(self, home: Path) -> None:
@@ -161,18 +161,18 @@ class Book:
         self._labels: dict[tuple[str, tuple[str, str, str]], set[str]] = defaultdict(set)
         self._columns: dict[Column, list[Mapping[str, Any]]] = defaultdict(list)
         for path in self._folder.glob("series-*.json"):
-            self._learn(*_read(path))
+            self._add_to_index(*_read_series_file(path))
 
-    def known(self, identity: Identity) -> Series | None:
+    def find(self, identity: Identity) -> Series | None:
         """The series of a configuration that was seen."""
-        return self.of_digest(identity.digest)
+        return self.find_by_digest(identity.digest)
 
-    def of_digest(self, key: str) -> Series | None:
+    def find_by_digest(self, key: str) -> Series | None:
         """The same by the digest of the configuration."""
-        found = self._configs.get(key)
-        return None if found is None else found[0]
+        entry = self._configs.get(key)
+        return None if entry is None else entry[0]
 
-    def enter(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
+    def add(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
         """The series that a configuration belongs to, noted with its metrics unless both are known.
 
         Args:
@@ -180,21 +180,21 @@ class Book:
             metrics: those that it has.
             column: where conf/axes has it; whether it is of the column's series is said here.
         """
-        key, given = identity.digest, set(metrics)
-        found = self.known(identity) or self._place(identity, column)
-        if key not in self._configs or not given <= self._metrics[key]:
-            named = sorted(given | self._metrics[key])
-            content = {**found.as_json(), "config": identity.config, "metrics": named}
-            write_json(self._folder / f"series-{digest([key, named])}.json", content)
-            self._learn(found, identity.config, named)
-        return found
+        key, metric_names = identity.digest, set(metrics)
+        series = self.find(identity) or self._assign_series(identity, column)
+        if key not in self._configs or not metric_names <= self._metrics[key]:
+            all_names = sorted(metric_names | self._metrics[key])
+            content = {**series.as_json(), "config": identity.config, "metrics": all_names}
+            write_json(self._folder / f"series-{digest([key, all_names])}.json", content)
+            self._add_to_index(series, identity.config, all_names)
+        return series
 
     def configurations(self) -> Iterator[tuple[Identity, list[str], Column]]:
         """All that were seen, older versions of a label first, each with its metrics and column."""
         for key, (series, config) in sorted(self._configs.items(), key=lambda item: (item[1][0].version, item[0])):
             yield Identity(series.model, series.parts, config), sorted(self._metrics[key]), series.column
 
-    def columns(self) -> Mapping[Column, Sequence[Mapping[str, Any]]]:
+    def configurations_by_column(self) -> Mapping[Column, Sequence[Mapping[str, Any]]]:
         """The configurations whose results stand in a column of conf/axes."""
         return self._columns
 
@@ -202,28 +202,30 @@ class Book:
         """Remove what recorders that were killed left unfinished."""
         clear_fragments(self._folder)
 
-    def benchmarks(self) -> dict[tuple[str, str], list[Series]]:
+    def series_by_benchmark(self) -> dict[tuple[str, str], list[Series]]:
         """The series behind each of asv's benchmarks beyond conf/axes, by (name, metric), sorted by label."""
-        found: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)
+        series_by_name: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)
         for key, (series, _) in self._configs.items():
             for metric in () if series.column else self._metrics[key]:
-                found[series.benchmark(metric), metric][series.label] = series
-        return {key: [values[label] for label in sorted(values)] for key, values in sorted(found.items())}
+                series_by_name[series.benchmark_name(metric), metric][series.label] = series
+        return {key: [values[label] for label in sorted(values)] for key, values in sorted(series_by_name.items())}
 
-    def _place(self, identity: Identity, column: Column) -> Series:
+    def _assign_series(self, identity: Identity, column: Column) -> Series:
         """The newest version of the label that says the same, or the next; of a new label the column's, unless others
         hold it."""
-        seen = [self._configs[key] for key in sorted(self._labels[identity.model, identity.parts])]
-        if not seen:
-            fits = _agree_all(self._columns.get(column, ()), identity.config)
+        same_label = [self._configs[key] for key in sorted(self._labels[identity.model, identity.parts])]
+        if not same_label:
+            fits = _agrees_with_all(self._columns.get(column, ()), identity.config)
             return Series(identity.model, identity.parts, column=column if fits else ())
-        versions = {series.version: series for series, _ in seen}
+        versions = {series.version: series for series, _ in same_label}
         for version in sorted(versions, reverse=True):
-            if _agree_all((config for series, config in seen if series.version == version), identity.config):
+            if _agrees_with_all(
+                (config for series, config in same_label if series.version == version), identity.config
+            ):
                 return versions[version]
         return Series(identity.model, identity.parts, max(versions) + 1)
 
-    def _learn(self, series: Series, config: Mapping[str, Any], metrics: Iterable[str]) -> None:
+    def _add_to_index(self, series: Series, config: Mapping[str, Any], metrics: Iterable[str]) -> None:
         key = digest(config)
         if series.column and key not in self._configs:
             self._columns[series.column].append(config)
@@ -232,18 +234,18 @@ class Book:
         self._labels[series.model, series.parts].add(key)
 
 
-def _agree_all(known: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> bool:
-    return all(_agree(one, config) for one in known)
+def _agrees_with_all(configs: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> bool:
+    return all(_agrees(other_config, config) for other_config in configs)
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _agrees(first: Any, second: Any) -> bool:
     """Whether what two configurations both say is the same."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return all(_agree(one[key], other[key]) for key in one.keys() & other.keys())
-    return bool(one == other)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return all(_agrees(first[key], second[key]) for key in first.keys() & second.keys())
+    return bool(first == second)
 
 
-def _read(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
+def _read_series_file(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         return Series.from_json(stored), dict(stored["config"]), list(map(str, stored["metrics"]))
@@ -257,24 +259,24 @@ def slug(model: str) -> str:
     return plain if plain == model else f"{plain}-{digest(model)[:6]}"
 
 
-def _without_paths(model: Mapping[str, Any], files: Mapping[str, str | None] | None) -> dict[str, Any]:
-    found = dict(model)
+def _replace_paths_by_hashes(model: Mapping[str, Any], files: Mapping[str, str | None] | None) -> dict[str, Any]:
+    hashed = dict(model)
     for name in ("path", "evidence", "corpus"):
         if model.get(name) is not None:
             content = (files or {}).get(name)
             if content is None:
                 raise HistoryError("do not say what their own files held; sweep again")
-            found[name] = f"{Path(model[name]).name}@{content[:HASH_DIGITS]}"
-    return found
+            hashed[name] = f"{Path(model[name]).name}@{content[:HASH_DIGITS]}"
+    return hashed
 
 
-def _model(model: Mapping[str, Any], record: Record) -> str:
+def _model_label(model: Mapping[str, Any], record: Record) -> str:
     if model["name"] == "file":
-        return _label(model_label(model), {"beta": model.get("beta")}, {})
+        return _label_with_settings(model_label(model), {"beta": model.get("beta")}, {})
     return model_label(model) if model.get("corpus") is not None else record.axes.model
 
 
-def _parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
+def _label_parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
     method, backend = config["method"], config["backend"]
     try:
         defaults = plain(searchpath.method_defaults(method["name"]))
@@ -283,24 +285,28 @@ def _parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
     usual = axes.run_defaults()
     # seconds are null where samples are given, and the other way round
     budget = {key: value for key, value in config["budget"].items() if value is not None}
-    run = _differing({"chains": config["chains"]}, usual) + _differing(budget, usual["budget"])
+    run = _settings_beside_defaults({"chains": config["chains"]}, usual) + _settings_beside_defaults(
+        budget, usual["budget"]
+    )
     return (
-        _label(method["name"], method, defaults),
-        _label(backend["name"], backend, searchpath.backend_defaults(backend["name"])),
+        _label_with_settings(method["name"], method, defaults),
+        _label_with_settings(backend["name"], backend, searchpath.backend_defaults(backend["name"])),
         " ".join(run),
     )
 
 
-def _label(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    changed = ",".join(_differing({key: value for key, value in given.items() if key != "name"}, defaults))
+def _label_with_settings(name: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    changed = ",".join(
+        _settings_beside_defaults({key: value for key, value in settings.items() if key != "name"}, defaults)
+    )
     return f"{name}({changed})" if changed else name
 
 
-def _differing(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={_shown(value)}" for key, value in given.items() if value != defaults.get(key)]
+def _settings_beside_defaults(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_format_value(value)}" for key, value in settings.items() if value != defaults.get(key)]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.12g}"
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)

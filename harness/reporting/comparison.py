@@ -92,7 +92,7 @@ def _match(
             found[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
         if not both and len(left) == len(right) == 1:
             (_, old), (_, new) = left.popitem(), right.popitem()
-            changed = axes.differences(_settings(new[0]), _settings(old[0]))
+            changed = axes.config_differences(_settings(new[0]), _settings(old[0]))
             found[Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
         lonely["A", "B"] += len(left)
         lonely["B", "A"] += len(right)
@@ -127,7 +127,7 @@ def compare(first: str, second: str) -> Comparison:
     from spinbench.history import commits
 
     history, base = _commit(checkout, first)
-    sides, left_out = commits.compared(history, base, _commit(checkout, second)[1])
+    sides, left_out = commits.collect_sides(history, base, _commit(checkout, second)[1])
     if not sides.common:
         raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(left_out)}")
     return Comparison(judge.judge(sides), left_out)
@@ -147,7 +147,7 @@ def load(name: str) -> list[Record]:
     from spinbench.history import journal
 
     history, commit = _commit(checkout, name)
-    return journal.sittings(history.journal.entries(commit))[-1]
+    return journal.group_into_sittings(history.journal.read_entries(commit))[-1]
 
 
 def _commit(checkout: Path, name: str) -> tuple[History, str]:
@@ -159,7 +159,7 @@ def _commit(checkout: Path, name: str) -> tuple[History, str]:
         commit = history.checkout.resolve(name)
     except SpinbenchError as error:
         raise SpinbenchError(f"{name} is no folder, and no commit can be looked up by that name: {error}") from error
-    if not history.journal.entries(commit):
+    if not history.journal.read_entries(commit):
         raise SpinbenchError(f"commit {name} has no records in the history of {history.machine}; give sweeps' folders")
     return history, commit
 

@@ -238,7 +238,7 @@ def _conclude(checkout: Checkout, past: Sequence[_Past], entered: int, folder: P
     if not measured:
         raise SpinbenchError("nothing could be measured at any of these commits")
     report = History.open(checkout.root).record([folder for one in measured for folder in one.folders])
-    for line in replace(report, new=report.new + entered, known=report.known - entered).sentences():
+    for line in replace(report, new=report.new + entered, duplicates=report.duplicates - entered).sentences():
         output.print(line, soft_wrap=True)
     if len(measured) == 1:
         output.print("one commit was measured, and there is nothing to compare it with")

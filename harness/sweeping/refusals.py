@@ -130,7 +130,7 @@ def _text(name: str) -> Callable[[Any], None]:
 
 
 def _family(name: Any) -> None:
-    if name not in (known := axes.names()):
+    if name not in (known := axes.family_names()):
         raise unknown_name("benchmark family", written(name), known)
 
 

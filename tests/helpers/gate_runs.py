@@ -89,7 +89,7 @@ def runs(
     return found
 
 
-_shipped = axes.canonical
+_shipped = axes.canonical_configs
 """Before a test gives `axes` another one: what that makes up must not be kept for the tests that follow."""
 
 

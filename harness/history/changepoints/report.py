@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.foundation.remarks import format_count
 from spinbench.history import axes
 from spinbench.history.changepoints import changepoints
 from spinbench.history.changepoints.changepoints import Step
-from spinbench.history.commits import chain, recorded
+from spinbench.history.commits import newest_commits, runs_by_commit
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 
@@ -98,13 +99,13 @@ def steps(
         raise HistoryError(f"the last {last} commits were asked for; a change takes two or more")
     history = History.open(root, machine)
     old = set() if since is None else set(history.checkout.ancestors(history.checkout.resolve(since)))
-    names = recorded(history, "HEAD", last) if commits is None else commits
+    names = newest_commits(history, "HEAD", last) if commits is None else commits
     if len(names) < 2:
         raise HistoryError(
-            f"the history of {history.machine} knows {len(names)} commit{'s' * (len(names) != 1)} of the current "
+            f"the history of {history.machine} knows {format_count(len(names), 'commit')} of the current "
             "branch; `spinbench sweep` on clean checkouts adds more"
         )
-    runs = chain(history, names)
+    runs = runs_by_commit(history, names)
     series, found = 0, []
     for metric in axes.metrics():
         if metric.judged != "no":
@@ -141,7 +142,7 @@ def commit(one: Commit) -> str:
 
 def series(one: Found) -> str:
     """Metric and cell, or group."""
-    cells = f" (in {one.cells} cell{'s' * (one.cells > 1)} by itself)" if one.cells else ""
+    cells = f" (in {format_count(one.cells, 'cell')} by itself)" if one.cells else ""
     return f"{one.step.metric.title}: {formatting.cell(one.step.place)}{cells}"
 
 

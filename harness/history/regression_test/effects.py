@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spinbench.foundation.remarks import format_count
 from spinbench.history.axes import Metric
 from spinbench.history.regression_test import measurements, noise, significance
 from spinbench.history.regression_test.measurements import Place, Run, Runs, Sides, equal, having
@@ -235,7 +236,7 @@ def _unfit(metric: Metric, sides: Sides, base: Mapping[int, Run], head: Mapping[
 
 def _count_reasons(metric: Metric, reasons: Iterable[str]) -> tuple[str, ...]:
     cells = Counter(filter(None, reasons))
-    return tuple(f"{metric.title}: {n} cell{'s' * (n > 1)} without a verdict: {why}" for why, n in cells.items())
+    return tuple(f"{metric.title}: {format_count(n, 'cell')} without a verdict: {why}" for why, n in cells.items())
 
 
 def _disturbances(metric: Metric, slow: int, drift: float, factor: float) -> Iterable[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.history.axes import Metric
-from spinbench.history.journal import numbers
+from spinbench.history.journal import finite_values
 from spinbench.history.regression_test.noise import FloatArray
 from spinbench.measuring.record_parts import Environment, Load
 from spinbench.measuring.record_types import Record
@@ -146,7 +146,7 @@ def _value(record: Record, metric: Metric) -> float | None:
     versions = record.versions
     if versions is not None and versions.get(metric.name) != metric.version:
         return None
-    found = numbers(record.metric(metric.name))
+    found = finite_values(record.metric(metric.name))
     return math.log(max(statistics.median(found), metric.floor)) if found else None
 
 

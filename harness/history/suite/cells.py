@@ -73,7 +73,7 @@ def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
 
 
 def _numbers(measured: Mapping[str, Any]) -> list[float]:
-    """As `journal.numbers`, of a plain dictionary: the build of a past commit has no other records."""
+    """As `journal.finite_values`, of a plain dictionary: the build of a past commit has no other records."""
     values: list[float] = measured.get("samples", [measured["value"]] if "value" in measured else [])
     if measured.get("better") == "higher":
         values = [1 / value if value else math.inf for value in values]

@@ -11,7 +11,7 @@ from pathlib import Path
 from spinbench.errors import HistoryError
 from spinbench.history.changepoints import report
 from spinbench.history.changepoints.report import Steps
-from spinbench.history.gate import GateReport, between
+from spinbench.history.gate import GateReport, compare_commits
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding
@@ -56,7 +56,7 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
     def ask(pairs: Sequence[tuple[str, str]]) -> Iterator[GateReport]:
         for pair in pairs:
             try:
-                yield between(history, *pair)
+                yield compare_commits(history, *pair)
             except HistoryError as error:
                 silent.append(str(error))
 

@@ -55,7 +55,7 @@ def test_commits_of_a_plugin_open_and_shut_the_gate(plugin: Any, monkeypatch: py
         assert record(plugin.root, [plugin.sweep(f"sweep{number}", found)]).new == 6
     assert cli.main(["gate", "--base", commits[0], "--head", commits[1]]) == 0
     assert cli.main(["gate"]) == 1
-    entry = History.open(plugin.root).journal.entries(commits[0])[0]
+    entry = History.open(plugin.root).journal.read_entries(commits[0])[0]
     assert entry["series"]["parts"][1:] == ["numpy", ""]  # here conf/axes has no cells
     assert "swept.grid.track_run_seconds" in plugin.asv("show", commits[0])
     plugin.asv("publish", "--no-pull")
@@ -120,7 +120,7 @@ def test_a_folder_of_versions(
     assert cli.main([*QUICK[:-1], "seed=1", "sweep_dir=other"]) == 0
     history = History.open(tmp_path / "kept")
     (commit,) = history.commits()
-    assert len(history.journal.entries(commit)) == 2
+    assert len(history.journal.read_entries(commit)) == 2
     assert history.checkout.subject(commit) == f"spinbench {environment.own_state()}"
     state = environment.code_state()
     assert (state["commit"], state["dirty"], state["spinbench"]) == (commit, False, environment.own_state())
@@ -155,4 +155,4 @@ def test_code_of_another_checkout_of_the_project_stays_out(
     with pytest.raises(util.UserError, match=re.escape(f"the code of {other}, not that of this checkout")):
         HereEnvironment(None, "same", {}, {})
     assert "1 new and 0 known records stand in asv's history" in swept(plugin.root, "two")
-    assert len(History.open(plugin.root).journal.entries(commit)) == 1
+    assert len(History.open(plugin.root).journal.read_entries(commit)) == 1

@@ -32,7 +32,7 @@ def test_the_family_is_what_records_hold() -> None:
     assert set(judged) == {*accuracy, "step_seconds", "step_cpu_seconds"}
     assert all(0 < metric.margin < 0.2 and 0 < metric.alpha <= 0.01 for metric in judged.values())
     assert sum(metric.alpha for metric in judged.values()) < 0.03
-    assert FAMILY.benchmark("run_seconds") == "inference.track_run_seconds"
+    assert FAMILY.benchmark_name("run_seconds") == "inference.track_run_seconds"
 
 
 def test_families_share_the_metrics_of_one_name() -> None:
@@ -47,8 +47,8 @@ def test_every_cell_composes_and_bears_its_own_label(family: Family) -> None:
     """A record of a sweep over these values must find its cell."""
     firsts = [axis.values[0] for axis in family.axes]
     cells = {(*firsts[:i], value, *firsts[i + 1 :]) for i, axis in enumerate(family.axes) for value in axis.values}
-    for cell, config in axes.canonical(family, sorted(cells)).items():
-        assert family.cell(records.axes({name: config[name] for name in records.CELL})) == cell
+    for cell, config in axes.canonical_configs(family, sorted(cells)).items():
+        assert family.find_cell(records.axes({name: config[name] for name in records.CELL})) == cell
 
 
 def test_the_standard_set_has_all_methods_on_all_backends() -> None:
@@ -69,7 +69,7 @@ def test_the_standard_set_has_all_methods_on_all_backends() -> None:
     tour = {axis.name: set(axis.values) for axis in FAMILY.axes}
     assert tour["model"] < values["model"]
     beside = values["model"] - tour["model"]
-    configs = axes.canonical(axes.family("gate"), [(model, "gibbs", "numpy") for model in beside])
+    configs = axes.canonical_configs(axes.family("gate"), [(model, "gibbs", "numpy") for model in beside])
     models = [specs.build(config["model"]) for config in configs.values()]
     assert sum(isinstance(model, FactorGraph) for model in models) == 2
 
@@ -90,7 +90,7 @@ def test_experiments_hold_the_series(experiment: str, more: list[str]) -> None:
     assert not any(omissions.is_out(cell, omissions.entries(whole, ())) for cell in of_series)
     assert list(params)[: len(more)] == more  # what stands first varies slowest
     assert set(params) == {axis.group for axis in family.axes} | set(more)
-    for cell, config in axes.canonical(family, sorted(swept & tracked)[:3]).items():
+    for cell, config in axes.canonical_configs(family, sorted(swept & tracked)[:3]).items():
         assert whole.budget == config["budget"], cell
 
 
@@ -99,7 +99,7 @@ def test_cells_follow_asvs_order() -> None:
     assert FAMILY.cells[1][:2] == FAMILY.cells[0][:2]
     assert len(FAMILY.cells) == len(set(FAMILY.cells)) == 36
     known = {"model": "grid", "method": "dhmc"}
-    cells = [FAMILY.cell({**known, **backend}) for backend in ({"backend": "jax"}, {"backend": "abacus"}, {})]
+    cells = [FAMILY.find_cell({**known, **backend}) for backend in ({"backend": "jax"}, {"backend": "abacus"}, {})]
     assert cells == [("grid", "dhmc", "jax"), None, None]
 
 
@@ -108,7 +108,7 @@ def test_labels_with_parameters_select_by_overrides() -> None:
     axis = Axis("model", "model", ("grid", label), {label: ("model=grid", "model.rows=20", "model.c2=2")})
     family = Family("inference", 1.0, (), (axis, *FAMILY.axes[1:]), FAMILY.metrics)
     cell = (label, "gibbs", "numpy")
-    config = axes.canonical(family, [cell])[cell]
+    config = axes.canonical_configs(family, [cell])[cell]
     assert (config["model"]["rows"], config["model"]["c2"]) == (20, 2)
     assert records.model_label(config["model"]) == label
 
@@ -116,7 +116,7 @@ def test_labels_with_parameters_select_by_overrides() -> None:
 def test_a_running_sweeps_configuration_is_put_back() -> None:
     with searchpath.initialize():
         outer = GlobalHydra.instance().hydra
-        axes.canonical(FAMILY, FAMILY.cells[:1])
+        axes.canonical_configs(FAMILY, FAMILY.cells[:1])
         assert GlobalHydra.instance().hydra is outer
     assert not GlobalHydra.instance().is_initialized()
 
@@ -126,7 +126,7 @@ def test_errors() -> None:
         axes.family("inferense")
     broken = Family("inference", 1.0, ("budget=none_such",), FAMILY.axes, FAMILY.metrics)
     with pytest.raises(HistoryError, match=r"conf/axes/inference\.yaml lists \('uai14/Grids_12', .*none_such"):
-        axes.canonical(broken, FAMILY.cells[:1])
+        axes.canonical_configs(broken, FAMILY.cells[:1])
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,4 @@ def test_errors() -> None:
     ],
 )
 def test_differences_name_the_settings(given: dict[str, Any], wanted: dict[str, Any], said: list[str]) -> None:
-    assert axes.differences(given, wanted) == said
+    assert axes.config_differences(given, wanted) == said

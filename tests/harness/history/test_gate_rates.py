@@ -19,7 +19,7 @@ MACHINES = ("quieter", "busy")
 def rates(machine: str, draws: int) -> list[Row]:
     """With all pairs of sittings, which are known to be of one program."""
     found = [runs for name, runs in gate_records.sittings(machine).items() if name != gate_records.MORE_SEEDS]
-    return list(calibration.rows(found, list(itertools.permutations(range(len(found)), 2)), draws))
+    return list(calibration.estimate_rows(found, list(itertools.permutations(range(len(found)), 2)), draws))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -46,7 +46,7 @@ def test_false_alarms_and_findings(machine: str, draws: int, alarms: float, grou
 def test_errors_with_other_seeds() -> None:
     """A changed stream of random numbers, and nothing else; then errors of a method and backend twice as large."""
     one = gate_records.sittings("busy")[gate_records.MORE_SEEDS]
-    rows = {row.seeds: row for row in calibration.rows([one, one], [(0, 1)], 300) if row.seeds > 1}
+    rows = {row.seeds: row for row in calibration.estimate_rows([one, one], [(0, 1)], 300) if row.seeds > 1}
     assert set(rows) == {2, 3, 5}
     for seeds, row in rows.items():
         assert row.reseeded.draws > 250
@@ -57,12 +57,12 @@ def test_errors_with_other_seeds() -> None:
 def test_a_metric_whose_numbers_have_no_noise_is_passed_over() -> None:
     """As the pairs' error, which only deterministic methods have."""
     one = gate_records.sittings("busy")[gate_records.MORE_SEEDS]
-    plain = list(calibration.rows([one, one], [(0, 1)], 30))
+    plain = list(calibration.estimate_rows([one, one], [(0, 1)], 30))
     paired = {
         place: {seed: replace(run, values={**run.values, "pair_rmse": -3.0}) for seed, run in runs.items()}
         for place, runs in one.items()
     }
-    assert [row.worse_group for row in calibration.rows([paired, paired], [(0, 1)], 30)] == [
+    assert [row.worse_group for row in calibration.estimate_rows([paired, paired], [(0, 1)], 30)] == [
         row.worse_group for row in plain
     ]
 

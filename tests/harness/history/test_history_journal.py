@@ -33,7 +33,7 @@ def replicates(project: Any, seeds: int, *changes: dict[str, Any]) -> journal.Re
         project.record(CELL, COMMIT, place % seeds, **{"started_at": place, "versions": VERSIONS, **one})
         for place, one in enumerate(changes)
     ]
-    return journal.replicates(typed(entries), FAMILY).get(("run_seconds", CELL))
+    return journal.family_replicates(typed(entries), FAMILY).get(("run_seconds", CELL))
 
 
 def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) -> None:
@@ -42,10 +42,10 @@ def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) 
     late, early = (project.record(CELL, COMMIT, started_at=started) for started in (20, 10))
     changed = {**late, "duration": 99.0}
     assert [kept.add(whole(one), FAMILY.metrics) for one in (late, early, changed)] == [True, True, False]
-    found = kept.entries(COMMIT)
+    found = kept.read_entries(COMMIT)
     assert [(one.id, one.duration) for one in found] == [(early["id"], 2.5), (late["id"], 2.5)]
     assert found[0]["versions"]["run_seconds"] == "1"
-    assert (kept.commits(), kept.entries("b" * 40)) == ({COMMIT}, [])
+    assert (kept.commits(), kept.read_entries("b" * 40)) == ({COMMIT}, [])
 
 
 def test_a_torn_entry_is_named_and_does_not_block_its_commit(
@@ -58,7 +58,7 @@ def test_a_torn_entry_is_named_and_does_not_block_its_commit(
         kept.add(whole(one), FAMILY.metrics)
     (file,) = (tmp_path / "journal").rglob(f"record-{torn['id']}.json")
     file.write_bytes(file.read_bytes()[:-10])
-    assert [one.id for one in kept.entries(COMMIT)] == [sound["id"]]
+    assert [one.id for one in kept.read_entries(COMMIT)] == [sound["id"]]
     assert file.name in capsys.readouterr().err
 
 
@@ -108,4 +108,4 @@ def test_what_records_of_a_metric_come_to(project: Any, records: list[dict[str, 
     [{"value": math.inf}, {"value": math.nan}, {"value": 0.0, "better": "higher"}, {"samples": [1.0, math.nan]}, {}],
 )
 def test_only_finite_numbers_count(metric: dict[str, Any]) -> None:
-    assert journal.numbers(Metric(**metric)) == ()
+    assert journal.finite_values(Metric(**metric)) == ()

@@ -47,7 +47,7 @@ def test_a_record_enters_the_series_and_asv_shows_it(bare_project: Any) -> None:
     commit = project.commit("first")
     folder = fill(project, commit)
     report = record(folder, [folder])  # a folder inside the checkout finds its root
-    assert (report.new, report.known, report.refused, report.commits) == (3, 0, (), (commit,))
+    assert (report.new, report.duplicates, report.refused, report.commits) == (3, 0, (), (commit,))
     assert [path.is_relative_to(project.root / ".asv") and path.exists() for path in report.files] == [True]
     assert project.value(commit, "marginal_rmse", project.cells[0]) == 0.125
     assert project.value(commit, "marginal_rmse", ("grid", "dhmc", "jax")) == "not run"
@@ -76,7 +76,7 @@ def test_seeds_are_replicates_and_doing_it_again_changes_nothing(project: Any, c
     place = axes.family("inference").cells.index(project.cells[0])
     assert (row["samples"][place], row["result"][place]) == ([0.125, 0.25, 0.375], 0.25)
     again = record(project.root, [folder, folder / "records"])
-    assert (again.new, again.known) == (0, 9)
+    assert (again.new, again.duplicates) == (0, 9)
     assert snapshot(project.root / ".asv") == before
 
 
@@ -236,7 +236,7 @@ def test_a_kill_at_any_moment_leaves_whole_files(bare_project: Any, moment: str,
         if "scratch" not in path.parts:
             json.loads(path.read_text())
     report = record(project.root, [folder])
-    assert report.new + report.known == 3
+    assert report.new + report.duplicates == 3
     assert project.value(commit, "run_seconds", project.cells[0]) == 0.125
     assert not (project.root / ".asv" / "scratch").exists()
 
@@ -278,7 +278,7 @@ def test_values_of_asv_run_are_kept(project: Any, commit: str) -> None:
     record(project.root, [project.sweep("more", [project.record(project.cells[1], commit)])])
     expected = {other: 3.5, broken: None, appended: "not run", **dict.fromkeys(project.cells, 0.125)}
     assert {cell: project.value(commit, "run_seconds", cell) for cell in expected} == expected
-    measured = History.open(project.root).measured(commit)
+    measured = History.open(project.root).replicates(commit)
     assert measured["inference", "run_seconds", other].values == (3.5,)
     assert measured["inference", "run_seconds", broken].failed == "asv recorded a failure"
     assert measured["inference", "run_seconds", project.cells[0]].values == (0.125,)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spinbench.history.journal import read
+from spinbench.history.journal import read_sweep_folders
 from spinbench.history.recorder import History
 from spinbench.measuring import records
 
@@ -111,7 +111,7 @@ def told() -> str:
 
 
 def values(project: Any, commit: str) -> tuple[float, ...]:
-    return History.open(project.root).measured(commit)["inference", "run_seconds", CELL].values
+    return History.open(project.root).replicates(commit)["inference", "run_seconds", CELL].values
 
 
 def assert_nothing_lies_about(project: Any) -> None:
@@ -127,7 +127,7 @@ def assert_stands_once(project: Any, commit: str, seeds: int, *folders: str) -> 
     found = [record for folder in folders for record in records.read_records(Path(folder))]
     assert sorted((record["config"]["seed"], record["status"]) for record in found) == [(s, "ok") for s in range(seeds)]
     journal = project.root / ".asv" / "journal"
-    entered, problems = read([journal])
+    entered, problems = read_sweep_folders([journal])
     assert not problems
     assert sorted(record["id"] for record in entered) == sorted(record["id"] for record in found)
     assert len(list(journal.rglob("record-*.json"))) == len(values(project, commit)) == seeds
@@ -167,7 +167,7 @@ def test_kills_of_recorders_while_axes_grow_and_two_at_once_lose_nothing(project
             one["config"]["chains"] = number
         folders.append(str(project.sweep(f"sweep{seed}", made)))
     assert run(KILLED_RECORDERS, "12", *folders) == [0, 0], told()
-    entries = History.open(project.root).journal.entries(commit)
+    entries = History.open(project.root).journal.read_entries(commit)
     assert sorted((one["config"]["seed"], one["config"]["chains"]) for one in entries) == [
         (seed, number) for seed, numbers in enumerate(chains) for number in numbers
     ]

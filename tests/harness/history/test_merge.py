@@ -22,7 +22,7 @@ from spinbench.history.asv_results import ResultFiles
 from spinbench.history.gate import gate
 from spinbench.history.merge import merge
 from spinbench.history.recorder import History, record
-from spinbench.history.series import Book, Identity, identity
+from spinbench.history.series import Identity, SeriesIndex, identify
 
 
 def clone(project: Any, name: str) -> Any:
@@ -60,8 +60,8 @@ def begin_column(project: Any, commit: str, scan: str) -> dict[str, Any]:
     cell = project.cells[0]
     one = copy.deepcopy(project.record(cell, commit))
     one["config"]["method"]["scan"] = scan
-    of_it = Identity(cell[0], (*cell[1:], ""), identity(whole(one)).config)
-    Book(project.root / ".asv" / "journal").enter(of_it, ["run_seconds"], axes.family("inference").column(cell))
+    of_it = Identity(cell[0], (*cell[1:], ""), identify(whole(one)).config)
+    SeriesIndex(project.root / ".asv" / "journal").add(of_it, ["run_seconds"], axes.family("inference").column(cell))
     return one
 
 
@@ -99,7 +99,7 @@ def test_two_machines_merge_and_the_gate_keeps_them_apart(two: Any) -> None:
     project, other, _ = two
     own, theirs = content(project.root, "journal/"), content(other.root)
     merged = merge(project.root, [other.root])
-    assert (merged.new, merged.known, merged.notes) == ({"board": 12}, {"board": 0}, [])
+    assert (merged.new, merged.duplicates, merged.notes) == ({"board": 12}, {"board": 0}, [])
     after = content(project.root)
     assert own.items() <= after.items()
     versions = set()
@@ -162,7 +162,7 @@ def test_a_column_keeps_what_it_holds_here(pair: Any, monkeypatch: pytest.Monkey
     record(other.root, [other.sweep("first", records)])
     monkeypatch.setenv("SPINBENCH_MACHINE", "abacus")
     assert merge(project.root, [other.root]).new == {"board": 2}
-    entries = History.open(project.root, "board").journal.entries(commit)
+    entries = History.open(project.root, "board").journal.read_entries(commit)
     found = {one["config"]["method"]["scan"]: one.get("series") for one in entries}
     assert found == {"chromatic": None, "random": {"model": cell[0], "parts": [*cell[1:], ""], "version": 2}}
     assert merge(project.root, [other.root]).new == {"board": 0}

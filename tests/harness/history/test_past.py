@@ -103,7 +103,7 @@ def test_a_sweep_over_commits_names_the_wrong_one(repository: Path) -> None:
         assert any(line in one for one in lines), (line, done.stdout)
     assert (repository / "out" / "commits.png").stat().st_size > 10_000
     kept = History.open(repository).journal
-    assert [len(kept.entries(commit)) for commit in (first, without, again, wrong)] == [2, 1, 2, 2]
+    assert [len(kept.read_entries(commit)) for commit in (first, without, again, wrong)] == [2, 1, 2, 2]
     assert not subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, check=True).stdout
 
 
@@ -145,7 +145,7 @@ def test_what_was_measured_stands_in_the_history_at_once(
 
     def entered() -> list[int]:
         journal = History.open(project.root).journal
-        return [len(journal.entries(commit)) for commit in commits]
+        return [len(journal.read_entries(commit)) for commit in commits]
 
     monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
     monkeypatch.setattr(builds, "build", build)

@@ -98,7 +98,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("npm") is None:
         pytest.skip("no npm here (Debian: apt-get install npm); asv's site was not seen in a browser")
     try:
-        return publish.fetch(tmp_path_factory.getbasetemp() / "npm")
+        return publish.fetch_npm_packages(tmp_path_factory.getbasetemp() / "npm")
     except HistoryError as error:
         pytest.skip(f"asv's site was not seen in a browser: {error}")
 
@@ -108,7 +108,7 @@ def opened(
     project: Any, browser: Any, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str, str], Path]]:
     """Opens a page of the project's site in Chromium."""
-    monkeypatch.setattr(publish, "fetch", lambda cache: installed)
+    monkeypatch.setattr(publish, "fetch_npm_packages", lambda cache: installed)
     with ExitStack() as stack:
         served_at: list[str] = []
 
@@ -190,7 +190,7 @@ def test_commits_of_other_branches_have_no_empty_pages(project: Any) -> None:
     ],
 )
 def test_the_first_cell_of_a_page_has_numbers(points: dict[Any, list[int]], first: list[list[str]]) -> None:
-    assert publish.first_measured([["a", "b"], ["x", "y", "z"]], points) == first
+    assert publish.move_measured_labels_first([["a", "b"], ["x", "y", "z"]], points) == first
 
 
 def test_sites_are_built_from_any_folder_and_where_the_configuration_says(
@@ -213,7 +213,7 @@ def test_sites_are_built_from_any_folder_and_where_the_configuration_says(
     assert not any(folder.exists() for folder in left)
     monkeypatch.setattr(journal, "LOCK_SECONDS", 0.1)
     with (
-        journal.locked(project.root / "kept", "publish.lock"),
+        journal.lock_history(project.root / "kept", "publish.lock"),
         pytest.raises(HistoryError, match="`spinbench publish`"),
     ):
         publish.publish(project.root)
@@ -255,7 +255,7 @@ def test_npm_that_fails_says_why(npm: str, sentence: str, tmp_path: Path, monkey
         (tmp_path / "bin" / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(HistoryError, match=sentence):
-        publish.fetch(tmp_path / "empty")
+        publish.fetch_npm_packages(tmp_path / "empty")
 
 
 def test_what_cannot_be_published_is_refused(packages: Path, tmp_path: Path) -> None:
@@ -264,4 +264,4 @@ def test_what_cannot_be_published_is_refused(packages: Path, tmp_path: Path) -> 
     index = tmp_path / "index.html"
     index.write_text('<script src="https://cdn.example.org/unknown.js"></script>')
     with pytest.raises(HistoryError, match=r"unknown\.js, for which spinbench knows no npm package"):
-        publish.vendor(index, packages)
+        publish.vendor_scripts(index, packages)

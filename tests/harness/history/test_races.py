@@ -12,7 +12,7 @@ from small_records import whole
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.history.recorder import History, record
-from spinbench.history.series import identity
+from spinbench.history.series import identify
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.budget import Budget
 from spinbench.measuring.races import Occasion
@@ -58,12 +58,12 @@ def test_races_at_two_commits_are_one_series_apart_from_sweeps(raced: Any) -> No
         assert len(occasion.write(advice(entry("gibbs", samples), late))) == 2
         report = record(raced.root, [occasion.folder])
         assert (report.new, report.refused) == (1, ())
-        found += History.open(raced.root).journal.entries(commit)
+        found += History.open(raced.root).journal.read_entries(commit)
     assert [one["series"]["parts"] for one in found] == [["gibbs", "numpy", "chains=4 seconds=6 race=marginals"]] * 2
-    assert identity(whole(found[0])) == identity(whole(found[1]))
+    assert identify(whole(found[0])) == identify(whole(found[1]))
     assert [one["result"]["samples"] for one in found] == [40, 70]
     swept = {**found[0]["config"], "budget": {"seconds": 6.0, "samples": None, "burn_in": None}}
-    assert identity(whole({**found[0], "config": swept})).parts[2] == "chains=4 seconds=6"
+    assert identify(whole({**found[0], "config": swept})).parts[2] == "chains=4 seconds=6"
 
 
 def test_what_came_of_a_candidate_is_its_status(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from spinbench.errors import HistoryError
 from spinbench.history import axes
 from spinbench.history.gate import gate
 from spinbench.history.recorder import History, record
-from spinbench.history.series import Book, Identity, Series, identity
+from spinbench.history.series import Identity, Series, SeriesIndex, identify
 from spinbench.measuring.records import model_label
 from spinbench.reporting.past import verdicts
 
 MODEL = "boltzmann/neural15"
-RUN_SECONDS = Series(MODEL, ("gibbs", "numpy", "")).benchmark("run_seconds")
+RUN_SECONDS = Series(MODEL, ("gibbs", "numpy", "")).benchmark_name("run_seconds")
 
 
 def changed(project: Any, commit: str, seed: int = 0, **parts: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_own_files_are_named_by_content(project: Any, commits: list[str]) -> Non
     def of(path: str, held: str) -> Identity:
         odd = changed(project, commits[0])
         odd["config"]["model"] = {"name": "file", "path": path, "evidence": None, "beta": None}
-        return identity(whole({**odd, "files": {"path": held} if held else {}}))
+        return identify(whole({**odd, "files": {"path": held} if held else {}}))
 
     here = of("/somewhere/mine.uai", "1a2b3c4d" + "0" * 56)
     assert (here.model, here) == ("mine.uai@1a2b3c4d", of("mine.uai", "1a2b3c4d" + "0" * 56))
@@ -118,18 +118,18 @@ def test_a_changed_default_starts_a_version_and_a_new_setting_does_not(tmp_path:
         ({"form": "identity"}, "dhmc numba"),  # measured again, by older code
         ({"form": "sparse"}, "dhmc numba v2"),
     ):
-        assert Book(tmp_path).enter(of(**settings), ["run_seconds"]).label == label
+        assert SeriesIndex(tmp_path).add(of(**settings), ["run_seconds"]).label == label
     assert len(files()) == 4
-    Book(tmp_path).enter(of(form="sparse"), ["run_seconds", "log_z_error"])
+    SeriesIndex(tmp_path).add(of(form="sparse"), ["run_seconds", "log_z_error"])
     assert len(files()) == 5
-    known = Book(tmp_path).benchmarks()
+    known = SeriesIndex(tmp_path).series_by_benchmark()
     sizes = {name: len(known[f"swept.grid.track_{name}", name]) for name in ("run_seconds", "log_z_error")}
     assert sizes == {"run_seconds": 3, "log_z_error": 1}
-    again = Book(tmp_path).enter(of(form="identity", slack=0.1), ["run_seconds"])
+    again = SeriesIndex(tmp_path).add(of(form="identity", slack=0.1), ["run_seconds"])
     assert again.label == "dhmc numba"  # the default changed back
     files()[0].write_text("{")
     with pytest.raises(HistoryError, match=r"series-.*\.json is not a series of the history"):
-        Book(tmp_path)
+        SeriesIndex(tmp_path)
 
 
 def test_failures_count_where_something_was_measured_before(project: Any, commits: list[str]) -> None:
@@ -164,9 +164,9 @@ def test_asv_compares_and_publishes_what_grew_and_a_run_of_asv_keeps_it(project:
 
 def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any, commits: list[str]) -> None:
     entry = project.record(project.cells[0], commits[0])
-    Book(project.root / ".asv" / "journal").enter(identity(whole(entry)), ["run_seconds"])
+    SeriesIndex(project.root / ".asv" / "journal").add(identify(whole(entry)), ["run_seconds"])
     enter(project, entry)
-    (kept,) = History.open(project.root).journal.entries(commits[0])
+    (kept,) = History.open(project.root).journal.read_entries(commits[0])
     assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}
 
 
@@ -182,7 +182,7 @@ def test_a_record_of_before_a_setting_is_of_the_column(project: Any, commits: li
 @pytest.fixture
 def default(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Sets defaults of gibbs, for the labels and for what conf/axes says, and other settings for this alone."""
-    known, canonical = searchpath.method_defaults, axes.canonical
+    known, canonical = searchpath.method_defaults, axes.canonical_configs
 
     def change(settings: dict[str, Any] | None = None, **method: Any) -> None:
         def defaults(name: str) -> Any:
@@ -195,7 +195,7 @@ def default(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             }
 
         monkeypatch.setattr(searchpath, "method_defaults", defaults)
-        monkeypatch.setattr(axes, "canonical", composed)
+        monkeypatch.setattr(axes, "canonical_configs", composed)
 
     return change
 
@@ -243,5 +243,5 @@ def test_what_a_column_holds_enters_it_by_whatever_sweep(project: Any, commits: 
     enter(project, {**project.record(cell, commits[0], 1), "family": "mine"})
     enter(project, project.record(cell, commits[0], 0))
     assert RUN_SECONDS not in project.result(commits[0])
-    assert {one["family"] for one in History.open(project.root).journal.entries(commits[0])} == {"inference"}
+    assert {one["family"] for one in History.open(project.root).journal.read_entries(commits[0])} == {"inference"}
     assert project.value(commits[0], "run_seconds", cell) == 0.1875

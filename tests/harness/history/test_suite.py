@@ -20,7 +20,7 @@ from small_records import whole
 from spinbench.history import asv_plugin, axes
 from spinbench.history.gate import gate
 from spinbench.history.recorder import record
-from spinbench.history.series import Book, identity
+from spinbench.history.series import SeriesIndex, identify
 from spinbench.history.suite import cells
 from spinbench.history.suite.cells import CellFailedError, tracked
 from spinbench.measuring import measure
@@ -39,9 +39,9 @@ def test_asv_discovers_what_conf_axes_defines(discovered: Path) -> None:
     kernels = {name for name in found if name.startswith("kernels.track_")}
     assert len(kernels) >= 5
     tracked = [(family, metric) for family in axes.families().values() for metric in family.metrics]
-    assert set(found) - kernels == {family.benchmark(metric.name) for family, metric in tracked} | {"version"}
+    assert set(found) - kernels == {family.benchmark_name(metric.name) for family, metric in tracked} | {"version"}
     for family, metric in tracked:
-        one = found[family.benchmark(metric.name)]
+        one = found[family.benchmark_name(metric.name)]
         assert (one["type"], one["unit"], one["version"]) == ("track", metric.unit, metric.version)
         assert one["param_names"] == ["model", "method", "backend"]
         assert one["params"] == [[repr(value) for value in axis.values] for axis in family.axes]
@@ -127,10 +127,10 @@ def test_other_defaults_than_those_of_the_series_are_not_measured(
     others = [copy.deepcopy(project.record(cell, commit)) for cell in (("grid", "gibbs", "numpy"), swept)]
     others[0]["config"]["method"]["scan"] = "random"  # by an older build, say; a model's file is known by its hash
     others[1]["files"] = {"path": "f" * 64}
-    book = Book(project.root / ".asv" / "journal")
+    series_index = SeriesIndex(project.root / ".asv" / "journal")
     for one in others:
-        book.enter(identity(whole(one)), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
-    told = asv_plugin.tell(tmp_path, project.root / ".asv")
+        series_index.add(identify(whole(one)), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
+    told = asv_plugin.write_families(tmp_path, project.root / ".asv")
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
     track = tracked("inference")["track_run_seconds"]
     with pytest.raises(SkipNotImplemented, match=r'method.scan="chromatic" \(the series has "random"\)'):
@@ -201,6 +201,6 @@ def test_sweeps_and_asv_run_feed_one_series(
     # a sweep by other defaults does not go on in the column that asv began
     changed = copy.deepcopy(project.record(alone, second))
     changed["config"]["chains"] = 3
-    monkeypatch.setattr(axes, "canonical", lambda _, cells: dict.fromkeys(cells, changed["config"]))
+    monkeypatch.setattr(axes, "canonical_configs", lambda _, cells: dict.fromkeys(cells, changed["config"]))
     record(project.root, [project.sweep("changed", [changed])])
     assert project.value(second, "run_seconds", alone) != 0.125

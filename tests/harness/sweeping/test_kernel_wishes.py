@@ -120,8 +120,8 @@ def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> 
     for cell, label in ((plain, "jax"), (generic, "jax(tier=generic)")):
         found = family.cell({"backend": records.axes(cell)["backend"]})
         assert found == (label,)
-        canonical = axes.canonical(family, [found])[found]["backend"]
-        assert axes.differences(cell["backend"], canonical) == []
+        canonical = axes.canonical_configs(family, [found])[found]["backend"]
+        assert axes.config_differences(cell["backend"], canonical) == []
 
 
 def test_a_tier_can_be_swept(

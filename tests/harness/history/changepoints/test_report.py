@@ -115,7 +115,7 @@ def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> N
 def test_of_many_records_the_newest_commits_count(
     most: int, commits: int, project: Any, planted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chains, "MOST_RECORDS", most)
+    monkeypatch.setattr(chains, "MAX_RECORDS", most)
     assert steps(project.root).commits == tuple(planted.commits[-commits:])
 
 
