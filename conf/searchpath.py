@@ -165,7 +165,7 @@ def model_defaults(name: str) -> dict[str, Any]:
     """The name of a model, and its parameters with their defaults."""
     if name == families.FILE:
         return {"name": name, "path": MISSING, "evidence": None, "beta": None}
-    known = families.defaults(name)
+    known = families.parameter_defaults(name)
     return {"name": name, **{key: MISSING if value is families.REQUIRED else value for key, value in known.items()}}
 
 

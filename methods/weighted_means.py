@@ -12,7 +12,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import NOTHING, UNSEEN, marginal_claims, widen_of_rare
 from spinbench.models import Model
-from spinbench.models.conditionals import laid_out
+from spinbench.models.conditionals import split_fields
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,4 +91,4 @@ def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, 
         "r_hat": errors.r_hat,
     }
     doubt = errors.doubt or ("not mixed" if stuck else "")
-    return Estimate(**laid_out(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())
+    return Estimate(**split_fields(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())

@@ -95,7 +95,7 @@ def _family(name: str) -> str:
     hints = hints_of(function)
     rows = [
         f"| `{key}` | `{'—' if value is families.REQUIRED else value}` | {_choices(hints[key])} |"
-        for key, value in families.defaults(name).items()
+        for key, value in families.parameter_defaults(name).items()
     ]
     head = f"\n### model={name} {{ #model-{name} }}\n\n{prose(function)}\n\n"
     return head + _table("parameter", "default", "of", rows=rows)

@@ -21,13 +21,13 @@ from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.request import Request
 from spinbench.models import FactorGraph, Model
-from spinbench.models.simplification import Simplified
+from spinbench.models.simplification import Simplification
 
 
 class Estimator:
     """Estimates of a run's trace, at checkpoints and at the end."""
 
-    def __init__(self, request: Request, simple: Simplified, bound: BoundMethod, chains: int) -> None:
+    def __init__(self, request: Request, simple: Simplification, bound: BoundMethod, chains: int) -> None:
         """Of a run.
 
         Args:
@@ -93,5 +93,5 @@ class Estimator:
         return partial(_pairs, self._simple, self._simple.model, self._newest, self._request.who)
 
 
-def _pairs(simple: Simplified, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:
+def _pairs(simple: Simplification, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:
     return pairs_as_given(simple, with_pairs(estimate, model, who))

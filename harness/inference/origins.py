@@ -13,7 +13,7 @@ from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.groups import merge_groups
-from spinbench.models.simplification import Simplified
+from spinbench.models.simplification import Simplification
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,16 +67,16 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
     if estimate.marginals is None:
         return estimate
 
-    def spread(values: Any, fixed: float, along: conditionals.Rule) -> Any:
+    def spread(values: Any, fixed: float, along: conditionals.Propagation) -> Any:
         return None if values is None else origin.diagnostics(values, fixed, along)
 
     return dataclasses.replace(
         estimate,
         marginals=origin.marginals(estimate.marginals),
-        marginals_se=spread(estimate.marginals_se, 0.0, conditionals.errors),
-        marginals_error_bound=spread(estimate.marginals_error_bound, 0.0, conditionals.errors),
-        ess=spread(estimate.ess, float(draws), conditionals.least),
-        r_hat=spread(estimate.r_hat, 1.0, conditionals.most),
+        marginals_se=spread(estimate.marginals_se, 0.0, conditionals.propagate_errors),
+        marginals_error_bound=spread(estimate.marginals_error_bound, 0.0, conditionals.propagate_errors),
+        ess=spread(estimate.ess, float(draws), conditionals.propagate_minimum),
+        r_hat=spread(estimate.r_hat, 1.0, conditionals.propagate_maximum),
     )
 
 
@@ -92,7 +92,7 @@ def allowing_for(estimate: Estimate, rounding: float) -> Estimate:
     return dataclasses.replace(estimate, log_z=log_z, bounds=bounds)
 
 
-def pairs_as_given(simplified: Simplified, estimate: Estimate) -> tuple[Any, Any]:
+def pairs_as_given(simplified: Simplification, estimate: Estimate) -> tuple[Any, Any]:
     """Joint tables of the factors that were given, and their errors, from those of the factors that are left.
 
     Args:
@@ -113,8 +113,10 @@ def pairs_as_given(simplified: Simplified, estimate: Estimate) -> tuple[Any, Any
 class _Joint:
     """Tables over the scopes of the factors that were given. All maps are linear: errors add up to no less."""
 
-    def __init__(self, simplified: Simplified, marginals: Any, pairs: Sequence[FloatArray], *, errors: bool) -> None:
-        given, left, step = simplified.given, simplified.model, simplified.step
+    def __init__(
+        self, simplified: Simplification, marginals: Any, pairs: Sequence[FloatArray], *, errors: bool
+    ) -> None:
+        given, left, step = simplified.original, simplified.model, simplified.step
         assert isinstance(given, FactorGraph)
         assert isinstance(left, FactorGraph)
         assert step is not None
@@ -128,7 +130,7 @@ class _Joint:
             for scope, factor, table in zip(scopes, left.factors, pairs, strict=True)
         ]
         self.holding: Mapping[int, list[int]] = _by_variable(scopes)
-        self.summed = {frozenset((each.variable, *each.given)): each for each in step.conditionals}
+        self.summed = {frozenset((each.variable, *each.parents)): each for each in step.conditionals}
 
     def tables(self) -> list[FloatArray] | None:
         found: list[FloatArray] = []
@@ -156,7 +158,7 @@ class _Joint:
         if len(free) == 1:
             return self.single[free[0]][list(self.step.states[free[0]])]
         if (each := self.summed.get(frozenset(free))) is not None and len(free) == 2:
-            u = each.given[0]
+            u = each.parents[0]
             both = (each.table * self.single[u][:, None])[np.ix_(self.step.states[u], self.step.states[each.variable])]
             return both if free[0] == u else both.T
         index = next((k for k in self.holding.get(free[0], []) if set(free) <= set(self.tables_left[k][0])), None)
@@ -170,7 +172,7 @@ class _Joint:
 
 def _columns(step: Origin, marginals: Any, *, errors: bool) -> list[FloatArray]:
     """(K,) of each variable that was given."""
-    values = step.diagnostics(marginals, 0.0, conditionals.errors) if errors else step.marginals(marginals)
+    values = step.diagnostics(marginals, 0.0, conditionals.propagate_errors) if errors else step.marginals(marginals)
     if not isinstance(values, np.ndarray):
         return values
     return [np.array([p if errors else 1.0 - p, p]) for p in values]

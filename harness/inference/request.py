@@ -17,7 +17,7 @@ from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.kernels import Wish
 from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
-from spinbench.models.possible import check_range
+from spinbench.models.possible import check_weight_range
 
 TARGETS = ("map",)
 
@@ -118,7 +118,7 @@ def check_request(
     chosen, wish = _make_method(method, settings), Wish(options.tier, options.kernel)
     registry.check(chosen, backend, options.precision, wish)
     if chosen.anytime:
-        check_range(chosen.name, model, options.precision)
+        check_weight_range(chosen.name, model, options.precision)
     if options.target is not None:
         _check_target(options.target, chosen, until=options.until, keep=options.keep, start=options.start)
         parsed = Budget.parse(budget)

@@ -32,7 +32,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
-from spinbench.models.simplification import Simplified, simplified
+from spinbench.models.simplification import Simplification, compute_simplification
 from spinbench.reference.memory import default_max_bytes
 
 
@@ -125,7 +125,7 @@ def run(
     if request.options.target is not None:
         return maximum(request)
     since = time.perf_counter()
-    simple = simplified(model) if request.simplifies else Simplified(model, model)
+    simple = compute_simplification(model) if request.simplifies else Simplification(model, model)
     taken = as_taken(simple.model, request.method)
     states = _starting_states(request, taken)
     prepared = time.perf_counter() - since

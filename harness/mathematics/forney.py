@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.forney.build import network_of
+from spinbench.models.forney.build import network_from_model
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -117,14 +117,14 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
         raise ModelError(
             f"{model.name}: degree_limit = {degree_limit} and attempts = {attempts}; at least 0 and 1 are needed"
         )
-    network = network_of(model)
+    network = network_from_model(model)
     for a, b in absorption(network.slots)[0]:
-        network.merge(a, b)
+        network.merge_nodes(a, b)
     if degree_limit > 2:
         slots = {a: tuple(s) for a, s in network.slots.items()}
         orders = [_order(slots, degree_limit, np.random.default_rng([seed, k])) for k in range(attempts)]
         for a, b in min(orders, key=lambda order: order[0])[1]:
-            network.merge(a, b)
+            network.merge_nodes(a, b)
     return network.model(model.num_variables)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.models.checks import largest
+from spinbench.models.checks import largest_finite_magnitude
 from spinbench.models.forney.model import ForneyModel
 
 EPS = float(np.finfo(np.float64).eps)
@@ -55,7 +55,7 @@ def work_of(model: PairwiseModel | FactorGraph | ForneyModel) -> Work:
     else:
         tables, states = tuple(factor.log_table for factor in model.factors), sum(model.cardinalities)
     ends = sum(table.ndim + 1 for table in tables)
-    return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest, tables)))
+    return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest_finite_magnitude, tables)))
 
 
 def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:

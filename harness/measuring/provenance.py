@@ -36,7 +36,7 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     method, backend = str(cell["method"]["name"]), str(cell["backend"]["name"])
     asked = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
     if asked["models"] == families.FILE and (path := cell["model"].get("path")):
-        asked["formats"] = str(formats.name_of_file(Path(str(path))))
+        asked["formats"] = str(formats.detect_format_name(Path(str(path))))
     points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in asked.items()}
     with suppress(SpinbenchError):  # a wish that makes no sense: measuring the cell says so
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))

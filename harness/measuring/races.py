@@ -104,7 +104,7 @@ class Occasion:
 
 def _model(source: Mapping[str, Any]) -> dict[str, Any]:
     name = source["model"]
-    usual = {"path": None, "evidence": None, "beta": None} if name == FILE else families.defaults(name)
+    usual = {"path": None, "evidence": None, "beta": None} if name == FILE else families.parameter_defaults(name)
     given = {key.removeprefix("model."): value for key, value in source.items() if key != "model"}
     return {"name": name, **usual, **given}
 

@@ -186,7 +186,7 @@ def model_label(spec: Mapping[str, Any]) -> str:
     given = {key: value for key, value in spec.items() if key != "name" and value is not None}
     if name == "skip_chain":
         given.setdefault("corpus", "synthetic")
-    defaults = families.defaults(name)
+    defaults = families.parameter_defaults(name)
     changed = ",".join(f"{key}={_short(value)}" for key, value in given.items() if defaults.get(key) != value)
     return f"{name}({changed})" if changed else name
 

@@ -61,7 +61,7 @@ def names() -> list[str]:
 
 def summary(name: str) -> str:
     """A line that says what the model is."""
-    return _entry(name).summary
+    return _find_entry(name).summary
 
 
 def load(name: str) -> Model:
@@ -70,7 +70,7 @@ def load(name: str) -> Model:
     Raises:
         UnknownNameError: offers the closest names.
     """
-    return replace(_entry(name).load(), name=name)
+    return replace(_find_entry(name).load(), name=name)
 
 
 def reference(name: str) -> Reference:
@@ -80,76 +80,77 @@ def reference(name: str) -> Reference:
         UnknownNameError: offers the closest names.
         UnsupportedError: nobody knows it.
     """
-    if (known := _entry(name).reference) is None:
+    if (load_reference := _find_entry(name).reference) is None:
         raise UnsupportedError(f"{name} has no trusted answer: it is out of reach of exact solvers")
-    return known()
+    return load_reference()
 
 
-def _entry(name: str) -> _Entry:
+def _find_entry(name: str) -> _Entry:
     if name not in _ENTRIES:
         raise unknown_name("file or shipped model", name, names())
     return _ENTRIES[name]
 
 
-def _path(relative: str) -> Path:
+def _data_path(relative: str) -> Path:
     # Installers unpack wheels, so the package's data are files.
     return Path(__file__).parent.parent / "data" / relative
 
 
-def _numbers(relative: str) -> FloatArray:
-    path = _path(relative)
+def _read_numbers(relative: str) -> FloatArray:
+    path = _data_path(relative)
     return Tokens(read_text(path), path.name).values
 
 
-def _file(kind: Format, relative: str) -> Model:
-    path = _path(relative)
-    return kind.read(ModelFile(path.name, read_bytes(path, kind.limit)))
+def _read_model(file_format: Format, relative: str) -> Model:
+    path = _data_path(relative)
+    return file_format.read(ModelFile(path.name, read_bytes(path, file_format.limit)))
 
 
-def _uai(name: str) -> Model:
-    model = _file(UAI(), f"{name}.uai")
-    return condition(model, read_evidence(_path(f"{name}.uai.evid")))
+def _load_uai(name: str) -> Model:
+    model = _read_model(UAI(), f"{name}.uai")
+    return condition(model, read_evidence(_data_path(f"{name}.uai.evid")))
 
 
-def _uai_reference(name: str) -> Reference:
-    answer = json.loads(_path(f"{name}.exact.json").read_text())
+def _read_uai_reference(name: str) -> Reference:
+    answer = json.loads(_data_path(f"{name}.exact.json").read_text())
     tables = [np.array(table, dtype=np.float64) for table in answer["marginals"]]
-    binary = all(table.size == 2 for table in tables)
-    return Reference(answer["lnZ"], np.array([t[1] for t in tables]) if binary else tables, 12)
+    if all(table.size == 2 for table in tables):
+        return Reference(answer["lnZ"], np.array([table[1] for table in tables]), 12)
+    return Reference(answer["lnZ"], tables, 12)
 
 
-def _libdai(stem: str) -> Model:
-    return _file(LibDAI(), f"libdai/{stem}.fg")
+def _load_libdai(stem: str) -> Model:
+    return _read_model(LibDAI(), f"libdai/{stem}.fg")
 
 
-def _neural() -> Model:
-    W = _numbers("boltzmann/neural15_W_upper.txt").reshape(15, 15)
-    return PairwiseModel.from_dense(_numbers("boltzmann/neural15_b.txt"), W + W.T)
+def _load_neural() -> Model:
+    W = _read_numbers("boltzmann/neural15_W_upper.txt").reshape(15, 15)
+    return PairwiseModel.from_dense(_read_numbers("boltzmann/neural15_b.txt"), W + W.T)
 
 
-def _digits_rbm() -> Model:
-    a, b = _numbers("boltzmann/digits_rbm16_a.txt"), _numbers("boltzmann/digits_rbm16_b.txt")
+def _load_digits_rbm() -> Model:
+    a, b = _read_numbers("boltzmann/digits_rbm16_a.txt"), _read_numbers("boltzmann/digits_rbm16_b.txt")
     edges = lattices.bipartite_edges(a.size, b.size)
-    return PairwiseModel.from_edges(np.concatenate([a, b]), edges, _numbers("boltzmann/digits_rbm16_W.txt"))
+    return PairwiseModel.from_edges(np.concatenate([a, b]), edges, _read_numbers("boltzmann/digits_rbm16_W.txt"))
 
 
-def _digits_lattice() -> Model:
-    rows = _numbers("boltzmann/digits_lattice_edges.txt").reshape(-1, 3)
+def _load_digits_lattice() -> Model:
+    rows = _read_numbers("boltzmann/digits_lattice_edges.txt").reshape(-1, 3)
     return PairwiseModel.from_edges(
-        _numbers("boltzmann/digits_lattice_b.txt"), rows[:, :2].astype(np.int64), rows[:, 2]
+        _read_numbers("boltzmann/digits_lattice_b.txt"), rows[:, :2].astype(np.int64), rows[:, 2]
     )
 
 
-def _horse() -> Model:
-    noisy = _numbers("boltzmann/horse16x20_noisy.txt")
+def _load_horse_denoising() -> Model:
+    noisy = _read_numbers("boltzmann/horse16x20_noisy.txt")
     edges = lattices.grid_edges(16, 20)
     # log odds of a pixel that was flipped with probability 0.15
     field = 0.5 * math.log(0.85 / 0.15) * (2 * noisy - 1)
     return PairwiseModel.from_spins(field, edges, np.full(len(edges), 0.6))
 
 
-def _boltzmann_reference(log_z: float, *stems: str) -> Reference:
-    return Reference(log_z, np.concatenate([_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
+def _read_boltzmann_reference(log_z: float, *stems: str) -> Reference:
+    return Reference(log_z, np.concatenate([_read_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
 
 
 UNANSWERED = "uai14hard/linkage_11"
@@ -181,30 +182,32 @@ _LIBDAI = {
 _ENTRIES = {
     "boltzmann/neural15": _Entry(
         "15 recorded neurons, all pairs coupled",
-        _neural,
-        partial(_boltzmann_reference, 1.5586339046, "neural15_marg"),
+        _load_neural,
+        partial(_read_boltzmann_reference, 1.5586339046, "neural15_marg"),
     ),
     "boltzmann/digits_rbm16": _Entry(
         "restricted Boltzmann machine of handwritten digits, 64 visible and 16 hidden units",
-        _digits_rbm,
-        partial(_boltzmann_reference, 63.2845352035, "digits_rbm16_marg_v", "digits_rbm16_marg_h"),
+        _load_digits_rbm,
+        partial(_read_boltzmann_reference, 63.2845352035, "digits_rbm16_marg_v", "digits_rbm16_marg_h"),
     ),
     "boltzmann/digits_lattice": _Entry(
         "handwritten digits on an 8 x 8 lattice with diagonals",
-        _digits_lattice,
-        partial(_boltzmann_reference, 16.8150762706, "digits_lattice_marg"),
+        _load_digits_lattice,
+        partial(_read_boltzmann_reference, 16.8150762706, "digits_lattice_marg"),
     ),
     "boltzmann/horse16x20": _Entry(
         "denoising of a 16 x 20 picture",
-        _horse,
-        partial(_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
+        _load_horse_denoising,
+        partial(_read_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
     ),
-    **{name: _Entry(text, partial(_uai, name), partial(_uai_reference, name)) for name, text in _UAI.items()},
+    **{name: _Entry(text, partial(_load_uai, name), partial(_read_uai_reference, name)) for name, text in _UAI.items()},
     UNANSWERED: _Entry(
-        "genetic linkage, 1077 variables of up to 3 states, zeros; no answer is known", partial(_uai, UNANSWERED), None
+        "genetic linkage, 1077 variables of up to 3 states, zeros; no answer is known",
+        partial(_load_uai, UNANSWERED),
+        None,
     ),
     **{
-        f"libdai/{stem}": _Entry(text, partial(_libdai, stem), partial(Reference, log_z, None, 12))
+        f"libdai/{stem}": _Entry(text, partial(_load_libdai, stem), partial(Reference, log_z, None, 12))
         for stem, (text, log_z) in _LIBDAI.items()
     },
 }

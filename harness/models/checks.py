@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 
 
-def float_array(name: str, what: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def to_float_array(name: str, quantity: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """A fresh float64 array.
 
     Raises:
@@ -24,10 +24,10 @@ def float_array(name: str, what: str, values: npt.ArrayLike) -> npt.NDArray[np.f
             raise TypeError
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{name}: {what} are not an array of real numbers") from None
+        raise ModelError(f"{name}: {quantity} are not an array of real numbers") from None
 
 
-def check_number(name: str, what: str, value: float) -> float:
+def check_number(name: str, quantity: str, value: float) -> float:
     """A finite float.
 
     Raises:
@@ -38,11 +38,11 @@ def check_number(name: str, what: str, value: float) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise ModelError(f"{name}: {what} is {value!r}; a finite number is needed")
+        raise ModelError(f"{name}: {quantity} is {value!r}; a finite number is needed")
     return number
 
 
-def check_index(name: str, what: str, value: object) -> int:
+def check_index(name: str, quantity: str, value: object) -> int:
     """An int, from anything that is an integer without rounding.
 
     Raises:
@@ -51,7 +51,7 @@ def check_index(name: str, what: str, value: object) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ModelError(f"{name}: {what} is {value!r}; an integer is needed") from None
+        raise ModelError(f"{name}: {quantity} is {value!r}; an integer is needed") from None
 
 
 def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
@@ -71,20 +71,20 @@ def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashabl
     return () if checked == tuple(range(n)) else checked
 
 
-def largest(logs: npt.NDArray[np.float64]) -> float:
+def largest_finite_magnitude(logs: npt.NDArray[np.float64]) -> float:
     """The largest finite |log weight|; 0 where there is none."""
     if logs.size and np.isfinite(ends := (logs.min(), logs.max())).all():
         return float(max(-ends[0], ends[1]))
     return float(np.abs(logs).max(where=np.isfinite(logs), initial=0.0))
 
 
-def require(name: str, holds: bool, message: str) -> None:
+def check_parameter(name: str, condition: bool, message: str) -> None:
     """Refuses a parameter of a family of models.
 
     Raises:
         ModelError: it does not hold.
     """
-    if not holds:
+    if not condition:
         raise ModelError(f"model {name!r}: {message}")
 
 
@@ -94,5 +94,5 @@ def make_rng(name: str, seed: int) -> np.random.Generator:
     Raises:
         ModelError: a negative seed.
     """
-    require(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
+    check_parameter(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
     return np.random.Generator(np.random.PCG64(seed))

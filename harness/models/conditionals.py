@@ -15,25 +15,29 @@ IntArray = npt.NDArray[np.int64]
 PerVariable = FloatArray | list[FloatArray]
 
 
-def per_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariable:
+def split_by_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariable:
     """Numbers of states in the layout of marginals.
 
     Args:
         cardinalities: (N,).
         values: (N,) of state 1 where all variables are binary, else of all states of all variables, one after another.
     """
-    return values if set(cardinalities) <= {2} else np.split(values, np.cumsum(cardinalities)[:-1])
+    if set(cardinalities) <= {2}:
+        return values
+    return np.split(values, np.cumsum(cardinalities)[:-1])
 
 
-def laid_out(cardinalities: Sequence[int], **parts: FloatArray) -> dict[str, Any]:
-    """Entries of an `Estimate`, each from numbers of states as `per_variable` takes them."""
-    return {name: per_variable(cardinalities, values) for name, values in parts.items()}
+def split_fields(cardinalities: Sequence[int], **fields: FloatArray) -> dict[str, Any]:
+    """Entries of an `Estimate`, each from numbers of states as `split_by_variable` takes them."""
+    return {name: split_by_variable(cardinalities, values) for name, values in fields.items()}
 
 
-def equal_shares(cardinalities: Sequence[int]) -> FloatArray:
-    """Probabilities of states, as `per_variable` takes them, of which nothing is known."""
+def uniform_marginals(cardinalities: Sequence[int]) -> FloatArray:
+    """Probabilities of states, as `split_by_variable` takes them, of which nothing is known."""
     sizes = np.array(cardinalities, dtype=np.int64)
-    return 1 / (sizes if (sizes == 2).all() else np.repeat(sizes, sizes))
+    if not (sizes == 2).all():
+        sizes = np.repeat(sizes, sizes)
+    return 1 / sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +46,24 @@ class Conditional:
 
     Attributes:
         variable: v.
-        given: S, variables that are left, or that other conditionals tell of.
+        parents: S, variables that are left, or that other conditionals tell of.
         table: (K of each variable of S, K_v), rows that sum to 1; 0 where a state of S is not possible.
     """
 
     variable: int
-    given: tuple[int, ...]
+    parents: tuple[int, ...]
     table: FloatArray
 
     def draw(self, states: IntArray, rng: np.random.Generator) -> IntArray:
         """States (...) of v, given states (..., M) of all variables."""
-        rows = self.table[tuple(states[..., u] for u in self.given)]
+        rows = self.table[tuple(states[..., u] for u in self.parents)]
         rows = np.broadcast_to(rows, (*states.shape[:-1], self.table.shape[-1]))
         cumulative = np.cumsum(rows, axis=-1)
         below = np.nextafter(cumulative[..., -1:], 0.0)  # rounding must not reach a state of probability zero
         u = np.minimum(rng.random((*rows.shape[:-1], 1)) * cumulative[..., -1:], below)
         return np.asarray((u >= cumulative[..., :-1]).sum(axis=-1), dtype=np.int64)
 
-    def expanded(
+    def embed(
         self, variables: Sequence[int], cardinalities: Sequence[int], states: Sequence[Sequence[int]]
     ) -> Conditional:
         """The same of other variables, of which those here are parts.
@@ -69,36 +73,36 @@ class Conditional:
             cardinalities: of all variables there.
             states: for each variable there, the states that are left here, ascending.
         """
-        axes = [variables[u] for u in (*self.given, self.variable)]
+        axes = [variables[u] for u in (*self.parents, self.variable)]
         table = np.zeros([cardinalities[u] for u in axes])
         table[np.ix_(*(states[u] for u in axes))] = self.table
         return Conditional(axes[-1], tuple(axes[:-1]), table)
 
 
-Rule = Callable[[FloatArray, FloatArray], FloatArray]
+Propagation = Callable[[FloatArray, FloatArray], FloatArray]
 """From a table (K_u, K_v) and what is known of u, (..., K_u), to what is known of v, (..., K_v)."""
 
 
-def means(table: FloatArray, given: FloatArray) -> FloatArray:
+def propagate_means(table: FloatArray, parent_values: FloatArray) -> FloatArray:
     """p(x_v) = Σ_u p(x_u) p(x_v | x_u)."""
-    return np.asarray(given @ table)
+    return np.asarray(parent_values @ table)
 
 
-def errors(table: FloatArray, given: FloatArray) -> FloatArray:
-    """Standard errors of `means`, no smaller than they are however those of u's states go together.
+def propagate_errors(table: FloatArray, parent_values: FloatArray) -> FloatArray:
+    """Standard errors of `propagate_means`, no smaller than they are however those of u's states go together.
 
     The errors of a variable's probabilities add up to 0, so that Σ_u δ_u p(x_v | x_u) is Σ_u δ_u (p(x_v | x_u) - c)
     for any c; the triangle inequality is tightest where c is one of the row's values.
     """
-    apart = np.abs(table[None] - table[:, None])  # (K_c, K_u, K_v)
-    return np.asarray(np.einsum("...u,cuk->...ck", given, apart).min(axis=-2))
+    distances = np.abs(table[None] - table[:, None])  # (K_c, K_u, K_v)
+    return np.asarray(np.einsum("...u,cuk->...ck", parent_values, distances).min(axis=-2))
 
 
-def least(table: FloatArray, given: FloatArray) -> FloatArray:
+def propagate_minimum(table: FloatArray, parent_values: FloatArray) -> FloatArray:
     """What holds of v because it holds of all states of u: an effective sample size."""
-    return np.repeat(given.min(axis=-1, keepdims=True), table.shape[-1], axis=-1)
+    return np.repeat(parent_values.min(axis=-1, keepdims=True), table.shape[-1], axis=-1)
 
 
-def most(table: FloatArray, given: FloatArray) -> FloatArray:
+def propagate_maximum(table: FloatArray, parent_values: FloatArray) -> FloatArray:
     """What is as bad for v as for the worst state of u: R-hat."""
-    return np.repeat(given.max(axis=-1, keepdims=True), table.shape[-1], axis=-1)
+    return np.repeat(parent_values.max(axis=-1, keepdims=True), table.shape[-1], axis=-1)

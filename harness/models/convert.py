@@ -39,7 +39,7 @@ def to_factor_graph(model: PairwiseModel | FactorGraph) -> FactorGraph:
         tables.setflags(write=False)
     factors = [Factor((v,), unary[v]) for v in np.flatnonzero(model.biases).tolist()]
     factors += [Factor((i, j), table) for (i, j), table in zip(model.edges.tolist(), pair, strict=True)]
-    factors += [Factor(group, _exactly_one(model.name, len(group))) for group in model.groups]
+    factors += [Factor(group, _exactly_one_table(model.name, len(group))) for group in model.groups]
     return FactorGraph(model.cardinalities, tuple(factors), model.log_constant, model.name, model.labels, model.origin)
 
 
@@ -69,28 +69,30 @@ def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) ->
                 "binary variables are needed"
             )
         return model
-    return _Coding(model, one_of_k).pairwise()
+    return _OneOfKCoding(model, one_of_k).build_pairwise_model()
 
 
-def log_weights_as_given(model: PairwiseModel | FactorGraph, states: npt.NDArray[np.integer]) -> FloatArray:
+def original_log_weights(model: PairwiseModel | FactorGraph, states: npt.NDArray[np.integer]) -> FloatArray:
     """log p* of states (..., N), as of the model that evidence or 1-of-K coding left this of.
 
     Where that left no variable, a unit stands for nothing, and the weight of the one state is that of both of its.
     """
     origin, weights = model.origin, model.log_weight(states)
-    left = origin is None or origin.free.size > 0 or len(origin.conditionals) > 0
-    return weights if left or not isinstance(model, PairwiseModel) else weights + np.log(2.0)
+    has_variables = origin is None or origin.free.size > 0 or len(origin.conditionals) > 0
+    if has_variables or not isinstance(model, PairwiseModel):
+        return weights
+    return np.asarray(weights + np.log(2.0))
 
 
-class _Stack(NamedTuple):
+class _FactorStack(NamedTuple):
     """Factors of one shape: their numbers (F,), their variables (F, k), their tables (F, *shape)."""
 
-    which: IntArray
+    indices: IntArray
     members: IntArray
     tables: FloatArray
 
 
-class _Coding:
+class _OneOfKCoding:
     """1-of-K coding of one factor graph: a layout of units, then sums of log tables over them."""
 
     def __init__(self, graph: FactorGraph, one_of_k: bool) -> None:
@@ -107,7 +109,9 @@ class _Coding:
         count = int(self.counts.sum())
         # A model needs a variable: where all are determined, one unit stays that stands for nothing.
         self.biases = np.zeros(max(count, 1))
-        self.constant = graph.log_constant - (np.log(2.0) if count == 0 else 0.0)
+        self.constant = graph.log_constant
+        if count == 0:
+            self.constant -= np.log(2.0)
         self.edges: list[IntArray] = []
         self.couplings: list[FloatArray] = []
         # Of factors that are more than fields and pairs of binary variables, each with the factor's number.
@@ -127,43 +131,43 @@ class _Coding:
         spans = zip(self.starts.tolist(), self.counts.tolist(), strict=True)
         return tuple(tuple(range(start, start + count)) for start, count in spans)
 
-    def pairwise(self) -> PairwiseModel:
+    def build_pairwise_model(self) -> PairwiseModel:
         pairs, tables = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2, 2))]
-        for stack in self._stacks():
+        for stack in self._stack_factors():
             match stack.tables.shape[1:]:
                 case ():
-                    self.constants.append((stack.which, stack.tables))
+                    self.constants.append((stack.indices, stack.tables))
                 case (_,):
-                    self._add_fields(stack.which, stack.members[:, 0], stack.tables)
+                    self._add_fields(stack.indices, stack.members[:, 0], stack.tables)
                 case (2, 2):
                     pairs.append(stack.members)
                     tables.append(stack.tables)
                 case _:
                     self._add_pairs(stack)
-        self._add_up()
+        self._sum_in_factor_order()
         self._add_binary_pairs(self.starts[np.concatenate(pairs)], np.concatenate(tables))
-        return self._model()
+        return self._assemble_model()
 
-    def _stacks(self) -> Iterator[_Stack]:
+    def _stack_factors(self) -> Iterator[_FactorStack]:
         """All factors over their undetermined variables, those of one shape together."""
         flat, whole = self.graph.flat, not self.graph.has_zeros
         left: list[int] = []
-        for which, members, shape in flat.by_shape():
+        for indices, members, shape in flat.group_by_shape():
             if whole and len(shape) in {1, 2} and 1 not in shape:
                 # Fields of binary variables are added up before all else.
-                numbers = np.full_like(which, -1) if shape == (2,) else which
-                yield _Stack(numbers, members, flat.stacked(which, shape))
+                numbers = np.full_like(indices, -1) if shape == (2,) else indices
+                yield _FactorStack(numbers, members, flat.stack_tables(indices, shape))
             else:
-                left += which.tolist()
+                left += indices.tolist()
         kinds: dict[tuple[int, ...], list[tuple[int, Sequence[int], FloatArray]]] = {}
         for index in sorted(left):
-            scope, table = self._reduced(index)
+            scope, table = self._restrict_factor(index)
             kinds.setdefault(table.shape, []).append((index, scope, table))
         for rows in kinds.values():
-            indices, scopes, tables = zip(*rows, strict=True)
-            yield _Stack(np.array(indices), np.array(scopes, dtype=np.int64), np.stack(tables))
+            factor_numbers, scopes, tables = zip(*rows, strict=True)
+            yield _FactorStack(np.array(factor_numbers), np.array(scopes, dtype=np.int64), np.stack(tables))
 
-    def _model(self) -> PairwiseModel:
+    def _assemble_model(self) -> PairwiseModel:
         graph, single = self.graph, bool((self.counts == 1).all())
         model = PairwiseModel.from_edges(
             self.biases,
@@ -176,10 +180,10 @@ class _Coding:
         )
         if single and all(k == 2 for k in graph.cardinalities):
             return replace(model, origin=graph.origin)
-        here = Origin(graph.cardinalities, self.states, self.units, graph.labels)
-        return replace(model, origin=here if graph.origin is None else graph.origin.then(here))
+        coding_origin = Origin(graph.cardinalities, self.states, self.units, graph.labels)
+        return replace(model, origin=coding_origin if graph.origin is None else graph.origin.then(coding_origin))
 
-    def _reduced(self, index: int) -> tuple[Sequence[int], FloatArray]:
+    def _restrict_factor(self, index: int) -> tuple[Sequence[int], FloatArray]:
         """The factor over the possible states of its undetermined variables."""
         factor = self.graph.factors[index]
         scope, table = factor.scope, factor.log_table
@@ -199,16 +203,16 @@ class _Coding:
             )
         return scope, table
 
-    def _units_of(self, variables: IntArray, states: int) -> IntArray:
+    def _units_by_variable(self, variables: IntArray, num_states: int) -> IntArray:
         """(F, 1 or K) units of variables of K states each."""
-        return np.asarray(self.starts[variables][:, None] + np.arange(1 if states == 2 else states))
+        return np.asarray(self.starts[variables][:, None] + np.arange(1 if num_states == 2 else num_states))
 
-    def _add_fields(self, which: IntArray, variables: IntArray, tables: FloatArray) -> None:
+    def _add_fields(self, indices: IntArray, variables: IntArray, tables: FloatArray) -> None:
         base = tables[:, 0] if tables.shape[1] == 2 else np.median(tables, axis=1)
-        units = self._units_of(variables, tables.shape[1])
-        self.constants.append((which, base))
+        units = self._units_by_variable(variables, tables.shape[1])
+        self.constants.append((indices, base))
         values = tables[:, -units.shape[1] :] - base[:, None]
-        self.fields.append((np.repeat(which, units.shape[1]), units.ravel(), values.ravel()))
+        self.fields.append((np.repeat(indices, units.shape[1]), units.ravel(), values.ravel()))
 
     def _add_binary_pairs(self, pairs: npt.NDArray[np.int64], tables: FloatArray) -> None:
         base = tables[:, 0, 0]
@@ -219,38 +223,38 @@ class _Coding:
         self.edges.append(pairs)
         self.couplings.append(tables[:, 1, 1] - tables[:, 0, 1] - tables[:, 1, 0] + base)
 
-    def _add_pairs(self, stack: _Stack) -> None:
+    def _add_pairs(self, stack: _FactorStack) -> None:
         """T_kl = r_k + c_l + R_kl with R zero wherever a binary variable is 0, so R holds the couplings."""
         rest, sizes = stack.tables, stack.tables.shape[1:]
         for axis, other in ((0, 2), (1, 1)):
             binary = rest.shape[other] == 2
             part = rest.take([0], other) if binary else np.median(rest, other, keepdims=True)
-            self._add_fields(stack.which, stack.members[:, axis], part.reshape(len(part), -1))
+            self._add_fields(stack.indices, stack.members[:, axis], part.reshape(len(part), -1))
             rest = rest - part
-        first, second = (self._units_of(stack.members[:, axis], sizes[axis]) for axis in (0, 1))
+        first, second = (self._units_by_variable(stack.members[:, axis], sizes[axis]) for axis in (0, 1))
         rest = rest[:, -first.shape[1] :, -second.shape[1] :]
         a, k, m = np.nonzero(rest)
-        self.others.append((stack.which[a], np.stack([first[a, k], second[a, m]], axis=1), rest[a, k, m]))
+        self.others.append((stack.indices[a], np.stack([first[a, k], second[a, m]], axis=1), rest[a, k, m]))
 
-    def _add_up(self) -> None:
+    def _sum_in_factor_order(self) -> None:
         """One factor after the other as the graph has them: the order decides the last digits of sums."""
-        constants = _in_order(self.constants)[1]
+        constants = _concatenate_sorted(self.constants)[1]
         self.constant = float(np.cumsum(np.append(self.constant, constants))[-1])
-        _, units, values = _in_order(self.fields)
+        _, units, values = _concatenate_sorted(self.fields)
         self.biases += np.bincount(units, values, minlength=self.biases.size)
-        _, edges, couplings = _in_order(self.others)
+        _, edges, couplings = _concatenate_sorted(self.others)
         self.edges.append(edges)
         self.couplings.append(couplings)
 
 
-def _in_order(parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+def _concatenate_sorted(parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
     """The parts as one, sorted by their first arrays, the numbers of factors."""
     whole = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
     order = np.argsort(whole[0], kind="stable")
     return tuple(array[order] for array in whole)
 
 
-def _exactly_one(name: str, size: int) -> FloatArray:
+def _exactly_one_table(name: str, size: int) -> FloatArray:
     if size > MAX_GROUP:
         raise ConversionError(
             f"{name}: a group of {size} units has a table of 2**{size} entries as a factor; at most {MAX_GROUP} "

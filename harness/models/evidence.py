@@ -45,23 +45,23 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
         ModelError: a variable or state that does not exist, likelihoods that are none, or evidence of probability zero
             where arc consistency shows it (always on graphs without cycles; see `possible_states`).
     """
-    observed, likelihoods = _resolve(model, evidence)
-    model, settled = _weighed(model, likelihoods)
-    observed = dict(sorted((observed | settled).items()))
+    observed, likelihoods = _parse_evidence(model, evidence)
+    model, determined = _multiply_likelihoods(model, likelihoods)
+    observed = dict(sorted((observed | determined).items()))
     if not observed:
         if isinstance(model, FactorGraph) and model.has_zeros and likelihoods:
-            _check_possible(model)
+            _check_consistency(model)
         return model
     reduced: PairwiseModel | FactorGraph
     if isinstance(model, PairwiseModel):
         reduced, observed = _condition_pairwise(model, observed)
     else:
-        reduced = _condition_factors(model, observed)
-    here = _origin(model, observed)
-    return replace(reduced, origin=here if model.origin is None else model.origin.then(here))
+        reduced = _condition_factor_graph(model, observed)
+    evidence_origin = _build_evidence_origin(model, observed)
+    return replace(reduced, origin=evidence_origin if model.origin is None else model.origin.then(evidence_origin))
 
 
-def _resolve(
+def _parse_evidence(
     model: PairwiseModel | FactorGraph, evidence: Evidence
 ) -> tuple[dict[int, int], dict[int, npt.NDArray[np.float64]]]:
     """{variable: state} and {variable: likelihoods}, checked."""
@@ -79,7 +79,7 @@ def _resolve(
         if not 0 <= v < len(cards):
             raise ModelError(f"{model.name}: evidence names variable {v}; variables are 0..{len(cards) - 1}")
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-            likelihoods[v] = _likelihoods(model.name, key, value, cards[v])
+            likelihoods[v] = _check_likelihoods(model.name, key, value, cards[v])
             continue
         state = check_index(model.name, f"the observed state of variable {key!r}", value)
         if not 0 <= state < cards[v]:
@@ -90,20 +90,20 @@ def _resolve(
     return observed, likelihoods
 
 
-def _likelihoods(name: str, key: object, given: Any, count: int) -> npt.NDArray[np.float64]:
+def _check_likelihoods(name: str, key: object, likelihoods: object, num_states: int) -> npt.NDArray[np.float64]:
     try:
-        values = np.array(given, dtype=np.float64)
+        values = np.array(likelihoods, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
-    if values.shape != (count,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
+    if values.shape != (num_states,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
         raise ModelError(
-            f"{name}: evidence gives variable {key!r} the likelihoods {given!r}; {count} numbers are needed, one for "
-            "each state, none of them negative and not all 0"
+            f"{name}: evidence gives variable {key!r} the likelihoods {likelihoods!r}; {num_states} numbers are "
+            "needed, one for each state, none of them negative and not all 0"
         )
     return values
 
 
-def _weighed(
+def _multiply_likelihoods(
     model: PairwiseModel | FactorGraph, likelihoods: Mapping[int, npt.NDArray[np.float64]]
 ) -> tuple[PairwiseModel | FactorGraph, dict[int, int]]:
     """The model times the likelihoods, and the states of variables of which one alone is possible."""
@@ -111,34 +111,36 @@ def _weighed(
         return model, {}
     with np.errstate(divide="ignore"):
         logs = {v: np.log(values) for v, values in likelihoods.items()}
-    settled = {v: int(table.argmax()) for v, table in logs.items() if np.isfinite(table).sum() == 1}
-    constant = model.log_constant + sum(float(logs[v].max()) for v in settled)
-    soft = {v: table for v, table in logs.items() if v not in settled}
+    determined = {v: int(table.argmax()) for v, table in logs.items() if np.isfinite(table).sum() == 1}
+    constant = model.log_constant + sum(float(logs[v].max()) for v in determined)
+    soft = {v: table for v, table in logs.items() if v not in determined}
     if isinstance(model, PairwiseModel):
         biases = model.biases.copy()
         for v, table in soft.items():
             biases[v] += table[1] - table[0]
             constant += float(table[0])
         biases.setflags(write=False)
-        return replace(model, biases=biases, log_constant=constant), settled
+        return replace(model, biases=biases, log_constant=constant), determined
     for table in soft.values():
         table.setflags(write=False)
     factors = (*model.factors, *(Factor((v,), table) for v, table in soft.items()))
-    return replace(model, factors=factors, log_constant=constant), settled
+    return replace(model, factors=factors, log_constant=constant), determined
 
 
-def _origin(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> Origin:
+def _build_evidence_origin(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> Origin:
     every = {k: tuple(range(k)) for k in set(model.cardinalities)}
-    states = [(observed[v],) if v in observed else every[k] for v, k in enumerate(model.cardinalities)]
+    states = [every[k] for k in model.cardinalities]
+    for v, state in observed.items():
+        states[v] = (state,)
     carried = (v not in observed for v in range(model.num_variables))
     return Origin.of_states(model.cardinalities, states, carried, model.labels)
 
 
-def _free_labels(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> tuple[Hashable, ...]:
+def _free_variable_labels(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> tuple[Hashable, ...]:
     return tuple(label for v, label in enumerate(model.labels) if v not in observed)
 
 
-def _condition_factors(model: FactorGraph, observed: Mapping[int, int]) -> FactorGraph:
+def _condition_factor_graph(model: FactorGraph, observed: Mapping[int, int]) -> FactorGraph:
     free = [v for v in range(model.num_variables) if v not in observed]
     position = {v: k for k, v in enumerate(free)}
     constant, factors = model.log_constant, []
@@ -163,14 +165,14 @@ def _condition_factors(model: FactorGraph, observed: Mapping[int, int]) -> Facto
         tuple(factors),
         constant,
         model.name,
-        _free_labels(model, observed),
+        _free_variable_labels(model, observed),
     )
     if reduced.has_zeros:
-        _check_possible(reduced)
+        _check_consistency(reduced)
     return reduced
 
 
-def _check_possible(reduced: FactorGraph) -> None:
+def _check_consistency(reduced: FactorGraph) -> None:
     """Refuses evidence whose contradiction shows only beyond single factors."""
     try:
         possible_states(reduced)
@@ -182,19 +184,19 @@ def _check_possible(reduced: FactorGraph) -> None:
 
 
 def _condition_pairwise(model: PairwiseModel, observed: dict[int, int]) -> tuple[PairwiseModel, dict[int, int]]:
-    observed, groups = _close_groups(model, observed)
+    observed, groups = _propagate_group_evidence(model, observed)
     n = model.num_variables
-    known = np.zeros(n, dtype=bool)
-    known[list(observed)] = True
+    is_observed = np.zeros(n, dtype=bool)
+    is_observed[list(observed)] = True
     value = np.zeros(n)
     value[list(observed)] = list(observed.values())
-    position = np.cumsum(~known) - 1
+    position = np.cumsum(~is_observed) - 1
     i, j = model.edges.T
     w = model.couplings
     constant = model.log_constant + float(value @ model.biases) + float((value[i] * value[j]) @ w)
     field = np.bincount(i, w * value[j], minlength=n) + np.bincount(j, w * value[i], minlength=n)
-    biases = (model.biases + field)[~known]
-    inner = ~known[i] & ~known[j]
+    biases = (model.biases + field)[~is_observed]
+    inner = ~is_observed[i] & ~is_observed[j]
     if not biases.size:
         # One unit that stands for nothing contributes log(1 + e^0) to log Z.
         biases, constant = np.zeros(1), constant - float(np.log(2.0))
@@ -205,14 +207,16 @@ def _condition_pairwise(model: PairwiseModel, observed: dict[int, int]) -> tuple
         log_constant=constant,
         groups=[tuple(int(position[u]) for u in group) for group in groups],
         name=model.name,
-        labels=_free_labels(model, observed),
+        labels=_free_variable_labels(model, observed),
     )
     return reduced, observed
 
 
-def _close_groups(model: PairwiseModel, observed: dict[int, int]) -> tuple[dict[int, int], list[tuple[int, ...]]]:
+def _propagate_group_evidence(
+    model: PairwiseModel, observed: dict[int, int]
+) -> tuple[dict[int, int], list[tuple[int, ...]]]:
     """Evidence with what 1-of-K groups make of it, and the groups that are left."""
-    left = []
+    open_groups = []
     for group in model.groups:
         ones = [u for u in group if observed.get(u) == 1]
         unknown = [u for u in group if u not in observed]
@@ -225,5 +229,5 @@ def _close_groups(model: PairwiseModel, observed: dict[int, int]) -> tuple[dict[
         elif len(unknown) == 1:
             observed[unknown[0]] = 1
         else:
-            left.append(tuple(unknown))
-    return dict(sorted(observed.items())), left
+            open_groups.append(tuple(unknown))
+    return dict(sorted(observed.items())), open_groups

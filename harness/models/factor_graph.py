@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_index, check_labels, check_number, float_array
+from spinbench.models.checks import check_index, check_labels, check_number, to_float_array
 from spinbench.models.conditionals import PerVariable
 from spinbench.models.origin import Origin
 
@@ -23,7 +23,7 @@ Array = TypeVar("Array", FloatArray, IntArray)
 
 # NumPy indexes at most 64 axes; a table of more than 40 has an axis of length 1 or 2**40 entries.
 MAX_ORDER = 40
-_SMALL = 64
+_MAX_STACKED_ENTRIES = 64
 """Entries of a table, at most, that is laid beside others of its shape."""
 
 
@@ -40,7 +40,7 @@ class Factor:
     log_table: FloatArray
 
 
-class Factors(Sequence[Factor]):
+class FactorArrays(Sequence[Factor]):
     """Factors as flat arrays, one after another; objects are made of them when somebody asks for one.
 
     Attributes:
@@ -59,9 +59,9 @@ class Factors(Sequence[Factor]):
         logs.setflags(write=False)
 
     @classmethod
-    def of(cls, cardinalities: Sequence[int], factors: Sequence[Factor]) -> Factors:
+    def of(cls, cardinalities: Sequence[int], factors: Sequence[Factor]) -> FactorArrays:
         """From objects; factors that are flat are returned as they are."""
-        if isinstance(factors, Factors):
+        if isinstance(factors, FactorArrays):
             return factors
         members = np.fromiter((v for factor in factors for v in factor.scope), dtype=np.int64)
         orders = np.fromiter((len(factor.scope) for factor in factors), dtype=np.int64)
@@ -78,72 +78,74 @@ class Factors(Sequence[Factor]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Factor, ...]: ...
     def __getitem__(self, index: int | slice) -> Factor | tuple[Factor, ...]:
-        return self._objects[index]
+        return self._factor_objects[index]
 
     def __iter__(self) -> Iterator[Factor]:
-        return iter(self._objects)
+        return iter(self._factor_objects)
 
     def scopes(self) -> list[tuple[int, ...]]:
         """The variables of each factor."""
-        found: list[tuple[int, ...]] = [()] * len(self)
-        for which, members in by_order(self.members, self.orders):
+        scopes: list[tuple[int, ...]] = [()] * len(self)
+        for indices, members in group_by_order(self.members, self.orders):
             if members.shape[1]:
-                for k, scope in zip(which.tolist(), zip(*members.T.tolist(), strict=True), strict=True):
-                    found[k] = scope
-        return found
+                for k, scope in zip(indices.tolist(), zip(*members.T.tolist(), strict=True), strict=True):
+                    scopes[k] = scope
+        return scopes
 
-    def by_shape(self) -> Iterator[tuple[IntArray, IntArray, tuple[int, ...]]]:
+    def group_by_shape(self) -> Iterator[tuple[IntArray, IntArray, tuple[int, ...]]]:
         """Factors of one shape after those of another: (their numbers (G,), their variables (G, k), the shape)."""
-        for which, members in by_order(self.members, self.orders):
+        for indices, members in group_by_order(self.members, self.orders):
             sizes = self.cardinalities[members]
             if sizes.size == 0 or (sizes == sizes[0]).all():
-                yield which, members, tuple(sizes[0].tolist())
+                yield indices, members, tuple(sizes[0].tolist())
                 continue
-            kinds, own, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
-            parts = np.split(np.argsort(own.ravel(), kind="stable"), np.cumsum(counts)[:-1])
-            for part, kind in zip(parts, kinds.tolist(), strict=True):
-                yield which[part], members[part], tuple(kind)
+            shapes, shape_numbers, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+            parts = np.split(np.argsort(shape_numbers.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+            for part, shape in zip(parts, shapes.tolist(), strict=True):
+                yield indices[part], members[part], tuple(shape)
 
-    def stacked(self, which: IntArray, shape: tuple[int, ...]) -> FloatArray:
+    def stack_tables(self, indices: IntArray, shape: tuple[int, ...]) -> FloatArray:
         """(G, *shape) tables of factors of one shape; read-only."""
-        found = _stacked(self.logs, self.offsets[which], math.prod(shape)).reshape(len(which), *shape)
-        found.setflags(write=False)
-        return found
+        stack = _take_rows(self.logs, self.offsets[indices], math.prod(shape)).reshape(len(indices), *shape)
+        stack.setflags(write=False)
+        return stack
 
     @cached_property
-    def extremes(self) -> tuple[FloatArray, FloatArray]:
+    def entry_ranges(self) -> tuple[FloatArray, FloatArray]:
         """(F,) the least and the greatest entry of each table."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
         return np.minimum.reduceat(self.logs, self.offsets[:-1]), np.maximum.reduceat(self.logs, self.offsets[:-1])
 
     @cached_property
-    def _objects(self) -> tuple[Factor, ...]:
+    def _factor_objects(self) -> tuple[Factor, ...]:
         tables: list[FloatArray] = [self.logs[:0]] * len(self)
-        for which, _, shape in self.by_shape():
-            if shape and math.prod(shape) <= _SMALL:
-                own = list(self.stacked(which, shape))
+        for indices, _, shape in self.group_by_shape():
+            if shape and math.prod(shape) <= _MAX_STACKED_ENTRIES:
+                group_tables = list(self.stack_tables(indices, shape))
             else:
-                own = [self.logs[self.offsets[k] : self.offsets[k + 1]].reshape(shape) for k in which.tolist()]
-            for k, table in zip(which.tolist(), own, strict=True):
+                group_tables = [
+                    self.logs[self.offsets[k] : self.offsets[k + 1]].reshape(shape) for k in indices.tolist()
+                ]
+            for k, table in zip(indices.tolist(), group_tables, strict=True):
                 tables[k] = table
         return tuple(map(Factor, self.scopes(), tables))
 
 
-def by_order(members: IntArray, orders: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def group_by_order(members: IntArray, orders: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Factors of one order k after those of another: (their numbers (G,), their variables (G, k))."""
     begins = np.cumsum(orders) - orders
     for order in np.flatnonzero(np.bincount(orders)).tolist():
-        which = np.flatnonzero(orders == order)
-        yield which, _stacked(members, begins[which], order)
+        indices = np.flatnonzero(orders == order)
+        yield indices, _take_rows(members, begins[indices], order)
 
 
-def _stacked(values: Array, begins: IntArray, width: int) -> Array:
+def _take_rows(values: Array, begins: IntArray, width: int) -> Array:
     """(G, width) of what begins at each place; a view where it lies side by side."""
     if (begins[1:] - begins[:-1] == width).all():
         return values[begins[0] : begins[0] + width * len(begins)].reshape(len(begins), width)
-    found: Array = values[begins[:, None] + np.arange(width)]
-    return found
+    rows: Array = values[begins[:, None] + np.arange(width)]
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +212,7 @@ class FactorGraph:
         """
         logs = []
         for k, (scope, table) in enumerate(factors):
-            values = float_array(name, f"the entries of factor {k}", table)
+            values = to_float_array(name, f"the entries of factor {k}", table)
             if (values < 0).any():
                 where = tuple(int(i) for i in np.argwhere(values < 0)[0])
                 raise ModelError(f"{name}: factor {k} has the entry {values[where]:g} at {where}; weights must be >= 0")
@@ -229,9 +231,9 @@ class FactorGraph:
         return set(self.cardinalities) <= {2}
 
     @property
-    def flat(self) -> Factors:
+    def flat(self) -> FactorArrays:
         """The factors as flat arrays."""
-        return Factors.of(self.cardinalities, self.factors)
+        return FactorArrays.of(self.cardinalities, self.factors)
 
     @cached_property
     def has_zeros(self) -> bool:
@@ -291,7 +293,7 @@ class FactorGraph:
 def _check_factor(name: str, index: int, cards: tuple[int, ...], scope: Sequence[int], table: npt.ArrayLike) -> Factor:
     variables = check_scope(name, index, cards, tuple(check_index(name, "a variable of a scope", v) for v in scope))
     shape = tuple(cards[v] for v in variables)
-    log_table = float_array(name, f"the entries of factor {index}", table)
+    log_table = to_float_array(name, f"the entries of factor {index}", table)
     if log_table.shape != shape:
         if log_table.ndim != 1 or log_table.size != math.prod(shape):
             raise ModelError(f"{name}: factor {index} has a table of shape {log_table.shape}; {shape} is needed")

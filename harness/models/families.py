@@ -37,16 +37,16 @@ def load(name: str) -> Family:
     """
     if name in names() and (name == FILE or name in catalogue.names()):
         raise BrokenPluginError(f"{plugins.titled('models', name)} has the name of a model of spinbench's own")
-    family: Family = plugins.load("models", name, _malformed)
+    family: Family = plugins.load("models", name, _describe_malformation)
     return family
 
 
-def broken() -> dict[str, str]:
+def load_errors() -> dict[str, str]:
     """Families that cannot be used, each with the reason; imports all of them."""
     return plugins.sorted_out("models", load)[1]
 
 
-def defaults(name: str) -> dict[str, Any]:
+def parameter_defaults(name: str) -> dict[str, Any]:
     """The parameters of a family with their defaults, `REQUIRED` for those without one.
 
     None at all for other names and for families that are broken, of which `build` says what is wrong.
@@ -67,9 +67,9 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
         UnknownNameError, BrokenPluginError: as `load`; also where what the family returns is no model.
         ModelError: a parameter is unknown, missing, of the wrong type or out of range.
     """
-    family, known = load(name), defaults(name)
-    check_names(name, parameters, list(known))
-    for key, default in known.items():
+    family, default_values = load(name), parameter_defaults(name)
+    check_parameter_names(name, parameters, list(default_values))
+    for key, default in default_values.items():
         if default is REQUIRED and key not in parameters:
             raise ModelError(f"model {name!r} needs the parameter {key}")
     try:
@@ -87,7 +87,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     return model
 
 
-def check_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) -> None:
+def check_parameter_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) -> None:
     """Refuses parameters that a model does not have.
 
     Raises:
@@ -95,11 +95,13 @@ def check_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) ->
     """
     for key in parameters:
         if key not in allowed:
-            offer = f"its parameters are {', '.join(allowed)}" if allowed else "it has no parameters"
+            offer = "it has no parameters"
+            if allowed:
+                offer = f"its parameters are {', '.join(allowed)}"
             raise ModelError(f"model {name!r} has no parameter {key!r}; {offer}")
 
 
-def check_kinds(name: str, parameters: Mapping[str, Any]) -> None:
+def check_parameter_types(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuses parameters that are not of the types, or none of the texts, which a family's hints allow.
 
     Raises:
@@ -116,15 +118,17 @@ def check_kinds(name: str, parameters: Mapping[str, Any]) -> None:
             raise ModelError(f"model {name!r}: {key} = {value!r} was given; {' or '.join(map(str, texts))} is needed")
 
 
-def _malformed(found: Any) -> str:
+def _describe_malformation(plugin: object) -> str:
     """Why what an entry point names is no family; empty if it is one."""
-    if not callable(found):
-        return f"is of type {type(found).__name__}; a function that returns a model is needed"
+    if not callable(plugin):
+        return f"is of type {type(plugin).__name__}; a function that returns a model is needed"
     try:
-        parameters = inspect.signature(found).parameters
+        parameters = inspect.signature(plugin).parameters
     except (TypeError, ValueError):
         return "does not say what its parameters are; a Python function is needed"
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    if unnamed := [str(each) for each in parameters.values() if each.kind not in named]:
+    named_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if unnamed := [str(each) for each in parameters.values() if each.kind not in named_kinds]:
         return f"takes {', '.join(unnamed)}; parameters that are given by name are needed"
-    return "takes a parameter called name, which is what the family is found by" if "name" in parameters else ""
+    if "name" in parameters:
+        return "takes a parameter called name, which is what the family is found by"
+    return ""

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from spinbench.foundation.parameters import family
 from spinbench.models import lattices
-from spinbench.models.checks import make_rng, require
+from spinbench.models.checks import check_parameter, make_rng
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -53,9 +53,11 @@ def grid(
     seed: int = 0,
 ) -> PairwiseModel:
     """Open rows × cols grid of the DHMC paper; site (r, c) is variable r·cols + c."""
-    require("grid", rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    _limit("grid", 2 * rows * cols)
-    return _paper("grid", rows * cols, lattices.grid_edges(rows, cols), c1, c2, kind, scale, make_rng("grid", seed))
+    check_parameter("grid", rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _check_num_edges("grid", 2 * rows * cols)
+    return _gaussian_model(
+        "grid", rows * cols, lattices.grid_edges(rows, cols), c1, c2, kind, scale, make_rng("grid", seed)
+    )
 
 
 @family
@@ -63,9 +65,9 @@ def complete(
     n: int = 20, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
     """All pairs coupled, with the paper's weights."""
-    require("complete", n >= 1, f"n = {n}; it must be 1 or more")
-    _limit("complete", n * (n - 1) // 2)
-    return _paper("complete", n, lattices.complete_edges(n), c1, c2, kind, scale, make_rng("complete", seed))
+    check_parameter("complete", n >= 1, f"n = {n}; it must be 1 or more")
+    _check_num_edges("complete", n * (n - 1) // 2)
+    return _gaussian_model("complete", n, lattices.complete_edges(n), c1, c2, kind, scale, make_rng("complete", seed))
 
 
 @family
@@ -81,7 +83,7 @@ def random_regular(
     """Random regular graph (drawn by NetworkX from a 32-bit integer of the generator), with the paper's weights."""
     name = "random_regular"
     rng = make_rng(name, seed)
-    return _paper(name, n, _regular_edges(name, n, degree, rng), c1, c2, kind, scale, rng)
+    return _gaussian_model(name, n, _random_regular_edges(name, n, degree, rng), c1, c2, kind, scale, rng)
 
 
 @family
@@ -89,9 +91,9 @@ def ring(
     n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
     """A cycle, with the paper's weights."""
-    require("ring", n >= 3, f"n = {n}; it must be 3 or more")
-    _limit("ring", n)
-    return _paper("ring", n, lattices.ring_edges(n), c1, c2, kind, scale, make_rng("ring", seed))
+    check_parameter("ring", n >= 3, f"n = {n}; it must be 3 or more")
+    _check_num_edges("ring", n)
+    return _gaussian_model("ring", n, lattices.ring_edges(n), c1, c2, kind, scale, make_rng("ring", seed))
 
 
 @family
@@ -99,10 +101,10 @@ def tree(
     n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
     """Random recursive tree (each variable hangs on an earlier one, all as likely), with the paper's weights."""
-    require("tree", n >= 1, f"n = {n}; it must be 1 or more")
-    _limit("tree", n)
+    check_parameter("tree", n >= 1, f"n = {n}; it must be 1 or more")
+    _check_num_edges("tree", n)
     rng = make_rng("tree", seed)
-    return _paper("tree", n, lattices.random_tree_edges(n, rng), c1, c2, kind, scale, rng)
+    return _gaussian_model("tree", n, lattices.random_tree_edges(n, rng), c1, c2, kind, scale, rng)
 
 
 @family
@@ -117,12 +119,12 @@ def shortcut_tree(
 ) -> PairwiseModel:
     """Random recursive tree and further edges, each pair that it does not join as likely, with the paper's weights."""
     name, room = "shortcut_tree", (n - 1) * (n - 2) // 2
-    require(name, n >= 1, f"n = {n}; it must be 1 or more")
-    require(name, 0 <= shortcuts <= room, f"shortcuts = {shortcuts}; a tree of {n} has room for {room}")
-    _limit(name, n + shortcuts)
+    check_parameter(name, n >= 1, f"n = {n}; it must be 1 or more")
+    check_parameter(name, 0 <= shortcuts <= room, f"shortcuts = {shortcuts}; a tree of {n} has room for {room}")
+    _check_num_edges(name, n + shortcuts)
     rng = make_rng(name, seed)
     edges = lattices.shortcut_tree_edges(n, shortcuts, rng)
-    return _paper(name, n, edges, c1, c2, kind, scale, rng)
+    return _gaussian_model(name, n, edges, c1, c2, kind, scale, rng)
 
 
 @family
@@ -137,10 +139,12 @@ def chimera(
     seed: int = 0,
 ) -> PairwiseModel:
     """D-Wave's Chimera graph, m × n cells of 2t units (numbered as in `lattices.chimera_edges`)."""
-    require("chimera", min(m, n, t) >= 1, f"m = {m}, n = {n} and t = {t}; all must be 1 or more")
-    _limit("chimera", m * n * t * (t + 2))
+    check_parameter("chimera", min(m, n, t) >= 1, f"m = {m}, n = {n} and t = {t}; all must be 1 or more")
+    _check_num_edges("chimera", m * n * t * (t + 2))
     size = 2 * m * n * t
-    return _paper("chimera", size, lattices.chimera_edges(m, n, t), c1, c2, kind, scale, make_rng("chimera", seed))
+    return _gaussian_model(
+        "chimera", size, lattices.chimera_edges(m, n, t), c1, c2, kind, scale, make_rng("chimera", seed)
+    )
 
 
 @family
@@ -154,18 +158,20 @@ def rbm(
     seed: int = 0,
 ) -> PairwiseModel:
     """Restricted Boltzmann machine, visible units first, with the paper's weights."""
-    require("rbm", min(visible, hidden) >= 1, f"visible = {visible} and hidden = {hidden}; both must be 1 or more")
-    _limit("rbm", visible * hidden)
+    check_parameter(
+        "rbm", min(visible, hidden) >= 1, f"visible = {visible} and hidden = {hidden}; both must be 1 or more"
+    )
+    _check_num_edges("rbm", visible * hidden)
     edges = lattices.bipartite_edges(visible, hidden)
-    return _paper("rbm", visible + hidden, edges, c1, c2, kind, scale, make_rng("rbm", seed))
+    return _gaussian_model("rbm", visible + hidden, edges, c1, c2, kind, scale, make_rng("rbm", seed))
 
 
 @family
 def sherrington_kirkpatrick(n: int = 20, beta: float = 1.0, field: float = 0.0, seed: int = 0) -> PairwiseModel:
     """exp(β Σ_{i<j} J_ij σ_i σ_j + β field Σ σ_i), J_ij ~ N(0, 1/n) (Sherrington and Kirkpatrick 1975)."""
     name = "sherrington_kirkpatrick"
-    require(name, n >= 1, f"n = {n}; it must be 1 or more")
-    _limit(name, n * (n - 1) // 2)
+    check_parameter(name, n >= 1, f"n = {n}; it must be 1 or more")
+    _check_num_edges(name, n * (n - 1) // 2)
     edges = lattices.complete_edges(n)
     J = make_rng(name, seed).standard_normal(len(edges))
     J /= math.sqrt(n)
@@ -179,8 +185,8 @@ def torus(rows: int = 16, cols: int = 16, coupling: float = CRITICAL_COUPLING, f
 
     At side length 2 two bonds join the same pair, as in Kaufman's formula.
     """
-    require("torus", rows >= 2 and cols >= 2, f"rows = {rows} and cols = {cols}; both must be 2 or more")
-    _limit("torus", 2 * rows * cols)
+    check_parameter("torus", rows >= 2 and cols >= 2, f"rows = {rows} and cols = {cols}; both must be 2 or more")
+    _check_num_edges("torus", 2 * rows * cols)
     edges = lattices.torus_edges(rows, cols)
     return PairwiseModel.from_spins(np.full(rows * cols, field), edges, np.full(len(edges), coupling), name="torus")
 
@@ -194,10 +200,10 @@ def planar_glass(
     J_ij ~ N(0, 1), or ±1 by the sign of the same draw ("bimodal").
     """
     name = "planar_glass"
-    require(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    _limit(name, 2 * rows * cols)
+    check_parameter(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _check_num_edges(name, 2 * rows * cols)
     edges = lattices.grid_edges(rows, cols)
-    J = _disorder(name, disorder, len(edges), make_rng(name, seed))
+    J = _sample_disorder(name, disorder, len(edges), make_rng(name, seed))
     return PairwiseModel.from_spins(np.zeros(rows * cols), edges, beta * J, name=name)
 
 
@@ -216,9 +222,9 @@ def regular_glass(
     """
     name = "regular_glass"
     rng = make_rng(name, seed)
-    edges = _regular_edges(name, n, degree, rng)
+    edges = _random_regular_edges(name, n, degree, rng)
     h = field * rng.standard_normal(n)
-    return PairwiseModel.from_spins(h, edges, beta * _disorder(name, disorder, len(edges), rng), name=name)
+    return PairwiseModel.from_spins(h, edges, beta * _sample_disorder(name, disorder, len(edges), rng), name=name)
 
 
 @family
@@ -227,29 +233,31 @@ def random_field(
 ) -> PairwiseModel:
     """Ferromagnet exp(β Σ σ_i σ_j + Σ h_i σ_i), h_i ~ N(0, field²), on an open grid (Imry and Ma 1975)."""
     name = "random_field"
-    require(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    _limit(name, 2 * rows * cols)
+    check_parameter(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _check_num_edges(name, 2 * rows * cols)
     edges = lattices.grid_edges(rows, cols)
     h = field * make_rng(name, seed).standard_normal(rows * cols)
     return PairwiseModel.from_spins(h, edges, np.full(len(edges), beta), name=name)
 
 
-def _regular_edges(name: str, n: int, degree: int, rng: np.random.Generator) -> IntArray:
-    require(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
-    require(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
-    _limit(name, max(n, degree * n // 2))
+def _random_regular_edges(name: str, n: int, degree: int, rng: np.random.Generator) -> IntArray:
+    check_parameter(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
+    check_parameter(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
+    _check_num_edges(name, max(n, degree * n // 2))
     return lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
 
 
-def _disorder(name: str, disorder: Disorder, edges: int, rng: np.random.Generator) -> FloatArray:
+def _sample_disorder(name: str, disorder: Disorder, edges: int, rng: np.random.Generator) -> FloatArray:
     """J_ij ~ N(0, 1), or ±1 by the sign of the same draw."""
-    known = ("gaussian", "bimodal")
-    require(name, disorder in known, f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed")
+    allowed = ("gaussian", "bimodal")
+    check_parameter(name, disorder in allowed, f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed")
     J: FloatArray = rng.standard_normal(edges)
-    return J if disorder == "gaussian" else np.where(J < 0, -1.0, 1.0)
+    if disorder == "gaussian":
+        return J
+    return np.where(J < 0, -1.0, 1.0)
 
 
-def _paper(
+def _gaussian_model(
     name: str,
     n: int,
     edges: IntArray,
@@ -261,7 +269,7 @@ def _paper(
 ) -> PairwiseModel:
     """The weights of the module's docstring."""
     kinds = ("standard", "frustrated", "frustrated_minus", "frustrated_centred")
-    require(name, kind in kinds, f"kind = {kind!r}; {', '.join(map(repr, kinds))} are allowed")
+    check_parameter(name, kind in kinds, f"kind = {kind!r}; {', '.join(map(repr, kinds))} are allowed")
     noise = scale * rng.standard_normal(n)
     W = rng.standard_normal(len(edges))
     W *= c2 * scale
@@ -276,5 +284,7 @@ def _paper(
     return PairwiseModel.from_edges(biases, edges, W, name=name)
 
 
-def _limit(name: str, edges: int) -> None:
-    require(name, edges <= MAX_EDGES, f"the graph would have {edges:,} edges; at most {MAX_EDGES:,} are allowed")
+def _check_num_edges(name: str, num_edges: int) -> None:
+    check_parameter(
+        name, num_edges <= MAX_EDGES, f"the graph would have {num_edges:,} edges; at most {MAX_EDGES:,} are allowed"
+    )

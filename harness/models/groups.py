@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
-from spinbench.models.factor_graph import FactorGraph, Factors
+from spinbench.models.factor_graph import FactorArrays, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
@@ -32,12 +32,12 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
     cards = np.array(origin.derived_cardinalities or (1,), dtype=np.int64)
     first = np.cumsum(cards) - cards
     place = np.where(origin.carriers < 0, -1, first[origin.carriers] + state)
-    fields, constant = _fields(model, place, int(cards.sum()))
+    fields, constant = _unary_log_weights(model, place, int(cards.sum()))
     pairs = _pair_factors(model, origin.carriers, state, cards)
     alone = np.flatnonzero(np.add.reduceat(fields != 0, first))
     sizes = cards[alone]
     unary = fields[np.repeat(first[alone] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())]
-    factors = Factors(
+    factors = FactorArrays(
         cards,
         np.concatenate([alone, pairs.members]),
         np.concatenate([np.ones(len(alone), dtype=np.int64), pairs.orders]),
@@ -48,19 +48,19 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
     return replace(graph, origin=origin if model.origin is None else model.origin.then(origin))
 
 
-def _fields(model: PairwiseModel, place: IntArray, count: int) -> tuple[FloatArray, float]:
+def _unary_log_weights(model: PairwiseModel, place: IntArray, num_states: int) -> tuple[FloatArray, float]:
     """Log weights of all states of all variables, from what depends on one alone; what depends on none."""
-    there = place >= 0
+    is_free = place >= 0
     first, second = place[model.edges].T
-    fields = np.bincount(place[there], model.biases[there], minlength=count)
+    fields = np.bincount(place[is_free], model.biases[is_free], minlength=num_states)
     for end, other in ((first, second), (second, first)):
-        some = (end >= 0) & (other < 0)
-        fields += np.bincount(end[some], model.couplings[some], minlength=count)
-    constant = model.log_constant + model.biases[~there].sum() + model.couplings[(first < 0) & (second < 0)].sum()
+        selected = (end >= 0) & (other < 0)
+        fields += np.bincount(end[selected], model.couplings[selected], minlength=num_states)
+    constant = model.log_constant + model.biases[~is_free].sum() + model.couplings[(first < 0) & (second < 0)].sum()
     return np.asarray(fields, dtype=np.float64), float(constant)
 
 
-def _pair_factors(model: PairwiseModel, variable: IntArray, state: IntArray, cards: IntArray) -> Factors:
+def _pair_factors(model: PairwiseModel, variable: IntArray, state: IntArray, cards: IntArray) -> FactorArrays:
     """A table for each two variables that are coupled; members of one group are never both 1.
 
     Args:
@@ -74,13 +74,13 @@ def _pair_factors(model: PairwiseModel, variable: IntArray, state: IntArray, car
     ends, states, couplings = ends[between], states[between], model.couplings[between]
     turned = ends[:, 0] > ends[:, 1]
     ends[turned], states[turned] = ends[turned, ::-1], states[turned, ::-1]
-    scopes, which = np.unique(ends, axis=0, return_inverse=True)
+    scopes, scope_numbers = np.unique(ends, axis=0, return_inverse=True)
     offsets = np.concatenate([[0], np.cumsum(cards[scopes].prod(axis=1))]).astype(np.int64)
     if offsets[-1] > MAX_ENTRIES:
         raise UnsupportedError(
             f"{model.name}: tables of its coupled 1-of-K groups would have {offsets[-1]} entries; samplers of their "
             f"states take at most {MAX_ENTRIES}"
         )
-    at = offsets[which.ravel()] + states[:, 0] * cards[ends[:, 1]] + states[:, 1]
+    at = offsets[scope_numbers.ravel()] + states[:, 0] * cards[ends[:, 1]] + states[:, 1]
     logs = np.bincount(at, couplings, minlength=int(offsets[-1])).astype(np.float64, copy=False)
-    return Factors(cards, scopes.ravel(), np.full(len(scopes), 2, dtype=np.int64), logs, offsets)
+    return FactorArrays(cards, scopes.ravel(), np.full(len(scopes), 2, dtype=np.int64), logs, offsets)

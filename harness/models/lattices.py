@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-_AT_ONCE = 2**20
+_CHUNK_EDGES = 2**20
 """Edges that are looked at together: copies of more of them would come in memory that nobody has touched."""
 
 
@@ -69,12 +69,12 @@ def random_tree_edges(n: int, rng: np.random.Generator) -> IntArray:
 
 def shortcut_tree_edges(n: int, shortcuts: int, rng: np.random.Generator) -> IntArray:
     """Random recursive tree, then further edges one by one, each a pair of uniform integers that is new."""
-    known = {(int(i), int(j)) for i, j in random_tree_edges(n, rng)}
-    while len(known) < n - 1 + shortcuts:
+    edges = {(int(i), int(j)) for i, j in random_tree_edges(n, rng)}
+    while len(edges) < n - 1 + shortcuts:
         i, j = sorted(int(k) for k in rng.integers(n, size=2))
         if i != j:
-            known.add((i, j))
-    return sort_edges(sorted(known))
+            edges.add((i, j))
+    return sort_edges(sorted(edges))
 
 
 def random_regular_edges(n: int, degree: int, seed: int) -> IntArray:
@@ -98,10 +98,10 @@ def chimera_edges(m: int, n: int, t: int) -> IntArray:
     return sort_edges(np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs]))
 
 
-def edge_sums(edges: IntArray, values: FloatArray, n: int) -> FloatArray:
+def sum_edges_by_variable(edges: IntArray, values: FloatArray, n: int) -> FloatArray:
     """(N,) of each variable the sum of its edges' values, in their order."""
     total: FloatArray = np.zeros(n)
-    every, step = np.arange(n), max(_AT_ONCE, n)
+    every, step = np.arange(n), max(_CHUNK_EDGES, n)
     for low in range(0, len(edges), step):
         some = slice(low, low + step)
         ends = np.concatenate([every, edges[some].ravel()])
@@ -110,8 +110,8 @@ def edge_sums(edges: IntArray, values: FloatArray, n: int) -> FloatArray:
 
 
 def _is_canonical(edges: IntArray, n: int) -> bool:
-    for low in range(0, len(edges), _AT_ONCE):
-        i, j = edges[low : low + _AT_ONCE + 1].T  # one more, so that the last is compared with the next
+    for low in range(0, len(edges), _CHUNK_EDGES):
+        i, j = edges[low : low + _CHUNK_EDGES + 1].T  # one more, so that the last is compared with the next
         codes = i * n + j
         if not ((i < j).all() and (codes[1:] > codes[:-1]).all()):
             return False

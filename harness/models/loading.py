@@ -19,7 +19,7 @@ from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files import bqm, pgmpy, uai
-from spinbench.models.files.format import Format, ModelFile, unpacked_name
+from spinbench.models.files.format import Format, ModelFile, strip_gzip_suffix
 from spinbench.models.files.text import read_bytes
 from spinbench.models.pairwise import PairwiseModel
 
@@ -44,7 +44,7 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
         BrokenPluginError: a format's reader returned no model.
         UnknownNameError: neither a file nor a shipped model.
     """
-    model = _read(source, name, beta)
+    model = _read_source(source, name, beta)
     if evidence is None:
         return model
     observed = evidence if isinstance(evidence, Mapping) else uai.read_evidence(Path(evidence))
@@ -59,8 +59,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         BrokenPluginError: a format's writer gave no bytes.
     """
     target = Path(path)
-    data = formats.written(formats.of_written(target), model)
-    if unpacked_name(target.name) != target.name:
+    data = formats.serialise_model(formats.format_for_writing(target), model)
+    if strip_gzip_suffix(target.name) != target.name:
         data = gzip.compress(data, mtime=0)
     try:
         atomic.write_bytes(target, data)
@@ -68,18 +68,18 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise ModelError(f"{target}: the file cannot be written ({error.strerror or error})") from None
 
 
-def check_there(path: str) -> None:
+def check_model_exists(path: str) -> None:
     """Raises ModelError where `load` would find neither a file nor a shipped model."""
-    shipped = path in catalogue.names() and not formats.of_name(Path(path).name)
+    shipped = path in catalogue.names() and not formats.formats_by_name(Path(path).name)
     try:
-        there = shipped or Path(path).exists()
+        exists = shipped or Path(path).exists()
     except OSError as error:  # of a name that is too long, say
         raise ModelError(f"{path[:100]}…: there cannot be such a file ({error.strerror})") from None
-    if not there:
+    if not exists:
         raise ModelError(f"{path}: there is no such file")
 
 
-def _read(source: Any, name: str | None, beta: float | None) -> Model:
+def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
     if isinstance(source, str | os.PathLike):
         return _read_path(source, name, beta)
     if hasattr(source, "to_numpy_vectors") and hasattr(source, "vartype"):
@@ -88,14 +88,14 @@ def _read(source: Any, name: str | None, beta: float | None) -> Model:
         raise ModelError(f"beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
     if isinstance(source, PairwiseModel | FactorGraph):
         return source if name is None else replace(source, name=name)
-    if pgmpy.is_of_pgmpy(source):
+    if pgmpy.is_pgmpy_object(source):
         return pgmpy.from_pgmpy(source, name=name)
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return bqm.from_networkx(source, name=name)
     if isinstance(source, tuple | list) and len(source) in (2, 3):
         make: Any = PairwiseModel.from_dense if len(source) == 2 else PairwiseModel.from_edges
         if len(source) == 2 and hasattr(source[1], "tocoo"):
-            return _from_sparse(source[0], source[1], name or "model")
+            return _model_from_sparse(source[0], source[1], name or "model")
         model: PairwiseModel = make(*source, name=name or "model")
         return model
     raise ModelError(
@@ -107,18 +107,18 @@ def _read(source: Any, name: str | None, beta: float | None) -> Model:
 
 def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | None) -> Model:
     path = Path(source)
-    named = formats.of_name(path.name)
-    if not named and isinstance(source, str) and not path.exists():
+    named_formats = formats.formats_by_name(path.name)
+    if not named_formats and isinstance(source, str) and not path.exists():
         model = catalogue.load(source)
         _check_beta(path, [], beta)
         return model if name is None else replace(model, name=name)
-    if named:
-        _check_beta(path, named, beta)
-    chosen = formats.of_file(path)
-    _check_beta(path, [chosen], beta)
-    data = read_bytes(path, chosen.limit)
+    if named_formats:
+        _check_beta(path, named_formats, beta)
+    file_format = formats.detect_format(path)
+    _check_beta(path, [file_format], beta)
+    data = read_bytes(path, file_format.limit)
     file = ModelFile(path.name, data, 1.0 if beta is None else beta)
-    model = formats.read(chosen, file)
+    model = formats.read_model(file_format, file)
     return replace(model, name=name or file.stem)
 
 
@@ -129,7 +129,7 @@ def _check_beta(path: Path, formats: list[Format], beta: float | None) -> None:
         check_number(path.name, "beta", beta)
 
 
-def _from_sparse(biases: Any, weights: Any, name: str) -> PairwiseModel:
+def _model_from_sparse(biases: Any, weights: Any, name: str) -> PairwiseModel:
     """From a SciPy sparse W; symmetric to a relative 1e-12, with a zero diagonal."""
     W = weights.tocoo()
     N = len(biases)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from spinbench.foundation.parameters import family
 from spinbench.models import lattices
-from spinbench.models.checks import make_rng, require
+from spinbench.models.checks import check_parameter, make_rng
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import check_degree
@@ -57,36 +57,40 @@ def bayesian_network(
     """
     name = "bayesian_network"
     for key, value in (("layers", layers), ("width", width), ("states", states)):
-        require(name, value >= 1, f"{key} = {value}; it must be 1 or more")
-    require(name, 0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed")
-    require(name, 0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
-    require(
+        check_parameter(name, value >= 1, f"{key} = {value}; it must be 1 or more")
+    check_parameter(
+        name, 0 <= parents <= width, f"parents = {parents} and width = {width}; 0 <= parents <= width is needed"
+    )
+    check_parameter(name, 0 <= determinism <= 1, f"determinism = {determinism}; it must be from 0 to 1")
+    check_parameter(
         name, 0 <= observed <= width, f"observed = {observed} and width = {width}; 0 <= observed <= width is needed"
     )
     entries = layers * width * float(states) ** (parents + 1)
-    require(
+    check_parameter(
         name,
         entries <= MAX_ENTRIES,
         f"the tables would have {entries:,.0f} entries; at most {MAX_ENTRIES:,} are allowed",
     )
     rng = make_rng(name, seed)
     factors: list[tuple[tuple[int, ...], FloatArray]] = []
-    drawn: list[int] = []
+    sampled_states: list[int] = []
     for layer in range(layers):
         above = np.arange(width) + (layer - 1) * width
-        chosen = [np.sort(rng.choice(above, parents, replace=False)) if layer else above[:0] for _ in range(width)]
-        for k, given in enumerate(chosen):
+        layer_parents = [above[:0]] * width
+        if layer:
+            layer_parents = [np.sort(rng.choice(above, parents, replace=False)) for _ in range(width)]
+        for k, parent_variables in enumerate(layer_parents):
             deterministic = bool(layer) and rng.random() < determinism
-            table = _table(rng, (states,) * (len(given) + 1), deterministic=deterministic)
-            row = table[tuple(drawn[u] for u in given)]
-            drawn.append(min(int(np.searchsorted(np.cumsum(row), rng.random(), side="right")), states - 1))
-            factors.append(((*given.tolist(), layer * width + k), table))
+            table = _sample_conditional_table(rng, (states,) * (len(parent_variables) + 1), deterministic=deterministic)
+            row = table[tuple(sampled_states[u] for u in parent_variables)]
+            sampled_states.append(min(int(np.searchsorted(np.cumsum(row), rng.random(), side="right")), states - 1))
+            factors.append(((*parent_variables.tolist(), layer * width + k), table))
     model = FactorGraph.from_tables([states] * (layers * width), factors, name=name)
     last = (layers - 1) * width + np.sort(rng.choice(width, observed, replace=False))
-    return condition(model, {v: drawn[v] for v in last.tolist()})
+    return condition(model, {v: sampled_states[v] for v in last.tolist()})
 
 
-def _table(rng: np.random.Generator, shape: tuple[int, ...], *, deterministic: bool) -> FloatArray:
+def _sample_conditional_table(rng: np.random.Generator, shape: tuple[int, ...], *, deterministic: bool) -> FloatArray:
     """p(x_v | parents), v last."""
     if deterministic:
         return np.asarray(np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])])
@@ -98,9 +102,9 @@ def _table(rng: np.random.Generator, shape: tuple[int, ...], *, deterministic: b
 def gauge_complete(nodes: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """All pairs of nodes joined."""
     name = "gauge_complete"
-    require(name, nodes >= 2, f"nodes = {nodes}; it must be 2 or more")
+    check_parameter(name, nodes >= 2, f"nodes = {nodes}; it must be 2 or more")
     check_degree(name, "a node", nodes - 1)
-    return _model(name, nodes, lattices.complete_edges(nodes), beta, kind, make_rng(name, seed))
+    return _gauge_model(name, nodes, lattices.complete_edges(nodes), beta, kind, make_rng(name, seed))
 
 
 @family
@@ -109,16 +113,16 @@ def gauge_regular(
 ) -> FactorGraph:
     """Connected random regular graph (drawn by NetworkX from 32-bit integers of the generator until connected)."""
     name = "gauge_regular"
-    _limit_nodes(name, nodes)
-    require(name, 2 <= degree < nodes, f"degree = {degree} and nodes = {nodes}; 2 <= degree < nodes is needed")
-    require(name, degree * nodes % 2 == 0, f"degree = {degree} and nodes = {nodes}; their product must be even")
-    require(name, degree > 2 or nodes <= 50, f"degree = 2 and nodes = {nodes}; use gauge_cycle")
+    _check_num_nodes(name, nodes)
+    check_parameter(name, 2 <= degree < nodes, f"degree = {degree} and nodes = {nodes}; 2 <= degree < nodes is needed")
+    check_parameter(name, degree * nodes % 2 == 0, f"degree = {degree} and nodes = {nodes}; their product must be even")
+    check_parameter(name, degree > 2 or nodes <= 50, f"degree = 2 and nodes = {nodes}; use gauge_cycle")
     check_degree(name, "a node", degree)
     rng = make_rng(name, seed)
     while True:
         edges = lattices.random_regular_edges(nodes, degree, int(rng.integers(2**32)))
         if _is_connected(nodes, edges):
-            return _model(name, nodes, edges, beta, kind, rng)
+            return _gauge_model(name, nodes, edges, beta, kind, rng)
 
 
 @family
@@ -127,26 +131,26 @@ def gauge_grid(
 ) -> FactorGraph:
     """Open rows × cols grid; a line where one of them is 1."""
     name = "gauge_grid"
-    require(name, min(rows, cols) >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    require(name, rows * cols >= 2, "rows = cols = 1; two nodes are needed")
-    _limit_nodes(name, rows * cols)
-    return _model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, make_rng(name, seed))
+    check_parameter(name, min(rows, cols) >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    check_parameter(name, rows * cols >= 2, "rows = cols = 1; two nodes are needed")
+    _check_num_nodes(name, rows * cols)
+    return _gauge_model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, make_rng(name, seed))
 
 
 @family
 def gauge_cycle(nodes: int = 6, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """One cycle."""
     name = "gauge_cycle"
-    require(name, nodes >= 3, f"nodes = {nodes}; it must be 3 or more")
-    _limit_nodes(name, nodes)
-    return _model(name, nodes, lattices.ring_edges(nodes), beta, kind, make_rng(name, seed))
+    check_parameter(name, nodes >= 3, f"nodes = {nodes}; it must be 3 or more")
+    _check_num_nodes(name, nodes)
+    return _gauge_model(name, nodes, lattices.ring_edges(nodes), beta, kind, make_rng(name, seed))
 
 
-def _model(
+def _gauge_model(
     name: str, nodes: int, edges: npt.NDArray[np.int64], beta: float, kind: str, rng: np.random.Generator
 ) -> FactorGraph:
-    require(name, kind in KINDS, f"kind = {kind!r}; {', '.join(map(repr, KINDS))} are allowed")
-    require(name, bool(np.isfinite(beta)) and beta >= 0, f"beta = {beta}; a finite number from 0 is needed")
+    check_parameter(name, kind in KINDS, f"kind = {kind!r}; {', '.join(map(repr, KINDS))} are allowed")
+    check_parameter(name, bool(np.isfinite(beta)) and beta >= 0, f"beta = {beta}; a finite number from 0 is needed")
     scopes: list[list[int]] = [[] for _ in range(nodes)]
     for e, (u, v) in enumerate(edges.tolist()):
         scopes[u].append(e)
@@ -157,11 +161,11 @@ def _model(
         coefficients = beta * rng.standard_normal(nodes)
         if kind == "supermodular":
             coefficients = np.abs(coefficients)
-        tables = [c * _imbalance(len(scope)) for c, scope in zip(coefficients, scopes, strict=True)]
+        tables = [c * _imbalance_table(len(scope)) for c, scope in zip(coefficients, scopes, strict=True)]
     return FactorGraph.from_log_tables((2,) * len(edges), zip(scopes, tables, strict=True), name=name)
 
 
-def _imbalance(degree: int) -> npt.NDArray[np.float64]:
+def _imbalance_table(degree: int) -> npt.NDArray[np.float64]:
     """|d - 2k| of the entries with k ones."""
     ones = np.indices((2,) * degree).sum(axis=0)
     return np.asarray(np.abs(degree - 2.0 * ones))
@@ -175,5 +179,7 @@ def _is_connected(nodes: int, edges: npt.NDArray[np.int64]) -> bool:
     return bool(networkx.is_connected(graph))
 
 
-def _limit_nodes(name: str, nodes: int) -> None:
-    require(name, nodes <= MAX_NODES, f"the graph would have {nodes:,} nodes; at most {MAX_NODES:,} are allowed")
+def _check_num_nodes(name: str, nodes: int) -> None:
+    check_parameter(
+        name, nodes <= MAX_NODES, f"the graph would have {nodes:,} nodes; at most {MAX_NODES:,} are allowed"
+    )

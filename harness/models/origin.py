@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.conditionals import Conditional, PerVariable, Rule, means, most
+from spinbench.models.conditionals import Conditional, PerVariable, Propagation, propagate_maximum, propagate_means
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -46,8 +46,8 @@ class Origin:
     def identity(cls, cardinalities: Sequence[int], labels: tuple[Hashable, ...] = ()) -> Origin:
         """Every variable stands for itself."""
         cards = tuple(cardinalities)
-        known = {k: tuple(range(k)) for k in set(cards)}
-        return cls(cards, tuple(known[k] for k in cards), tuple((v,) for v in range(len(cards))), labels)
+        state_ranges = {k: tuple(range(k)) for k in set(cards)}
+        return cls(cards, tuple(state_ranges[k] for k in cards), tuple((v,) for v in range(len(cards))), labels)
 
     @classmethod
     def of_states(
@@ -121,14 +121,14 @@ class Origin:
         Returns:
             (..., M) array of p(s = 1) where all original variables are binary, else a list of M (..., K).
         """
-        spread = self._spread(marginals, fixed=1.0, absent=0.0, other=_complement)
-        return self._followed(spread, means, None, other=_complement)
+        mapped = self._map_to_original(marginals, fixed=1.0, absent=0.0, other=_complement)
+        return self._propagate_to_summed_out(mapped, propagate_means, None, other=_complement)
 
     def diagnostics(
         self,
         values: npt.ArrayLike | Sequence[npt.ArrayLike],
         fixed: float,
-        along: Rule = most,
+        along: Propagation = propagate_maximum,
     ) -> PerVariable:
         """What is known about `marginals`, such as their errors, of the same shapes.
 
@@ -137,8 +137,8 @@ class Origin:
             fixed: of determined variables, and of states that are not possible.
             along: what it makes of variables that were summed out, given one other.
         """
-        spread = self._spread(values, fixed=fixed, absent=fixed, other=np.asarray)
-        return self._followed(spread, along, fixed, other=np.asarray)
+        mapped = self._map_to_original(values, fixed=fixed, absent=fixed, other=np.asarray)
+        return self._propagate_to_summed_out(mapped, along, fixed, other=np.asarray)
 
     def lift(self, states: npt.ArrayLike, seed: int | np.random.Generator = 0) -> IntArray:
         """(..., M) original states of (..., N) derived states; those that were summed out are drawn."""
@@ -178,21 +178,21 @@ class Origin:
 
     def then(self, later: Origin) -> Origin:
         """The map from these original variables to what `later` derives from this map's derived variables."""
-        composed = [_compose(*each, later) for each in zip(self.states, self.variables, strict=True)]
+        composed = [_compose_carriers(*each, later) for each in zip(self.states, self.variables, strict=True)]
         states, variables = (tuple(part) for part in zip(*composed, strict=True))
-        found = self._in_these_variables(later.conditionals) + self.conditionals
-        return Origin(self.cardinalities, states, variables, self.labels, found)
+        conditionals = self._pull_back_conditionals(later.conditionals) + self.conditionals
+        return Origin(self.cardinalities, states, variables, self.labels, conditionals)
 
-    def _in_these_variables(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
+    def _pull_back_conditionals(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
         """Conditionals of derived variables, each of which has to be an original one."""
         if not later:
             return ()
         owner = {units[0]: v for v, units in enumerate(self.variables) if len(units) == 1}
         variables = [owner.get(unit, -1) for unit in range(1 + max(owner))]
-        return tuple(each.expanded(variables, self.cardinalities, self.states) for each in later)
+        return tuple(each.embed(variables, self.cardinalities, self.states) for each in later)
 
     @cached_property
-    def _binary_tables(self) -> tuple[IntArray, IntArray, FloatArray] | None:
+    def _binary_layout(self) -> tuple[IntArray, IntArray, FloatArray] | None:
         """(free variables, their carriers, (M,) state where determined), or None where K > 2 occurs."""
         if any(k != 2 for k in self.cardinalities) or any(len(c) > 1 for c in self.variables):
             return None
@@ -202,7 +202,7 @@ class Origin:
         carriers = np.array([self.variables[v][0] for v in free], dtype=np.int64)
         return free, carriers, np.array([labels[0] for labels in self.states], dtype=np.float64)
 
-    def _spread(
+    def _map_to_original(
         self,
         values: npt.ArrayLike | Sequence[npt.ArrayLike],
         fixed: float,
@@ -213,10 +213,10 @@ class Origin:
         if isinstance(values, np.ndarray) or np.ndim(values[0]) == 0:  # type: ignore[index]
             flat = np.asarray(values, dtype=np.float64)
             lead = flat.shape[:-1]
-            if (tables := self._binary_tables) is not None:
+            if (tables := self._binary_layout) is not None:
                 free, sources, states = tables
-                known = np.where(states == 1, fixed, absent)
-                result = np.broadcast_to(known, (*lead, self.num_variables)).copy()
+                determined = np.where(states == 1, fixed, absent)
+                result = np.broadcast_to(determined, (*lead, self.num_variables)).copy()
                 result[..., free] = flat[..., sources]
                 return result
             columns = [flat[..., u] for u in range(flat.shape[-1])]
@@ -229,29 +229,29 @@ class Origin:
             if len(labels) == 1:
                 table[..., labels[0]] = fixed
             elif carriers:
-                given = [columns[unit] for unit in carriers]
-                _fill(table, labels, given, binary=flat is not None, other=other)
+                carrier_values = [columns[unit] for unit in carriers]
+                _fill_states(table, labels, carrier_values, binary=flat is not None, other=other)
             per_variable.append(table)
         if all(k == 2 for k in self.cardinalities):
             return np.stack([table[..., 1] for table in per_variable], axis=-1)
         return per_variable
 
-    def _followed(
-        self, values: PerVariable, along: Rule, fixed: float | None, other: Callable[[FloatArray], FloatArray]
+    def _propagate_to_summed_out(
+        self, values: PerVariable, along: Propagation, fixed: float | None, other: Callable[[FloatArray], FloatArray]
     ) -> PerVariable:
         """With what is known of the variables that were summed out; given none, `fixed`, or where None the table."""
 
-        def known(u: int) -> FloatArray:
+        def state_values(u: int) -> FloatArray:
             if isinstance(values, np.ndarray):
                 return np.stack([other(values[..., u]), values[..., u]], axis=-1)
             return values[u]
 
         for each in self.conditionals:
             v, table = each.variable, each.table
-            if len(each.given) > 1:
+            if len(each.parents) > 1:
                 column = np.full(table.shape[-1], np.nan)
-            elif each.given:
-                column = along(table, known(each.given[0]))
+            elif each.parents:
+                column = along(table, state_values(each.parents[0]))
             else:
                 column = table if fixed is None else np.full(table.shape, fixed)
             if isinstance(values, np.ndarray):
@@ -270,35 +270,35 @@ def _complement(p: FloatArray) -> FloatArray:
     return 1.0 - p
 
 
-def _fill(
+def _fill_states(
     table: FloatArray,
     labels: tuple[int, ...],
-    given: Sequence[FloatArray],
+    carrier_values: Sequence[FloatArray],
     *,
     binary: bool,
     other: Callable[[FloatArray], FloatArray],
 ) -> None:
     """Spreads over an original variable's states what was found for its carriers, as p(s = 1) or over their states."""
-    if len(given) > 1:
-        for label, value in zip(labels, given, strict=True):
+    if len(carrier_values) > 1:
+        for label, value in zip(labels, carrier_values, strict=True):
             table[..., label] = value if binary else value[..., 1]
     elif binary:
-        table[..., labels[0]], table[..., labels[1]] = other(given[0]), given[0]
+        table[..., labels[0]], table[..., labels[1]] = other(carrier_values[0]), carrier_values[0]
     elif not _is_ascending(labels):
-        there = given[0][..., labels.index(1)]
-        table[..., 0], table[..., 1] = other(there), there
+        probability = carrier_values[0][..., labels.index(1)]
+        table[..., 0], table[..., 1] = other(probability), probability
     else:
-        table[..., list(labels)] = given[0]
+        table[..., list(labels)] = carrier_values[0]
 
 
-def _compose(
+def _compose_carriers(
     labels: tuple[int, ...], carriers: tuple[int, ...], later: Origin
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not carriers:
         return labels, ()
     if len(carriers) == 1:
         return tuple(labels[k] for k in later.states[carriers[0]]), later.variables[carriers[0]]
-    if (merged := _merged_labels(labels, carriers, later)) is not None:
+    if (merged := _labels_of_merged_group(labels, carriers, later)) is not None:
         return merged
     on = [k for k, unit in enumerate(carriers) if later.states[unit] == (1,)]
     if on:
@@ -307,10 +307,10 @@ def _compose(
     return tuple(labels[k] for k in alive), tuple(later.variables[carriers[k]][0] for k in alive)
 
 
-def _merged_labels(
+def _labels_of_merged_group(
     labels: tuple[int, ...], carriers: tuple[int, ...], later: Origin
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """As `_compose`, where a group that carries a variable became one variable; None where it did not."""
+    """As `_compose_carriers`, where a group that carries a variable became one variable; None where it did not."""
     alive = [(label, later.states[unit]) for label, unit in zip(labels, carriers, strict=True) if later.variables[unit]]
     owners = {later.variables[unit] for unit in carriers if later.variables[unit]}
     if len(owners) != 1:

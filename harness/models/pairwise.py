@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.checks import check_labels, check_number, float_array
+from spinbench.models.checks import check_labels, check_number, to_float_array
 from spinbench.models.conditionals import PerVariable
-from spinbench.models.lattices import canonical_edges, edge_sums
+from spinbench.models.lattices import canonical_edges, sum_edges_by_variable
 from spinbench.models.origin import Origin
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-AT_ONCE = 2**20
+CHUNK_EDGES = 2**20
 """Edges that are looked at together."""
-MOST_DENSE = 2**15
+MAX_DENSE_VARIABLES = 2**15
 """Variables whose couplings are put into a dense matrix, at most."""
 
 
@@ -78,11 +78,11 @@ class PairwiseModel:
             ModelError: wrong shapes, indices out of range, self-loops, numbers that are not finite, groups
                 that overlap or are empty, or labels that repeat.
         """
-        a = float_array(name, "biases", biases)
-        w = float_array(name, "couplings", couplings)
+        a = to_float_array(name, "biases", biases)
+        w = to_float_array(name, "couplings", couplings)
         if a.ndim != 1 or a.size == 0:
             raise ModelError(f"{name}: biases have shape {a.shape}; a vector of at least one number is needed")
-        e = _edge_array(name, edges, a.size)
+        e = _check_edges(name, edges, a.size)
         if w.shape != (len(e),):
             raise ModelError(f"{name}: couplings have shape {w.shape}; ({len(e)},), one number an edge, is needed")
         _check_finite(name, "bias of variable", a)
@@ -110,8 +110,8 @@ class PairwiseModel:
         Raises:
             ModelError: W is not square and symmetric with a zero diagonal, or not finite.
         """
-        a = float_array(name, "biases", biases)
-        W = float_array(name, "couplings", weights)
+        a = to_float_array(name, "biases", biases)
+        W = to_float_array(name, "couplings", weights)
         if W.shape != (a.size, a.size):
             raise ModelError(f"{name}: couplings have shape {W.shape}; {(a.size, a.size)} is needed")
         _check_finite(name, "coupling", W)
@@ -145,7 +145,7 @@ class PairwiseModel:
         """
         spins = cls.from_edges(fields, edges, couplings, log_constant=log_constant, name=name, labels=labels)
         h, J, ends = spins.biases, spins.couplings, spins.edges
-        total = edge_sums(ends, J, h.size)
+        total = sum_edges_by_variable(ends, J, h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
         a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
         _check_finite(name, "bias of variable", a)
@@ -189,7 +189,7 @@ class PairwiseModel:
     def pulls(self) -> tuple[FloatArray, FloatArray]:
         """(N,), (N,) sums of a variable's negative couplings, and of its positive ones."""
         down, up = np.zeros((2, self.num_variables))
-        step = max(AT_ONCE, self.num_variables)  # what is looked at together stays in a cache, where sums do
+        step = max(CHUNK_EDGES, self.num_variables)  # what is looked at together stays in a cache, where sums do
         for low in range(0, self.num_edges, step):
             some = self.couplings[low : low + step]
             for ends in self.edges[low : low + step].T:
@@ -203,7 +203,7 @@ class PairwiseModel:
         Raises:
             UnsupportedError: N is above 32,768, where W takes more than 8 GiB; `csr` holds what is not 0.
         """
-        if self.num_variables > MOST_DENSE:
+        if self.num_variables > MAX_DENSE_VARIABLES:
             raise UnsupportedError(
                 f"{self.name}: a dense matrix of {self.num_variables} variables would take "
                 f"{8 * self.num_variables**2 / 2**30:.0f} GiB"
@@ -228,8 +228,8 @@ class PairwiseModel:
         """log_constant + a·s + ½ sᵀWs of states (..., N) in {0,1}; shape (...); -inf where a group is broken."""
         s = np.asarray(states, dtype=np.float64)
         value = self.log_constant + s @ self.biases
-        for first in range(0, self.num_edges, AT_ONCE):
-            some = slice(first, first + AT_ONCE)
+        for first in range(0, self.num_edges, CHUNK_EDGES):
+            some = slice(first, first + CHUNK_EDGES)
             i, j = self.edges[some].T
             value = value + (s[..., i] * s[..., j]) @ self.couplings[some]
         for group in self.groups:
@@ -255,7 +255,7 @@ class PairwiseModel:
         return f"PairwiseModel({self.name!r}, {self.num_variables} variables, {self.num_edges} edges)"
 
 
-def _edge_array(name: str, edges: npt.ArrayLike, n: int) -> IntArray:
+def _check_edges(name: str, edges: npt.ArrayLike, n: int) -> IntArray:
     try:
         e = np.asarray(edges)
     except ValueError:
@@ -275,12 +275,12 @@ def _edge_array(name: str, edges: npt.ArrayLike, n: int) -> IntArray:
     return e
 
 
-def _check_finite(name: str, what: str, values: FloatArray) -> None:
+def _check_finite(name: str, quantity: str, values: FloatArray) -> None:
     if np.isfinite(values).all():
         return
     where = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
     index = where[0] if len(where) == 1 else where
-    raise ModelError(f"{name}: the {what} {index} is {values[where]}; finite numbers are needed")
+    raise ModelError(f"{name}: the {quantity} {index} is {values[where]}; finite numbers are needed")
 
 
 def _check_groups(name: str, groups: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:

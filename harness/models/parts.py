@@ -14,56 +14,64 @@ import numpy as np
 from spinbench.errors import IntractableError
 from spinbench.models.conditionals import Conditional, FloatArray
 from spinbench.models.factor_graph import Factor, FactorGraph
-from spinbench.models.simplification import Simplified, simplified
+from spinbench.models.simplification import Simplification, compute_simplification
 
-MANY = 64
+MAX_PARENTS = 64
 """More variables than a factor has."""
-ATTEMPTS = 64
+MAX_ATTEMPTS = 64
 """Parts that are tried; what they do not reach stays open."""
 
 Solve = Callable[[FactorGraph], list[FloatArray]]
 """The marginals of all variables of a model; IntractableError where it is too wide."""
 
 
-def core_of(model: FactorGraph) -> Simplified:
+def extract_core(model: FactorGraph) -> Simplification:
     """What is left once all that sums out is gone, given however many others."""
-    return simplified(model, MANY)
+    return compute_simplification(model, MAX_PARENTS)
 
 
-def marginals(core: Simplified, found: list[FloatArray], solve: Solve) -> list[FloatArray]:
+def marginals(core: Simplification, core_marginals: list[FloatArray], solve: Solve) -> list[FloatArray]:
     """The marginals of all variables of the model that `core` is left of; NaN where they are out of reach.
 
     Args:
-        core: from `core_of`.
-        found: the marginals of its variables.
+        core: from `extract_core`.
+        core_marginals: the marginals of its variables.
         solve: what parts are given to.
     """
     assert core.step is not None
-    known = dict(zip(places(core), found, strict=False))  # a core of no variables has one that stands for none
+    # a core of no variables has one that stands for none
+    marginals_by_variable = dict(zip(core_variables(core), core_marginals, strict=False))
     conditionals = {each.variable: each for each in core.step.conditionals}
-    known |= _summed_out(core, conditionals, solve)
+    marginals_by_variable |= _solve_summed_out(core, conditionals, solve)
     full: list[FloatArray] = []
     for v, (size, states) in enumerate(zip(core.step.cardinalities, core.step.states, strict=True)):
-        vector = np.zeros(size) if v in known or len(states) == 1 else np.full(size, np.nan)
-        vector[list(states)] = 1.0 if len(states) == 1 else known.get(v, np.nan)
+        vector = np.zeros(size)
+        if len(states) == 1:
+            vector[states[0]] = 1.0
+        elif v in marginals_by_variable:
+            vector[list(states)] = marginals_by_variable[v]
+        else:
+            vector[:] = np.nan
         full.append(vector)
     return full
 
 
-def _summed_out(core: Simplified, conditionals: Mapping[int, Conditional], solve: Solve) -> dict[int, FloatArray]:
+def _solve_summed_out(
+    core: Simplification, conditionals: Mapping[int, Conditional], solve: Solve
+) -> dict[int, FloatArray]:
     """Over the possible states of those that are in reach. Groups that are too wide are halved."""
-    known: dict[int, FloatArray] = {}
+    marginals_by_variable: dict[int, FloatArray] = {}
     beyond: set[int] = set()
     groups, attempts = [list(conditionals)], 0  # ancestors first
-    while groups and attempts < ATTEMPTS:
-        group = [v for v in groups.pop() if v not in known]
-        group = [v for v in group if beyond.isdisjoint(_ancestry([v], conditionals))]
+    while groups and attempts < MAX_ATTEMPTS:
+        group = [v for v in groups.pop() if v not in marginals_by_variable]
+        group = [v for v in group if beyond.isdisjoint(_ancestors([v], conditionals))]
         if not group:
             continue
-        ancestry = _ancestry(group, conditionals)
+        ancestry = _ancestors(group, conditionals)
         attempts += 1
         try:
-            found = solve(_part(core, [conditionals[v] for v in ancestry]))
+            part_marginals = solve(_core_with_conditionals(core, [conditionals[v] for v in ancestry]))
         except IntractableError:
             middle = len(group) // 2
             if middle:
@@ -71,39 +79,39 @@ def _summed_out(core: Simplified, conditionals: Mapping[int, Conditional], solve
             else:
                 beyond.add(group[0])
             continue
-        known |= dict(zip(ancestry, found[-len(ancestry) :], strict=True))
-    return known
+        marginals_by_variable |= dict(zip(ancestry, part_marginals[-len(ancestry) :], strict=True))
+    return marginals_by_variable
 
 
-def _ancestry(variables: Iterable[int], conditionals: Mapping[int, Conditional]) -> list[int]:
+def _ancestors(variables: Iterable[int], conditionals: Mapping[int, Conditional]) -> list[int]:
     """These and all that they are given, directly or not, of those that sum out; ascending."""
-    seen, waiting = set(variables), list(variables)
+    ancestors, waiting = set(variables), list(variables)
     while waiting:
-        for u in conditionals[waiting.pop()].given:
-            if u in conditionals and u not in seen:
-                seen.add(u)
+        for u in conditionals[waiting.pop()].parents:
+            if u in conditionals and u not in ancestors:
+                ancestors.add(u)
                 waiting.append(u)
-    return sorted(seen)
+    return sorted(ancestors)
 
 
-def places(core: Simplified) -> list[int]:
+def core_variables(core: Simplification) -> list[int]:
     """The variables of the model that the core's are."""
     assert core.step is not None
     return [v for v, units in enumerate(core.step.variables) if units]
 
 
-def _part(core: Simplified, added: list[Conditional]) -> FactorGraph:
+def _core_with_conditionals(core: Simplification, conditionals: list[Conditional]) -> FactorGraph:
     """The core and, behind its variables, those of some conditionals."""
     assert core.step is not None
     assert isinstance(core.model, FactorGraph)
     states, left = core.step.states, core.model
-    place = {v: k for k, v in enumerate(places(core))}
-    place |= {each.variable: left.num_variables + k for k, each in enumerate(added)}
+    place = {v: k for k, v in enumerate(core_variables(core))}
+    place |= {each.variable: left.num_variables + k for k, each in enumerate(conditionals)}
     factors = []
-    for each in added:
-        scope = (*each.given, each.variable)
+    for each in conditionals:
+        scope = (*each.parents, each.variable)
         with np.errstate(divide="ignore"):
             table = np.log(each.table[np.ix_(*(states[v] for v in scope))])
         factors.append(Factor(tuple(place[v] for v in scope), table))
-    cardinalities = (*left.cardinalities, *(len(states[each.variable]) for each in added))
+    cardinalities = (*left.cardinalities, *(len(states[each.variable]) for each in conditionals))
     return FactorGraph(cardinalities, (*left.factors, *factors), left.log_constant, left.name)

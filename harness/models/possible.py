@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.checks import largest
+from spinbench.models.checks import largest_finite_magnitude
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 BoolArray = npt.NDArray[np.bool_]
-LARGEST: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
+MAX_LOG_WEIGHT: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
 """Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
 
 
@@ -43,7 +43,7 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
     while queue:
         index = queue.popleft()
         waiting.discard(index)
-        for v in _narrow(graph, index, supports[index], masks, cut):
+        for v in _prune_masks(graph, index, supports[index], masks, cut):
             fresh = [k for k in touching[v] if k not in waiting]
             queue.extend(fresh)
             waiting.update(fresh)
@@ -59,31 +59,33 @@ def possible_state_sets(graph: FactorGraph) -> tuple[tuple[int, ...], ...]:
     return tuple(every[mask.size] if mask.all() else tuple(np.flatnonzero(mask).tolist()) for mask in masks)
 
 
-def possible_origin(graph: FactorGraph) -> Origin:
+def origin_of_possible_states(graph: FactorGraph) -> Origin:
     """The map from variables of several possible states to those of the graph; ModelError where one has none."""
     states = possible_state_sets(graph)
     return Origin.of_states(graph.cardinalities, states, (len(each) > 1 for each in states))
 
 
-def _narrow(graph: FactorGraph, index: int, table: BoolArray, masks: list[BoolArray], cut: set[int]) -> Iterator[int]:
+def _prune_masks(
+    graph: FactorGraph, index: int, support: BoolArray, masks: list[BoolArray], cut: set[int]
+) -> Iterator[int]:
     """Takes from the masks what one factor's support leaves no room for; the variables that lose a state."""
     scope = graph.factors[index].scope
     for axis, v in enumerate(scope):
         if v in cut:
-            table = np.compress(masks[v], table, axis=axis)
+            support = np.compress(masks[v], support, axis=axis)
     for axis, v in enumerate(scope):
-        alive = table.any(axis=tuple(k for k in range(len(scope)) if k != axis))
+        alive = support.any(axis=tuple(k for k in range(len(scope)) if k != axis))
         if alive.all() and alive.size:
             continue
         if not alive.any():
             raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
         masks[v][masks[v]] = alive
         cut.add(v)
-        table = np.compress(alive, table, axis=axis)
+        support = np.compress(alive, support, axis=axis)
         yield v
 
 
-def check_range(method: str, model: PairwiseModel | FactorGraph, precision: str) -> None:
+def check_weight_range(method: str, model: PairwiseModel | FactorGraph, precision: str) -> None:
     """Refuses finite weights beside which rounding swallows the others.
 
     Args:
@@ -92,16 +94,16 @@ def check_range(method: str, model: PairwiseModel | FactorGraph, precision: str)
         precision: "float32" or "float64".
 
     Raises:
-        UnsupportedError: a finite |log weight| is larger than `LARGEST`.
+        UnsupportedError: a finite |log weight| is larger than `MAX_LOG_WEIGHT`.
     """
     if isinstance(model, PairwiseModel):
         parts: tuple[npt.NDArray[np.float64], ...] = (model.biases, model.couplings)
     else:
         parts = (model.flat.logs,)
-    size = max(map(largest, parts), default=0.0)
-    if size > LARGEST[precision]:
+    size = max(map(largest_finite_magnitude, parts), default=0.0)
+    if size > MAX_LOG_WEIGHT[precision]:
         raise UnsupportedError(
             f"{method}: {model.name} has a finite log weight of size {size:.3g}, beside which rounding swallows the "
-            f"others; up to {LARGEST[precision]:g} is allowed in {precision}, exact takes any, and what must not be "
-            "is written as a weight of 0 or as evidence"
+            f"others; up to {MAX_LOG_WEIGHT[precision]:g} is allowed in {precision}, exact takes any, and what must "
+            "not be is written as a weight of 0 or as evidence"
         )

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.conditionals import Conditional
-from spinbench.models.factor_graph import Factor, FactorGraph, Factors, by_order
+from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph, group_by_order
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible import possible_state_sets
@@ -30,15 +30,15 @@ Model = PairwiseModel | FactorGraph
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-def sum_out(
-    sizes: Sequence[int], factors: dict[int, Factor], given: int
+def sum_out_variables(
+    sizes: Sequence[int], factors: dict[int, Factor], max_parents: int
 ) -> tuple[tuple[Conditional, ...], list[float], float]:
     """Takes out of `factors` those that fall away.
 
     Args:
         sizes: (N,) states of each variable; those of one state are no variables.
         factors: by any index; their tables are not constant.
-        given: the most variables that another may be given.
+        max_parents: the most variables that another may be given.
 
     Returns:
         The conditionals of the variables that fell away, each after all that it is given, what they add to log Z, and
@@ -48,8 +48,10 @@ def sum_out(
     for index, factor in factors.items():
         for v in factor.scope:
             holding[v].add(index)
-    queue = [v for v, size in enumerate(sizes) if size > 1 and len(holding[v]) <= 1] if given >= 0 else []
-    found: list[Conditional] = []
+    queue: list[int] = []
+    if max_parents >= 0:
+        queue += [v for v, size in enumerate(sizes) if size > 1 and len(holding[v]) <= 1]
+    conditionals: list[Conditional] = []
     constants, rounding = [0.0], 0.0
     gone: set[int] = set()
     while queue:
@@ -58,24 +60,23 @@ def sum_out(
             continue
         only = next(iter(holding[v]), None)
         factor = Factor((v,), np.zeros(sizes[v])) if only is None else factors[only]
-        summed = _summed(factor, v) if len(factor.scope) <= given + 1 else None
-        if summed is None:
+        if len(factor.scope) > max_parents + 1 or (outcome := _sum_out_of_factor(factor, v)) is None:
             continue
-        conditional, size, off = summed
-        found.append(conditional)
+        conditional, size, off = outcome
+        conditionals.append(conditional)
         gone.add(v)
         constants.append(size)
         rounding += off
         if only is not None:
             del factors[only]
-            for u in conditional.given:
+            for u in conditional.parents:
                 holding[u].discard(only)
                 if len(holding[u]) <= 1:
                     heapq.heappush(queue, u)
-    return tuple(reversed(found)), constants, rounding
+    return tuple(reversed(conditionals)), constants, rounding
 
 
-def _summed(factor: Factor, v: int) -> tuple[Conditional, float, float] | None:
+def _sum_out_of_factor(factor: Factor, v: int) -> tuple[Conditional, float, float] | None:
     """p(x_v | others) of a factor, the log of its sum over x_v, and how far off that may be; None if others matter."""
     axis = factor.scope.index(v)
     logs = np.moveaxis(factor.log_table, axis, -1)
@@ -94,18 +95,19 @@ def _summed(factor: Factor, v: int) -> tuple[Conditional, float, float] | None:
 
 
 @dataclass(frozen=True)
-class Simplified:
+class Simplification:
     """A model and what is left of it.
 
     Attributes:
-        given: the model.
-        model: what is left; `given` itself where nothing fell away. Its origin leads back to where `given` came from.
-        step: how its variables stand for those of `given`; None where nothing fell away.
-        rounding: by how much its log Z may differ from that of `given`, which bounds have to allow for.
+        original: the model.
+        model: what is left; `original` itself where nothing fell away. Its origin leads back to where `original` came
+            from.
+        step: how its variables stand for those of `original`; None where nothing fell away.
+        rounding: by how much its log Z may differ from that of `original`, which bounds have to allow for.
         is_solved: whether no variable is left that has a choice, so that what is left is the answer.
     """
 
-    given: Model
+    original: Model
     model: Model
     step: Origin | None = None
     rounding: float = 0.0
@@ -118,12 +120,12 @@ class Simplified:
             return "simplified: no variable is left to choose, so that the answer is exact"
         if self.step is None:
             return ""
-        before, after = _sizes(self.given), _sizes(self.model)
+        before, after = _count_variables_factors_states(self.original), _count_variables_factors_states(self.model)
         parts = zip(after, before, ("variables", "factors", "states"), strict=True)
-        return f"simplified: {', '.join(f'{left} of {count} {what}' for left, count, what in parts)} are left"
+        return f"simplified: {', '.join(f'{left} of {count} {noun}' for left, count, noun in parts)} are left"
 
 
-def simplify(model: Model, given: int = 1) -> Model:
+def simplify(model: Model, max_parents: int = 1) -> Model:
     """The model without what can be taken out of it exactly and at once; the same object where there is nothing.
 
     Of a factor graph there go, with log Z as it was,
@@ -138,64 +140,68 @@ def simplify(model: Model, given: int = 1) -> Model:
 
     Args:
         model: any model.
-        given: the most variables that the sum over another may be given. 1: all marginals can be had from those left.
+        max_parents: the most variables that the sum over another may be given. 1: all marginals can be had from those
+            left.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
-    return simplified(model, given).model
+    return compute_simplification(model, max_parents).model
 
 
-def simplified(model: Model, given: int = 1) -> Simplified:
+def compute_simplification(model: Model, max_parents: int = 1) -> Simplification:
     """As `simplify`, with what was done."""
     if isinstance(model, PairwiseModel):
-        return Simplified(model, model)
+        return Simplification(model, model)
     if model.cardinalities == (1,) and not model.factors:
-        return Simplified(model, model, is_solved=True)
+        return Simplification(model, model, is_solved=True)
     flat = model.flat
-    if _is_simple(flat):
-        return Simplified(model, model)
-    low, high = flat.extremes
-    work = _Work(model, possible_state_sets(model), (low == high).tolist())
+    if _is_irreducible(flat):
+        return Simplification(model, model)
+    low, high = flat.entry_ranges
+    work = _WorkingGraph(model, possible_state_sets(model), (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
-        given = -1  # a conditional of one unit of several tells nothing of the variable
-    conditionals, removed, rounding = sum_out(work.sizes, work.factors, given)
+        max_parents = -1  # a conditional of one unit of several tells nothing of the variable
+    conditionals, removed, rounding = sum_out_variables(work.sizes, work.factors, max_parents)
     work.constants += removed
     work.rounding += rounding
     if len(work.factors) == len(model.factors) and not conditionals and work.untouched:
-        return Simplified(model, model)
-    found = work.result(conditionals)
-    return _again(found, given) if work.merged else found  # a sum of tables has the zeros of both
+        return Simplification(model, model)
+    first = work.build_simplification(conditionals)
+    if work.merged:  # a sum of tables has the zeros of both
+        return _repeat_simplification(first, max_parents)
+    return first
 
 
-def _again(found: Simplified, given: int) -> Simplified:
-    further = simplified(found.model, given)
-    if found.step is None or further.step is None:
-        return found
-    rounding = found.rounding + further.rounding
-    return Simplified(found.given, further.model, found.step.then(further.step), rounding, further.is_solved)
+def _repeat_simplification(first: Simplification, max_parents: int) -> Simplification:
+    further = compute_simplification(first.model, max_parents)
+    if first.step is None or further.step is None:
+        return first
+    rounding = first.rounding + further.rounding
+    return Simplification(first.original, further.model, first.step.then(further.step), rounding, further.is_solved)
 
 
-def _sizes(model: Model) -> tuple[int, int, int]:
+def _count_variables_factors_states(model: Model) -> tuple[int, int, int]:
     cards = [k for k in model.cardinalities if k > 1]  # a variable of one state may stand for none
-    return len(cards), len(model.factors) if isinstance(model, FactorGraph) else model.num_edges, sum(cards)
+    num_factors = len(model.factors) if isinstance(model, FactorGraph) else model.num_edges
+    return len(cards), num_factors, sum(cards)
 
 
-def _is_simple(factors: Factors) -> bool:
+def _is_irreducible(factors: FactorArrays) -> bool:
     """Whether nothing falls away for sure, which takes no look at single factors."""
-    low, high = factors.extremes
+    low, high = factors.entry_ranges
     degrees = np.bincount(factors.members, minlength=len(factors.cardinalities))
     if (factors.cardinalities == 1).any() or degrees.min() < 2 or (low == -np.inf).any() or (low == high).any():
         return False
-    for which, members in by_order(factors.members, factors.orders):
+    for indices, members in group_by_order(factors.members, factors.orders):
         # numbers that differ are of different sets; where they overflow, some may be alike that are not
         sets = np.sort(members, axis=1) @ np.cumprod(np.full(members.shape[1], len(degrees)))
-        if len(np.unique(sets)) < len(which):
+        if len(np.unique(sets)) < len(indices):
             return False
     return True
 
 
-class _Work:
+class _WorkingGraph:
     """A factor graph over possible states, while things fall away.
 
     Attributes:
@@ -218,7 +224,7 @@ class _Work:
         first: dict[tuple[int, ...], int] = {}
         for index, (factor, flat) in enumerate(zip(model.factors, constant, strict=True)):
             if not flat and any(cut[v] for v in factor.scope):
-                factor = self._restricted(factor)
+                factor = self._restrict_to_possible(factor)
                 flat = bool(factor.log_table.min() == factor.log_table.max())
             if flat:
                 self.constants.append(float(factor.log_table.flat[0]))
@@ -227,19 +233,19 @@ class _Work:
             if place == index:
                 self.factors[place] = factor
                 continue
-            self.factors[place] = both = _sum(self.factors[place], factor)
+            self.factors[place] = both = _add_log_tables(self.factors[place], factor)
             self.rounding += EPSILON * float(np.abs(both.log_table[np.isfinite(both.log_table)]).max(initial=0.0))
             self.merged = True
         if self.merged:
-            self._drop_constants()
+            self._drop_constant_factors()
 
-    def _restricted(self, factor: Factor) -> Factor:
+    def _restrict_to_possible(self, factor: Factor) -> Factor:
         """Over the possible states of its variables of several."""
         scope = tuple(v for v in factor.scope if self.sizes[v] > 1)
         table = factor.log_table[np.ix_(*(self.states[v] for v in factor.scope))]
         return Factor(scope, table.reshape([self.sizes[v] for v in scope]))
 
-    def _drop_constants(self) -> None:
+    def _drop_constant_factors(self) -> None:
         """Sums of tables may be constant, too, or zero everywhere."""
         for index, factor in list(self.factors.items()):
             if factor.log_table.max() == -np.inf:
@@ -249,38 +255,38 @@ class _Work:
                 self.constants.append(float(factor.log_table.flat[0]))
                 del self.factors[index]
 
-    def result(self, conditionals: tuple[Conditional, ...]) -> Simplified:
+    def build_simplification(self, conditionals: tuple[Conditional, ...]) -> Simplification:
         model = self.model
         out = {each.variable for each in conditionals}
-        kept = [v for v, size in enumerate(self.sizes) if size > 1 and v not in out]
-        places = dict(zip(kept, itertools.count(), strict=False))
+        core_variables = [v for v, size in enumerate(self.sizes) if size > 1 and v not in out]
+        places = dict(zip(core_variables, itertools.count(), strict=False))
         step = Origin.of_states(
             model.cardinalities,
             self.states,
             (v in places for v in range(len(self.sizes))),
             model.labels,
-            tuple(each.expanded(range(len(self.sizes)), model.cardinalities, self.states) for each in conditionals),
+            tuple(each.embed(range(len(self.sizes)), model.cardinalities, self.states) for each in conditionals),
         )
         constant = math.fsum(self.constants)
         left = FactorGraph(
-            tuple(self.sizes[v] for v in kept) or (1,),
-            tuple(_placed(self.factors[index], places) for index in sorted(self.factors)),
+            tuple(self.sizes[v] for v in core_variables) or (1,),
+            tuple(_renumber_scope(self.factors[index], places) for index in sorted(self.factors)),
             constant,
             model.name,
-            tuple(model.labels[v] for v in kept) if model.labels else (),
+            tuple(model.labels[v] for v in core_variables) if model.labels else (),
             step if model.origin is None else model.origin.then(step),
         )
-        return Simplified(model, left, step, self.rounding + EPSILON * abs(constant), is_solved=not kept)
+        return Simplification(model, left, step, self.rounding + EPSILON * abs(constant), is_solved=not core_variables)
 
 
-def _sum(first: Factor, second: Factor) -> Factor:
+def _add_log_tables(first: Factor, second: Factor) -> Factor:
     """Two tables over one set of variables as one."""
     return Factor(
         first.scope, first.log_table + second.log_table.transpose([second.scope.index(v) for v in first.scope])
     )
 
 
-def _placed(factor: Factor, places: dict[int, int]) -> Factor:
+def _renumber_scope(factor: Factor, places: dict[int, int]) -> Factor:
     table = np.ascontiguousarray(factor.log_table)
     table.setflags(write=False)
     return replace(factor, scope=tuple(places[v] for v in factor.scope), log_table=table)

@@ -34,39 +34,39 @@ def build(spec: Mapping[str, Any]) -> PairwiseModel | FactorGraph:
         BrokenPluginError: the family's plugin cannot be used.
         ModelError: a parameter is unknown, missing, of the wrong type or out of range.
     """
-    name, parameters = _asked(spec)
+    name, parameters = _split_name(spec)
     if name in families.names():
         return families.build(name, parameters)
-    _check(name, parameters)
+    _check_parameters(name, parameters)
     if name == FILE:
         return load(str(parameters["path"]), evidence=parameters.get("evidence"), beta=parameters.get("beta"))
     return catalogue.load(name)
 
 
-def check(spec: Mapping[str, Any]) -> None:
+def check_spec(spec: Mapping[str, Any]) -> None:
     """Refuse what can be refused of a configuration without building its model; for `spec` and errors see `build`.
 
     None, for which `build` has the default, is refused of a parameter that has another one and takes no None. A model
     whose plugin is not installed or broken passes, as does a parameter that is still missing ("???").
     """
-    name, parameters = _asked(spec)
-    known = {key: value for key, value in parameters.items() if value != MISSING}
-    if name == FILE and not isinstance(known.get("evidence", ""), str):
-        raise ModelError(f"model.evidence={known['evidence']} was given; the path of a file with evidence is needed")
+    name, parameters = _split_name(spec)
+    present = {key: value for key, value in parameters.items() if value != MISSING}
+    if name == FILE and not isinstance(present.get("evidence", ""), str):
+        raise ModelError(f"model.evidence={present['evidence']} was given; the path of a file with evidence is needed")
     if name not in families.names():
-        _check(name, {"path": ""} | known if name == FILE else known)
+        _check_parameters(name, {"path": ""} | present if name == FILE else present)
         return
     try:
         families.load(name)
     except BrokenPluginError:
         return
-    families.check_names(name, known, list(families.defaults(name)))
-    defaults = families.defaults(name)
+    families.check_parameter_names(name, present, list(families.parameter_defaults(name)))
+    defaults = families.parameter_defaults(name)
     nothing = {key: None for key, value in spec.items() if value is None and defaults.get(key) is not None}
-    families.check_kinds(name, {**known, **nothing})
+    families.check_parameter_types(name, {**present, **nothing})
 
 
-def _asked(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _split_name(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     parameters = {str(key): value for key, value in spec.items() if value is not None}
     name = parameters.pop("name", None)
     if not isinstance(name, str):
@@ -74,13 +74,13 @@ def _asked(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, parameters
 
 
-def _check(name: str, parameters: Mapping[str, Any]) -> None:
+def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Of a file or shipped model."""
     if name == FILE:
-        families.check_names(name, parameters, ["path", "evidence", "beta"])
+        families.check_parameter_names(name, parameters, ["path", "evidence", "beta"])
         if "path" not in parameters:
             raise ModelError("model 'file' needs the parameter path, the file to read")
         return
     if name not in catalogue.names():
         raise unknown_name("model", name, names())
-    families.check_names(name, parameters, [])
+    families.check_parameter_names(name, parameters, [])

@@ -12,7 +12,7 @@ import numpy as np
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph, Model, PairwiseModel, parts
 from spinbench.models.forney.model import ForneyModel
-from spinbench.models.simplification import Simplified
+from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
@@ -145,7 +145,7 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
         return _whole(model, sliced, marginals=marginals, plugins_last=plugins_last)
-    places = parts.places(core)
+    places = parts.core_variables(core)
     if not marginals:
         return _whole(core.model, sliced, places, marginals=False)
     try:
@@ -165,11 +165,11 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     return solver, log_z, np.concatenate(parts.marginals(core, of_core, solve_part)), variables
 
 
-def _core(model: Model, method: str) -> Simplified | None:
+def _core(model: Model, method: str) -> Simplification | None:
     """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
     if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree", "ganak"):
         return None
-    core = parts.core_of(model)
+    core = parts.extract_core(model)
     return core if core.step is not None and core.step.conditionals else None
 
 

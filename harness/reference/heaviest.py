@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import Model
-from spinbench.models.convert import log_weights_as_given
+from spinbench.models.convert import original_log_weights
 from spinbench.reference.choice import Limits, first
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.memory import default_max_bytes
@@ -59,4 +59,4 @@ def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, f
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
     _, states = first(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
     found = problem.origin.lift(states)
-    return found, float(log_weights_as_given(model, found))
+    return found, float(original_log_weights(model, found))

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import possible_origin
+from spinbench.models.possible import origin_of_possible_states
 from spinbench.reference.network import (
     FlatFactors,
     FloatArray,
@@ -135,7 +135,7 @@ class Problem:
             return Origin.identity(model.cardinalities)
         if isinstance(model, PairwiseModel):
             return Origin.of_groups(model.num_variables, model.groups)
-        return possible_origin(model)
+        return origin_of_possible_states(model)
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""

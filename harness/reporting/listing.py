@@ -100,7 +100,7 @@ def _shared(reason: str, method: str, backend: str) -> str:
 def _show_models() -> None:
     say("models (model=NAME; spinbench sweep model=NAME --cfg job has their parameters)", "bold")
     wrong = metrics.broken()
-    broken = families.broken() | {f".{name}": why for name, why in formats.broken().items()} | wrong
+    broken = families.load_errors() | {f".{name}": why for name, why in formats.load_errors().items()} | wrong
     working = [name for name in families.names() if name not in broken]
     kinds = {
         "families": working,
@@ -114,7 +114,7 @@ def _show_models() -> None:
         if names:
             text = textwrap.fill(", ".join(names), width=max(console().width - 12, 40), subsequent_indent=" " * 11)
             say(f"  {title:<9}{text}")
-    for reason in (*broken.values(), *formats.claims()):
+    for reason in (*broken.values(), *formats.describe_suffix_conflicts()):
         say(reason)
 
 

@@ -184,7 +184,7 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
             return refusal
         return unknown_name(head or "config", name, sorted(allowed))
     if group == "model":
-        if formats.of_name(name := path.removeprefix("model/")):
+        if formats.formats_by_name(name := path.removeprefix("model/")):
             return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
         allowed |= set(specs.names())
     else:

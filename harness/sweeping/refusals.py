@@ -64,7 +64,7 @@ def _method(settings: dict[str, Any]) -> None:
 
 
 def _model(spec: dict[str, Any]) -> None:
-    specs.check(spec)
+    specs.check_spec(spec)
     if spec.get("corpus") is not None:  # else each message would say so
         from spinbench.papers.relaxation.crf.corpus import read_folder
 

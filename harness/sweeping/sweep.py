@@ -23,7 +23,7 @@ from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
 from spinbench.models.families import FILE
-from spinbench.models.loading import check_there
+from spinbench.models.loading import check_model_exists
 from spinbench.reporting import display, summary
 from spinbench.sweeping import (
     cellconfigs,
@@ -91,7 +91,7 @@ def _check_files(arguments: Arguments, config: DictConfig) -> None:
         for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
             with refused.noted():
                 if isinstance(path, str):
-                    check_there(path)
+                    check_model_exists(path)
     refused.told()
 
 

@@ -11,7 +11,7 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
-from spinbench.models.conditionals import equal_shares
+from spinbench.models.conditionals import uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     w = trace.series("w")
     top = float(w.max(initial=0.0))
     if not 0 < top < LARGEST:
-        equal = equal_shares(cardinalities)
+        equal = uniform_marginals(cardinalities)
         return ChainMeans(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
     w, mean = w / top, float(trace.mean("w").mean()) / top  # squares of small numbers are none
     means = np.clip(trace.mean("s").mean(axis=-1) / top / mean, 0.0, 1.0)

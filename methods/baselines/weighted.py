@@ -32,7 +32,7 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model
-from spinbench.models.conditionals import equal_shares, laid_out
+from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FEWEST = 100.0
 """Draws, in effect."""
@@ -97,7 +97,7 @@ class Importance(Weighted):
         parts = with_bounds(found.means, found.se, float(np.hypot(found.unseen, weights.unseen)))
         constant = float(tables.constant)
         return Estimate(
-            **laid_out(model.cardinalities, **parts, ess=ess),
+            **split_fields(model.cardinalities, **parts, ess=ess),
             **weights.log_z(constant),
             diagnostics=weights.told(constant),
             doubts=() if weights.enough else ("marginals too short", "log Z unresolved"),
@@ -138,14 +138,16 @@ class Rejection(Weighted):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means of accepted draws, and the logarithm of the mean weight of all."""
         weights, kept = weights_of(tables, trace), float(trace.total("kept").sum())
-        means = np.clip(trace.total("s").sum(axis=-1) / kept, 0.0, 1.0) if kept else equal_shares(model.cardinalities)
+        means = (
+            np.clip(trace.total("s").sum(axis=-1) / kept, 0.0, 1.0) if kept else uniform_marginals(model.cardinalities)
+        )
         standard = np.sqrt(means * (1 - means) / max(kept - 1, 1.0))
         parts = with_bounds(means, float(t_factor(kept - 1)) * standard, UNSEEN / max(kept, 1.0))
         parts["ess"] = np.full(len(means), kept)
         constant = float(tables.constant)
         doubts = ("marginals too short",) if kept < FEWEST else ()
         return Estimate(
-            **laid_out(model.cardinalities, **parts),
+            **split_fields(model.cardinalities, **parts),
             **weights.log_z(constant),
             diagnostics={**weights.told(constant), "acceptance": kept / weights.number},
             doubts=doubts if weights.enough else (*doubts, "log Z unresolved"),

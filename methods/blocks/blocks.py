@@ -45,7 +45,7 @@ from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
-from spinbench.models.conditionals import laid_out
+from spinbench.models.conditionals import split_fields
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
@@ -139,7 +139,7 @@ def _exact(model: Model, means: FloatArray, samples: int, chains: int, *, log_z:
     zeros = np.zeros_like(means)
     rounding = zeros + EPS * np.sqrt(samples)
     parts = {"marginals": means, "marginals_se": rounding, "ess": zeros + samples * chains, "r_hat": zeros + 1}
-    found = Estimate(**laid_out(model.cardinalities, **parts))
+    found = Estimate(**split_fields(model.cardinalities, **parts))
     if not log_z:
         return found
     value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)

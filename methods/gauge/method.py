@@ -19,7 +19,7 @@ from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel, by_state
+from spinbench.models.forney.model import ForneyModel, state_marginals
 
 DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
@@ -100,7 +100,9 @@ class Gauged(Method):
         end = ENDS[int(trace.total("end")[0])]
         found = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
         return Estimate(
-            marginals=by_state(trace.total("marginals")[:, 0], model.cardinalities) if self.gives_marginals else None,
+            marginals=state_marginals(trace.total("marginals")[:, 0], model.cardinalities)
+            if self.gives_marginals
+            else None,
             log_z=float(trace.total("bound")[0]) - tables.rounding,
             log_z_kind="lower",
             diagnostics={

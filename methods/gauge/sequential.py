@@ -70,7 +70,7 @@ def gauged_model(candidate: Candidate) -> ForneyModel:
     """The model of the gauged tables."""
     with np.errstate(divide="ignore"):
         logs = [np.log(table) for table in candidate.tables]
-    return build.with_log_tables(candidate.model, logs, candidate.model.log_constant)
+    return build.replace_log_tables(candidate.model, logs, candidate.model.log_constant)
 
 
 def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:

@@ -18,7 +18,7 @@ from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.prepare import check_merge, forney_form, seconds_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel, by_state
+from spinbench.models.forney.model import ForneyModel, state_marginals
 
 
 class FieldPlan(NamedTuple):
@@ -115,7 +115,7 @@ class ForneyMeanField(FixedPointMethod):
         beliefs = [slot_products(q[group.edges].T).T for group in small.groups]
         value = mean_field.bound(small, q)
         return Estimate(
-            marginals=by_state(np.clip(small.variable_marginals(beliefs), 0.0, 1.0), model.cardinalities),
+            marginals=state_marginals(np.clip(small.variable_marginals(beliefs), 0.0, 1.0), model.cardinalities),
             log_z=value - float(tables.rounding),
             log_z_kind="lower",
             diagnostics={"residual": float(trace.total("residual")[0])},

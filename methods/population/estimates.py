@@ -14,7 +14,7 @@ from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, log_z_parts, t_factor
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
-from spinbench.models.conditionals import equal_shares, laid_out
+from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     top = float(trace.series("z").max(initial=-np.inf))
     number = trace.samples * chains
     if not np.isfinite(top):
-        equal = equal_shares(cardinalities)
+        equal = uniform_marginals(cardinalities)
         return Weighed(Claim(top, np.inf, np.inf), equal, 1 - equal, 1 - equal, 1.0, number, 0.0, supported=False)
     sums, parts, top = group_sums(trace, "z", "p")
     total = float(sums.sum())
@@ -91,7 +91,7 @@ def population_estimate(
     ess = statistics.effective_sample_size(found.means, found.mcse, found.runs * particles)
     finite = bool(np.isfinite(mean.value))
     return Estimate(
-        **laid_out(model.cardinalities, **with_bounds(found.means, found.se, found.unseen), ess=ess),
+        **split_fields(model.cardinalities, **with_bounds(found.means, found.se, found.unseen), ess=ess),
         **(log_z_parts(mean, {"mean": mean}) if finite else {"log_z_se": np.inf}),
         diagnostics={**diagnostics, "runs": float(found.runs), "effective_runs": found.effective},
         doubts=() if believed else ("marginals not mixed", "log Z unresolved"),

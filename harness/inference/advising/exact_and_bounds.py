@@ -75,7 +75,7 @@ def check_cost(model: Model, seconds: float) -> None:
     limits = Limits(default_max_bytes(), seconds)
     if cache.load(model, "auto", limits.max_bytes, marginals=True) is not None:
         return
-    core = parts.core_of(model) if isinstance(model, FactorGraph) else None
+    core = parts.extract_core(model) if isinstance(model, FactorGraph) else None
     given = model if core is None or core.step is None else core.model
     problem = Problem(given, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * seconds))
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)

@@ -13,13 +13,13 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for
 from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model
-from spinbench.models.simplification import Simplified, simplified
+from spinbench.models.simplification import Simplification, compute_simplification
 
 
 class Planned(NamedTuple):
     """Of one simplified model, in float64. Attributes: those of a run."""
 
-    simple: Simplified
+    simple: Simplification
     method: Method
     tables: Tables
     engine: Engine
@@ -58,7 +58,7 @@ def plan_simplified(
     Raises:
         UnsupportedError: as of `binding.plan_and_bind`.
     """
-    simple = simplified(model)
+    simple = compute_simplification(model)
     method = registry.make_method(name, settings)
     bound = binding.plan_and_bind(method, backend, simple.model, wish=Wish(tier))
     return Planned(simple, method, bound.tables, bound.engine)

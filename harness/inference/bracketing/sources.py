@@ -15,7 +15,7 @@ from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.checks import best_states
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
-from spinbench.models.simplification import simplified
+from spinbench.models.simplification import compute_simplification
 from spinbench.reference.choice import Limits, candidates, first
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -123,7 +123,7 @@ def _exact(request: BoundRequest) -> Iterator[Finding]:
             raise IntractableError(f"{solver.name} would take about {seconds:.2g} s")
         return solver.solve(marginals=False)[0]
 
-    problem = Problem(simplified(request.model).model)
+    problem = Problem(compute_simplification(request.model).model)
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
     _, log_z = first(problem, solvers, Limits(int(request.max_gib * 2**30)), solved, marginals=False)
     yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))

@@ -12,7 +12,7 @@ from spinbench.inference.stored_states.exports import lower_states
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
-from spinbench.models.convert import log_weights_as_given
+from spinbench.models.convert import original_log_weights
 
 IntArray = npt.NDArray[np.int64]
 StateAndWeight = tuple[IntArray | None, float | None]
@@ -85,5 +85,5 @@ def _heaviest(logs: npt.NDArray[np.float64]) -> IntArray:
 
 def _weigh(model: Model, states: IntArray) -> npt.NDArray[np.float64]:
     rows = max(ENTRIES_AT_ONCE // max(states.shape[1], 1), 1)
-    parts = [log_weights_as_given(model, states[k : k + rows]) for k in range(0, len(states), rows)]
+    parts = [original_log_weights(model, states[k : k + rows]) for k in range(0, len(states), rows)]
     return np.concatenate([np.zeros(0), *parts])

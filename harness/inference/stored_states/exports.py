@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spinbench.errors import UnavailableError
 from spinbench.inference.stored_states.storage import UnsignedArray
 from spinbench.models import Model
-from spinbench.models.convert import log_weights_as_given
+from spinbench.models.convert import original_log_weights
 
 NODE = "node"
 """The dimension of variables to ArviZ, which has a "variable" of its own in summaries."""
@@ -64,7 +64,7 @@ def variable_labels(model: Model) -> list[Hashable]:
 
 def log_weights(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """(…,) log p* of states (…, M) of the variables that the user gave, of the model with its evidence."""
-    return log_weights_as_given(model, lower_states(model, states))
+    return original_log_weights(model, lower_states(model, states))
 
 
 def lower_states(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

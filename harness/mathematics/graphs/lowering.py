@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import possible_origin, possible_states
+from spinbench.models.possible import origin_of_possible_states, possible_states
 from spinbench.reference.problem import Problem
 
 FLOOR = -2000.0
@@ -78,7 +78,7 @@ def _lower_groups(model: PairwiseModel) -> Graph:
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     graph = _merged(graph) if merge else graph
-    origin = possible_origin(graph)
+    origin = origin_of_possible_states(graph)
     free = np.flatnonzero(origin.carriers >= 0)
     cards = np.array(origin.derived_cardinalities, dtype=np.int64)
     size, states = int(cards.sum()), np.cumsum(cards) - cards
@@ -98,7 +98,7 @@ def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
 
 def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
     """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
-    return _reduced(graph, possible_origin(graph))
+    return _reduced(graph, origin_of_possible_states(graph))
 
 
 def _reduced(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[int, ...]], list[FloatArray]]:

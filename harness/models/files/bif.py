@@ -13,8 +13,16 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.format import MAX_ENTRIES, FloatArray, Format, ModelFile, cycle, read_only, wrong_row
-from spinbench.models.files.text import SMALLEST_NORMAL, logarithm_of_decimal
+from spinbench.models.files.format import (
+    MAX_ENTRIES,
+    FloatArray,
+    Format,
+    ModelFile,
+    as_read_only,
+    find_cycle,
+    first_unnormalised_row,
+)
+from spinbench.models.files.text import SMALLEST_NORMAL, log_decimal
 
 # An unclosed comment or string is a token of its own, and refused at once: nothing is searched to the end twice.
 _TOKEN = re.compile(
@@ -26,7 +34,7 @@ _BEGIN = re.compile(rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:network|vari
 _KEYWORDS = ("network", "variable", "probability")
 
 
-class Words:
+class Lexer:
     """The words of a text, without comments, commas and bars.
 
     Attributes:
@@ -40,7 +48,7 @@ class Words:
         self._last = ""
         self.position = 0
 
-    def next(self) -> str | None:
+    def next_token(self) -> str | None:
         """The next word, without its quotes; None at the end.
 
         Raises:
@@ -57,57 +65,57 @@ class Words:
         self._last, self.position = "", len(self._text)
         return None
 
-    def need(self, what: str) -> str:
+    def require_token(self, description: str) -> str:
         """The next word.
 
         Raises:
             ModelError: there is none.
         """
-        word = self.next()
-        if word is None:
-            raise self.error(f"{what} is needed")
-        return word
+        token = self.next_token()
+        if token is None:
+            raise self.error(f"{description} is needed")
+        return token
 
-    def expect(self, word: str) -> None:
+    def expect(self, token: str) -> None:
         """Take the next word, which is this one, or raise ModelError."""
-        if self.next() != word or self._last != word:
-            raise self.error(f"{word} is needed")
+        if self.next_token() != token or self._last != token:
+            raise self.error(f"{token} is needed")
 
-    def skip_to(self, word: str) -> None:
+    def skip_past(self, token: str) -> None:
         """Take all words until after this one; ModelError where it does not come."""
-        while self.need(word) != word:
+        while self.require_token(token) != token:
             pass
 
-    def integer(self, what: str) -> int:
+    def parse_integer(self, description: str) -> int:
         """The next word as a number of things, at most 2^31, or ModelError."""
-        word = self.need(what)
-        if not (word.isascii() and word.isdigit() and len(word) < 11 and int(word) <= 2**31):
-            raise self.error(f"{what} is needed")
-        return int(word)
+        token = self.require_token(description)
+        if not (token.isascii() and token.isdigit() and len(token) < 11 and int(token) <= 2**31):
+            raise self.error(f"{description} is needed")
+        return int(token)
 
-    def logarithms(self, count: int) -> FloatArray:
+    def parse_log_probabilities(self, count: int) -> FloatArray:
         """(count,) logarithms of so many numbers from 0 to 1, which a semicolon follows; -inf for 0.
 
         Raises:
             ModelError: something else.
         """
-        found, small = [], {}
+        probabilities, small_logarithms = [], {}
         for k in range(count):
-            word = self.need("a probability")
-            if not _NUMBER.fullmatch(word):
+            token = self.require_token("a probability")
+            if not _NUMBER.fullmatch(token):
                 raise self.error(f"a probability is needed, the {k + 1}. of {count}")
-            value = float(word)
+            value = float(token)
             if not 0 <= value <= 1:
                 raise self.error("a probability must be from 0 to 1")
-            if value < SMALLEST_NORMAL and _NOT_ZERO.match(word):
-                small[k] = logarithm_of_decimal(word)
-                if not math.isfinite(small[k]):
+            if value < SMALLEST_NORMAL and _NOT_ZERO.match(token):
+                small_logarithms[k] = log_decimal(token)
+                if not math.isfinite(small_logarithms[k]):
                     raise self.error("a probability must be from 0 to 1")
-            found.append(value)
+            probabilities.append(value)
         self.expect(";")
         with np.errstate(divide="ignore"):
-            logs: FloatArray = np.log(found)
-        for k, logarithm in small.items():
+            logs: FloatArray = np.log(probabilities)
+        for k, logarithm in small_logarithms.items():
             logs[k] = logarithm
         return logs
 
@@ -127,173 +135,175 @@ class BIF(Format):
     limit = 64 * 2**20
 
     def recognises(self, head: bytes) -> bool:
-        found = _BEGIN.match(head.removeprefix(b"\xef\xbb\xbf"))
-        return found is not None and b"{" in head
+        beginning = _BEGIN.match(head.removeprefix(b"\xef\xbb\xbf"))
+        return beginning is not None and b"{" in head
 
     def read(self, file: ModelFile) -> FactorGraph:
-        network = _Network(Words(file.text().decode(), file.name))
+        network = _NetworkParser(Lexer(file.text().decode(), file.name))
         network.read()
-        return network.graph(file.stem)
+        return network.build_factor_graph(file.stem)
 
 
 @dataclass
-class _Table:
+class _ConditionalTable:
     """Of a variable given its parents.
 
     Attributes:
-        at: where its block begins, for messages.
+        position: where its block begins, for messages.
         scope: the parents, then the variable.
         values: logarithms, of shape (K of the scope); NaN where nothing is given yet.
     """
 
-    at: int
+    position: int
     scope: tuple[int, ...]
     values: FloatArray
     default: FloatArray | None = None
 
 
 @dataclass
-class _Network:
-    words: Words
+class _NetworkParser:
+    lexer: Lexer
     names: dict[str, int] = field(default_factory=dict)
     states: list[dict[str, int]] = field(default_factory=list)
-    tables: dict[int, _Table] = field(default_factory=dict)
-    left: int = MAX_ENTRIES
+    tables: dict[int, _ConditionalTable] = field(default_factory=dict)
+    entries_left: int = MAX_ENTRIES
 
     def read(self) -> None:
         """
         Raises:
             ModelError: with line and word.
         """
-        while (word := self.words.next()) is not None:
-            if word == "network":
-                self.words.skip_to("{")
-                self.words.skip_to("}")
-            elif word == "variable":
+        while (token := self.lexer.next_token()) is not None:
+            if token == "network":
+                self.lexer.skip_past("{")
+                self.lexer.skip_past("}")
+            elif token == "variable":
                 self._read_variable()
-            elif word == "probability":
+            elif token == "probability":
                 self._read_probability()
             else:
-                raise self.words.error(f"one of {', '.join(_KEYWORDS)} is needed")
+                raise self.lexer.error(f"one of {', '.join(_KEYWORDS)} is needed")
 
     def _read_variable(self) -> None:
-        name = self.words.need("a variable's name")
+        name = self.lexer.require_token("a variable's name")
         if name in self.names:
-            raise self.words.error("this variable stands here a second time")
-        self.words.expect("{")
+            raise self.lexer.error("this variable stands here a second time")
+        self.lexer.expect("{")
         states: dict[str, int] = {}
-        while (word := self.words.need("type, property or }")) != "}":
-            if word == "property":
-                self.words.skip_to(";")
-            elif word == "type" and not states:
+        while (token := self.lexer.require_token("type, property or }")) != "}":
+            if token == "property":
+                self.lexer.skip_past(";")
+            elif token == "type" and not states:
                 states = self._read_states()
             else:
-                raise self.words.error("type, property or } is needed")
+                raise self.lexer.error("type, property or } is needed")
         if not states:
-            raise self.words.error(f"variable {name!r} has no type")
+            raise self.lexer.error(f"variable {name!r} has no type")
         self.names[name] = len(self.names)
         self.states.append(states)
 
     def _read_states(self) -> dict[str, int]:
-        if self.words.need("discrete") != "discrete":
-            raise self.words.error("only discrete variables are read")
-        self.words.expect("[")
-        count = self.words.integer("a number of states")
-        self.words.expect("]")
-        self.words.expect("{")
+        if self.lexer.require_token("discrete") != "discrete":
+            raise self.lexer.error("only discrete variables are read")
+        self.lexer.expect("[")
+        count = self.lexer.parse_integer("a number of states")
+        self.lexer.expect("]")
+        self.lexer.expect("{")
         states: dict[str, int] = {}
-        while (word := self.words.need("a state or }")) != "}":
-            if word in states:
-                raise self.words.error("this state stands here a second time")
-            states[word] = len(states)
+        while (token := self.lexer.require_token("a state or }")) != "}":
+            if token in states:
+                raise self.lexer.error("this state stands here a second time")
+            states[token] = len(states)
         if len(states) != count:
-            raise self.words.error(f"{count} states are claimed, but there are {len(states)}")
-        self.words.expect(";")
+            raise self.lexer.error(f"{count} states are claimed, but there are {len(states)}")
+        self.lexer.expect(";")
         return states
 
     def _read_probability(self) -> None:
-        at = self.words.position
-        self.words.expect("(")
+        position = self.lexer.position
+        self.lexer.expect("(")
         scope = []
-        while (name := self.words.need("a variable's name")) != ")":
+        while (name := self.lexer.require_token("a variable's name")) != ")":
             if name not in self.names:
-                raise self.words.error("no variable of this name stands before")
+                raise self.lexer.error("no variable of this name stands before")
             if self.names[name] in scope:
-                raise self.words.error("this variable stands here a second time")
+                raise self.lexer.error("this variable stands here a second time")
             scope.append(self.names[name])
         if not scope or len(scope) > MAX_ORDER:
-            raise self.words.error(f"1 to {MAX_ORDER} variables are needed, but there are {len(scope)}")
+            raise self.lexer.error(f"1 to {MAX_ORDER} variables are needed, but there are {len(scope)}")
         if scope[0] in self.tables:
-            raise self.words.error("this variable has probabilities already")
-        table = self._empty(at, scope)
-        self.words.expect("{")
-        while (word := self.words.need("table, default, ( or }")) != "}":
-            if word == "property":
-                self.words.skip_to(";")
+            raise self.lexer.error("this variable has probabilities already")
+        table = self._allocate_table(position, scope)
+        self.lexer.expect("{")
+        while (token := self.lexer.require_token("table, default, ( or }")) != "}":
+            if token == "property":
+                self.lexer.skip_past(";")
             else:
-                self._read_entries(word, table)
-        self._finish(table)
+                self._read_entries(token, table)
+        self._complete_table(table)
         self.tables[scope[0]] = table
 
-    def _empty(self, at: int, scope: list[int]) -> _Table:
+    def _allocate_table(self, position: int, scope: list[int]) -> _ConditionalTable:
         """The variable comes first in the file and last in the table."""
-        turned = (*scope[1:], scope[0])
-        shape = tuple(len(self.states[v]) for v in turned)
-        if (size := math.prod(shape)) > self.left:
-            raise self.words.error(
-                f"the table has {size} entries, more than the {self.left} left of {MAX_ENTRIES} in all"
+        table_scope = (*scope[1:], scope[0])
+        shape = tuple(len(self.states[v]) for v in table_scope)
+        if (size := math.prod(shape)) > self.entries_left:
+            raise self.lexer.error(
+                f"the table has {size} entries, more than the {self.entries_left} left of {MAX_ENTRIES} in all"
             )
-        self.left -= size
-        return _Table(at, turned, np.full(shape, np.nan))
+        self.entries_left -= size
+        return _ConditionalTable(position, table_scope, np.full(shape, np.nan))
 
-    def _read_entries(self, word: str, table: _Table) -> None:
+    def _read_entries(self, token: str, table: _ConditionalTable) -> None:
         values = table.values
         child = values.shape[-1]
-        if word == "table":
-            numbers = self.words.logarithms(values.size).reshape(child, *values.shape[:-1])
+        if token == "table":
+            numbers = self.lexer.parse_log_probabilities(values.size).reshape(child, *values.shape[:-1])
             values[...] = np.moveaxis(numbers, 0, -1)  # in the file, the last parent is the fastest
-        elif word == "default":
-            table.default = self.words.logarithms(child)
-        elif word == "(":
+        elif token == "default":
+            table.default = self.lexer.parse_log_probabilities(child)
+        elif token == "(":
             row = []
             for v in table.scope[:-1]:
-                state = self.words.need("a state")
+                state = self.lexer.require_token("a state")
                 if state not in self.states[v]:
-                    raise self.words.error(f"variable {list(self.names)[v]!r} has no such state")
+                    raise self.lexer.error(f"variable {list(self.names)[v]!r} has no such state")
                 row.append(self.states[v][state])
-            self.words.expect(")")
+            self.lexer.expect(")")
             if not np.isnan(values[tuple(row)]).any():
-                raise self.words.error("this row stands here a second time")
-            values[tuple(row)] = self.words.logarithms(child)
+                raise self.lexer.error("this row stands here a second time")
+            values[tuple(row)] = self.lexer.parse_log_probabilities(child)
         else:
-            raise self.words.error("table, default, property, ( or } is needed")
+            raise self.lexer.error("table, default, property, ( or } is needed")
 
-    def _finish(self, table: _Table) -> None:
+    def _complete_table(self, table: _ConditionalTable) -> None:
         missing = np.isnan(table.values[..., 0])
         if missing.any():
             row = ", ".join(
                 list(self.states[v])[k] for v, k in zip(table.scope, np.argwhere(missing)[0].tolist(), strict=False)
             )
             if table.default is None:
-                raise self.words.error(f"there is neither a row for ({row}) nor a default")
+                raise self.lexer.error(f"there is neither a row for ({row}) nor a default")
             table.values[missing] = table.default
-        if (wrong := wrong_row(np.exp(table.values))) is not None:
-            states = np.unravel_index(wrong, table.values.shape[:-1]) if table.scope[1:] else ()
+        if (wrong := first_unnormalised_row(np.exp(table.values))) is not None:
+            if not table.scope[1:]:
+                raise self.lexer.error("the probabilities do not add up to 1")
+            states = np.unravel_index(wrong, table.values.shape[:-1])
             row = ", ".join(list(self.states[v])[int(k)] for v, k in zip(table.scope, states, strict=False))
-            raise self.words.error(f"the probabilities{f' given ({row})' * bool(row)} do not add up to 1")
+            raise self.lexer.error(f"the probabilities given ({row}) do not add up to 1")
 
-    def graph(self, name: str) -> FactorGraph:
+    def build_factor_graph(self, name: str) -> FactorGraph:
         """
         Raises:
             ModelError: no variables, one without probabilities, or a cycle.
         """
         labels = list(self.names)
         if not labels:
-            raise self.words.error("there are no variables")
+            raise self.lexer.error("there are no variables")
         if lacking := [label for label, v in self.names.items() if v not in self.tables]:
-            raise self.words.error(f"variable {lacking[0]!r} has no probabilities")
+            raise self.lexer.error(f"variable {lacking[0]!r} has no probabilities")
         tables = [self.tables[v] for v in range(len(labels))]
-        if loop := cycle([table.scope[:-1] for table in tables]):
-            raise self.words.error(f"the variables {', '.join(labels[v] for v in loop[:-1])} are in a cycle")
-        factors = tuple(Factor(table.scope, read_only(table.values)) for table in tables)
+        if loop := find_cycle([table.scope[:-1] for table in tables]):
+            raise self.lexer.error(f"the variables {', '.join(labels[v] for v in loop[:-1])} are in a cycle")
+        factors = tuple(Factor(table.scope, as_read_only(table.values)) for table in tables)
         return FactorGraph(tuple(map(len, self.states)), factors, name=name, labels=tuple(labels))

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_number, float_array
+from spinbench.models.checks import check_number, to_float_array
 from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.npz import as_labels
+from spinbench.models.files.npz import parse_labels
 from spinbench.models.pairwise import PairwiseModel
 
 
@@ -25,7 +25,7 @@ def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel
         ModelError: no variables, or numbers that are not finite.
     """
     linear, (rows, columns, quadratic), offset, labels = bqm.to_numpy_vectors(return_labels=True)
-    return _from_energy(
+    return _model_from_energy(
         bqm.vartype.name, linear, np.stack([rows, columns], axis=1), quadratic, float(offset), labels, beta, name
     )
 
@@ -41,20 +41,20 @@ class BQM(Format):
         return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"BinaryQuadraticModel"' in head
 
     def read(self, file: ModelFile) -> PairwiseModel:
-        fields = _read_fields(file)
+        fields = _read_json_fields(file)
         try:
             ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
-            labels = as_labels(fields["variable_labels"])
+            labels = parse_labels(fields["variable_labels"])
         except (TypeError, ValueError):
             raise ModelError(
                 f"{file.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
             ) from None
         linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
         vartype, offset = fields["variable_type"], fields["offset"]
-        return _from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
+        return _model_from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
 
 
-def _read_fields(file: ModelFile) -> dict[str, Any]:
+def _read_json_fields(file: ModelFile) -> dict[str, Any]:
     """All that the JSON of a BinaryQuadraticModel holds, of the schema that is understood."""
     text = file.text()
     try:
@@ -68,10 +68,11 @@ def _read_fields(file: ModelFile) -> dict[str, Any]:
         raise ModelError(f"{file.name}: the JSON has type {kind!r}; dimod's 'BinaryQuadraticModel' is needed")
     version = fields.get("version")
     schema = version.get("bqm_schema") if isinstance(version, dict) else None
-    if not str(schema).startswith("3.") or fields.get("use_bytes"):
+    encoding = " as bytes" if fields.get("use_bytes") else ""
+    if not str(schema).startswith("3.") or encoding:
         raise ModelError(
-            f"{file.name}: the BinaryQuadraticModel has schema {schema}{' as bytes' if fields.get('use_bytes') else ''}"
-            "; schema 3 as numbers is needed, as dimod's to_serializable() writes it"
+            f"{file.name}: the BinaryQuadraticModel has schema {schema}{encoding}; schema 3 "
+            "as numbers is needed, as dimod's to_serializable() writes it"
         )
     needed = ("linear_biases", "quadratic_biases", "quadratic_head", "quadratic_tail", "offset", "variable_type")
     if missing := [key for key in (*needed, "variable_labels") if key not in fields]:
@@ -103,7 +104,7 @@ def from_networkx(graph: Any, *, name: str | None = None) -> PairwiseModel:
     return PairwiseModel.from_edges(biases, edges, couplings, name=name, labels=labels)
 
 
-def _from_energy(
+def _model_from_energy(
     vartype: object,
     linear: npt.ArrayLike,
     edges: npt.ArrayLike,
@@ -118,9 +119,9 @@ def _from_energy(
     make = PairwiseModel.from_spins if vartype == "SPIN" else PairwiseModel.from_edges
     scale = -check_number(name, "beta", beta)
     return make(
-        scale * float_array(name, "linear biases", linear),
+        scale * to_float_array(name, "linear biases", linear),
         edges,
-        scale * float_array(name, "quadratic biases", quadratic),
+        scale * to_float_array(name, "quadratic biases", quadratic),
         log_constant=scale * check_number(name, "the offset", offset),
         name=name,
         labels=labels,

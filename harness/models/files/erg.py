@@ -16,8 +16,8 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.format import Format, ModelFile, cycle, read_only, wrong_row
-from spinbench.models.files.text import Tokens, log_weights
+from spinbench.models.files.format import Format, ModelFile, as_read_only, find_cycle, first_unnormalised_row
+from spinbench.models.files.text import Tokens, parse_log_weights
 
 _COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
 _PROBABILITIES = re.compile(rb"/\*\s*Probabilities\s*\*/", re.IGNORECASE)
@@ -37,84 +37,86 @@ class Ergo(Format):
         text = file.text()
         section = _SECTION.search(text)
         numbers = text if section is None else text[: section.start()]
-        tokens = Tokens(_COMMENT.sub(_blank, numbers), file.name)
+        tokens = Tokens(_COMMENT.sub(_blank_out_comment, numbers), file.name)
         n = tokens.count(0, "variables", low=1)
         if tokens.size < 1 + n:
             raise tokens.error(tokens.size, f"the numbers of states of {n} variables are needed")
         cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
-        written, position = _parents(tokens, 1 + n, n)
-        starts = _tables(tokens, position, [len(parents) for parents in written])
-        parents = _counted(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
-        logs = log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
+        written, position = _read_parents(tokens, 1 + n, n)
+        starts = _locate_tables(tokens, position, [len(parents) for parents in written])
+        parents = _number_parents_from_zero(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
+        logs = parse_log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
         offsets = [start - position - 1 - v for v, start in enumerate(starts)]  # without the counts before
         factors = []
         for v, (scope, start, offset) in enumerate(zip(parents, starts, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])
             table = logs[offset:][: math.prod(shape)].reshape(shape)
-            if (row := wrong_row(np.exp(table))) is not None:
+            if (row := first_unnormalised_row(np.exp(table))) is not None:
                 raise tokens.error(
                     start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"
                 )
-            factors.append(Factor((*scope, v), read_only(table)))
-        return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_names(file, text, n))
+            factors.append(Factor((*scope, v), as_read_only(table)))
+        return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_read_variable_names(file, text, n))
 
 
-def _blank(comment: re.Match[bytes]) -> bytes:
+def _blank_out_comment(comment: re.Match[bytes]) -> bytes:
     return b"\n" * comment.group().count(b"\n") + b" "
 
 
-def _parents(tokens: Tokens, position: int, n: int) -> tuple[list[list[int]], int]:
+def _read_parents(tokens: Tokens, position: int, n: int) -> tuple[list[list[int]], int]:
     """The parents of each variable as they are counted in the file, and the index of the token after them."""
-    found = []
+    parents_by_variable = []
     for v in range(n):
         order = tokens.count(position, f"parents of variable {v}")
         if order >= min(n, MAX_ORDER):
-            most = min(n, MAX_ORDER) - 1
-            raise tokens.error(position, f"variable {v} has {order} parents; at most {most} are allowed")
+            max_parents = min(n, MAX_ORDER) - 1
+            raise tokens.error(position, f"variable {v} has {order} parents; at most {max_parents} are allowed")
         parents = tokens.integers(position + 1, position + 1 + order, "a parent", 0, n).tolist()
         if len(set(parents)) != order:
             raise tokens.error(position + 1, f"variable {v} has a parent twice")
-        found.append(parents)
+        parents_by_variable.append(parents)
         position += 1 + order
-    return found, position
+    return parents_by_variable, position
 
 
-def _tables(tokens: Tokens, position: int, orders: list[int]) -> list[int]:
+def _locate_tables(tokens: Tokens, position: int, orders: list[int]) -> list[int]:
     """The index of each table's first entry."""
     starts = []
     for v in range(len(orders)):
         size = tokens.count(position, f"entries of the table of variable {v}", low=1)
         starts.append(position + 1)
         position += 1 + size
-    tokens.end(position)
+    tokens.check_end(position)
     return starts
 
 
-def _counted(tokens: Tokens, written: list[list[int]], cards: list[int], sizes: list[int]) -> list[list[int]]:
+def _number_parents_from_zero(
+    tokens: Tokens, written: list[list[int]], cards: list[int], sizes: list[int]
+) -> list[list[int]]:
     """The parents, counted from 0: from 0 or 1 in the file, whichever makes a network with tables of these sizes."""
     n = len(cards)
-    fitting, reasons = [], []
+    consistent, reasons = [], []
     for first in (0, 1):
         parents = [[p - first for p in each] for each in written]
         if any(not 0 <= p < n for each in parents for p in each):
             reasons.append(f"a parent is outside {first}..{n - 1 + first}")
-        elif loop := cycle(parents):
+        elif loop := find_cycle(parents):
             reasons.append(f"variables {', '.join(str(v + first) for v in loop[:-1])} are in a cycle")
         elif wrong := [v for v in range(n) if sizes[v] != math.prod([*(cards[p] for p in parents[v]), cards[v]])]:
             reasons.append(f"the table of variable {wrong[0] + first} does not have an entry for each state")
         else:
-            fitting.append(parents)
-    if len(fitting) == 2 and any(written):
+            consistent.append(parents)
+    if len(consistent) == 2 and any(written):
         raise ModelError(f"{tokens.source}: no parent is 0 or {n}, so that they may be counted from 0 or from 1")
-    if not fitting:
+    if not consistent:
         raise ModelError(
             f"{tokens.source}: this is no network, whether parents are counted from 0 ({reasons[0]}) "
             f"or from 1 ({reasons[1]})"
         )
-    return fitting[0]
+    return consistent[0]
 
 
-def _names(file: ModelFile, text: bytes, n: int) -> tuple[str, ...]:
+def _read_variable_names(file: ModelFile, text: bytes, n: int) -> tuple[str, ...]:
     """What follows "Names": a line or a word for each variable; () where there is no such section."""
     sections = list(_SECTION.finditer(text))
     stops = [*(each.start() for each in sections[1:]), len(text)]

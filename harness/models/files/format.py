@@ -24,14 +24,14 @@ TOLERANCE = 1e-2
 Model = PairwiseModel | FactorGraph
 
 
-def wrong_row(table: FloatArray) -> int | None:
+def first_unnormalised_row(table: FloatArray) -> int | None:
     """The first row of a (…, K) table that is no distribution of its last variable, in C order; None where all are."""
     rows = table.reshape(-1, table.shape[-1])
     wrong = ~((rows >= 0).all(axis=1) & (abs(rows.sum(axis=1) - 1) <= TOLERANCE))
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def cycle(parents: Sequence[Sequence[int]]) -> list[int]:
+def find_cycle(parents: Sequence[Sequence[int]]) -> list[int]:
     """Variables each of which is a parent of the next, the first again at the end; empty where there is no cycle."""
     try:
         TopologicalSorter(dict(enumerate(parents))).prepare()
@@ -40,7 +40,7 @@ def cycle(parents: Sequence[Sequence[int]]) -> list[int]:
     return []
 
 
-def read_only(table: FloatArray) -> FloatArray:
+def as_read_only(table: FloatArray) -> FloatArray:
     """The same numbers in C order, into which nobody writes."""
     table = np.ascontiguousarray(table)
     table.setflags(write=False)
@@ -64,7 +64,7 @@ class ModelFile:
     @property
     def stem(self) -> str:
         """The name without `.gz` and the suffix before it, which becomes the model's."""
-        return PurePath(unpacked_name(self.name)).stem
+        return PurePath(strip_gzip_suffix(self.name)).stem
 
     def text(self) -> bytes:
         """The data, found to be UTF-8 text, without a byte order mark.
@@ -75,7 +75,7 @@ class ModelFile:
         return check_text(self.data, self.name)
 
 
-def unpacked_name(name: str) -> str:
+def strip_gzip_suffix(name: str) -> str:
     """The name that a file has without gzip."""
     return name[:-3] if name.lower().endswith(".gz") else name
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.models.checks import check_labels
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
 from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
-from spinbench.models.files.text import Tokens, log_weights
+from spinbench.models.files.text import Tokens, parse_log_weights
 
 _COMMENT = re.compile(rb"(?m)^[ \t]*#[^\n]*")
 
@@ -36,7 +36,7 @@ class LibDAI(Format):
             return filled[1] == [b"1"] and len(filled[2]) == 2 and filled[2][0] == b"0"
         order, variables, states = filled[:3]
         numbers = [*count, *order, *variables, *states]
-        return all(word.isdigit() for word in numbers) and len(variables) == len(states) == int(order[0][:9])
+        return all(number.isdigit() for number in numbers) and len(variables) == len(states) == int(order[0][:9])
 
     def read(self, file: ModelFile) -> FactorGraph:
         tokens = Tokens(_COMMENT.sub(b"", file.text()), file.name)
@@ -47,7 +47,7 @@ class LibDAI(Format):
             scope, table, position = _read_factor(tokens, k, position, cards, left)
             left -= table.size
             tables.append((scope, table))
-        tokens.end(position)
+        tokens.check_end(position)
         if not cards:
             raise tokens.error(0, "no factor names a variable")
         labels = check_labels(file.name, sorted(cards), len(cards))
@@ -77,18 +77,18 @@ def _read_factor(
         raise tokens.error(
             position, f"the table of factor {k} has {size} entries, more than the {left} left of {MAX_ENTRIES} in all"
         )
-    given = tokens.integer(stop, f"the number of entries of factor {k}", 0, size)
-    end = stop + 1 + 2 * given
+    num_entries = tokens.integer(stop, f"the number of entries of factor {k}", 0, size)
+    end = stop + 1 + 2 * num_entries
     if end > tokens.size:
         raise tokens.error(tokens.size, f"the table of factor {k} is not complete")
-    if given == 0:
+    if num_entries == 0:
         raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
-    table = _read_entries(tokens, k, stop, end, size).reshape(shape, order="F")
+    table = _read_log_table(tokens, k, stop, end, size).reshape(shape, order="F")
     table.setflags(write=False)
     return scope, table, end
 
 
-def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt.NDArray[np.float64]:
+def _read_log_table(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt.NDArray[np.float64]:
     """(size,) logarithms of the weights listed from stop + 1 to end as index and value; -inf where none is given."""
     entries = np.arange(stop + 1, end, 2)
     index = tokens.integers_at(entries, "an entry's index", 0, size - 1)
@@ -96,7 +96,7 @@ def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt
         _, firsts = np.unique(index, return_index=True)
         twice = np.setdiff1d(np.arange(len(entries)), firsts)[0]
         raise tokens.error(int(entries[twice]), f"factor {k} has this entry twice")
-    logs = log_weights(tokens, slice(stop + 1, end), entries.tolist())
+    logs = parse_log_weights(tokens, slice(stop + 1, end), entries.tolist())
     if not np.isfinite(logs).any():
         raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
     table = np.full(size, -np.inf)

@@ -14,14 +14,14 @@ import math
 import textwrap
 import zipfile
 import zlib
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import float_array
+from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.pairwise import PairwiseModel
@@ -50,14 +50,14 @@ class NPZ(Format):
         arrays = _read_arrays(file)
         name = file.stem
         _check_keys(file, arrays)
-        constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
+        constant = to_float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
         if constant.size != 1:
             raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
         labels = _read_labels(file, arrays)
         if "cardinalities" not in arrays:
             return _read_pairwise(file, arrays, constant.item(), labels)
         return FactorGraph.from_log_tables(
-            _integers(file, arrays, "cardinalities").tolist(),
+            _read_integers(file, arrays, "cardinalities").tolist(),
             _read_factors(file, arrays),
             log_constant=constant.item(),
             name=name,
@@ -68,9 +68,9 @@ class NPZ(Format):
         if isinstance(model, PairwiseModel):
             arrays: dict[str, Any] = {"biases": model.biases, "edges": model.edges, "couplings": model.couplings}
             if model.groups:
-                arrays["groups"], arrays["group_sizes"] = _join(model.groups)
+                arrays["groups"], arrays["group_sizes"] = _flatten_lists(model.groups)
         else:
-            scopes, sizes = _join([factor.scope for factor in model.factors])
+            scopes, sizes = _flatten_lists([factor.scope for factor in model.factors])
             tables = [np.zeros(0), *(factor.log_table.ravel() for factor in model.factors)]
             arrays = {
                 "cardinalities": np.array(model.cardinalities, dtype=np.int64),
@@ -93,11 +93,15 @@ class NPZ(Format):
 
 def _check_keys(file: ModelFile, arrays: Arrays) -> None:
     """Refuses archives that lack an array or have one that no model has."""
-    allowed, needed = (_FACTORS, _FACTORS[:4]) if "cardinalities" in arrays else (_PAIRWISE, _PAIRWISE[:2])
-    missing = [key for key in needed if key not in arrays]
-    if missing or (unknown := [key for key in arrays if key not in allowed]):
-        what = f"there is no array {missing[0]!r}" if missing else f"there is an unknown array {unknown[0]!r}"
-        raise ModelError(f"{file.name}: {what}; arrays of a model are {', '.join(allowed)}")
+    allowed: tuple[str, ...] = _PAIRWISE
+    num_needed = 2
+    if "cardinalities" in arrays:
+        allowed, num_needed = _FACTORS, 4
+    missing = [key for key in allowed[:num_needed] if key not in arrays]
+    unknown = [key for key in arrays if key not in allowed]
+    if missing or unknown:
+        problem = f"no array {missing[0]!r}" if missing else f"an unknown array {unknown[0]!r}"
+        raise ModelError(f"{file.name}: there is {problem}; arrays of a model are {', '.join(allowed)}")
 
 
 def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:
@@ -112,7 +116,7 @@ def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Seq
         edges,
         couplings,
         log_constant=constant,
-        groups=_read_lists(file, arrays, "groups", "group_sizes"),
+        groups=_read_ragged_lists(file, arrays, "groups", "group_sizes"),
         name=file.stem,
         labels=labels,
     )
@@ -139,7 +143,7 @@ def _read_arrays(file: ModelFile) -> Arrays:
     return arrays
 
 
-def _read_array(file: ModelFile, key: str, content: Any, length: int) -> npt.NDArray[Any]:
+def _read_array(file: ModelFile, key: str, content: IO[bytes], length: int) -> npt.NDArray[Any]:
     try:
         version = np.lib.format.read_magic(content)
         read_header = {
@@ -162,7 +166,7 @@ def _read_array(file: ModelFile, key: str, content: Any, length: int) -> npt.NDA
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _integers(file: ModelFile, arrays: Arrays, key: str) -> npt.NDArray[np.int64]:
+def _read_integers(file: ModelFile, arrays: Arrays, key: str) -> npt.NDArray[np.int64]:
     values = arrays[key]
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ModelError(
@@ -172,21 +176,23 @@ def _integers(file: ModelFile, arrays: Arrays, key: str) -> npt.NDArray[np.int64
     return values.astype(np.int64)
 
 
-def _read_lists(file: ModelFile, arrays: Arrays, members: str, sizes: str) -> list[list[int]]:
+def _read_ragged_lists(file: ModelFile, arrays: Arrays, members: str, sizes: str) -> list[list[int]]:
     if members not in arrays and sizes not in arrays:
         return []
     if members not in arrays or sizes not in arrays:
         raise ModelError(f"{file.name}: arrays {members!r} and {sizes!r} are needed together")
-    flat, lengths = _integers(file, arrays, members), _integers(file, arrays, sizes)
+    flat, lengths = _read_integers(file, arrays, members), _read_integers(file, arrays, sizes)
     if (lengths < 0).any() or lengths.sum() != flat.size:
         raise ModelError(f"{file.name}: array {sizes!r} does not add up to the {flat.size} entries of {members!r}")
-    return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])] if lengths.size else []
+    if not lengths.size:
+        return []
+    return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])]
 
 
 def _read_factors(file: ModelFile, arrays: Arrays) -> list[tuple[list[int], npt.NDArray[Any]]]:
-    cards = _integers(file, arrays, "cardinalities").tolist()
+    cards = _read_integers(file, arrays, "cardinalities").tolist()
     tables = arrays["log_tables"].ravel()
-    scopes = _read_lists(file, arrays, "scopes", "scope_sizes")
+    scopes = _read_ragged_lists(file, arrays, "scopes", "scope_sizes")
     if any(not 0 <= v < len(cards) for scope in scopes for v in scope):
         raise ModelError(f"{file.name}: a scope names a variable outside 0..{len(cards) - 1}")
     sizes = [math.prod(cards[v] for v in scope) for scope in scopes]
@@ -200,31 +206,31 @@ def _read_labels(file: ModelFile, arrays: Arrays) -> list[Hashable]:
     if "labels" not in arrays:
         return []
     try:
-        labels = as_labels(json.loads(str(arrays["labels"].item())))
+        labels = parse_labels(json.loads(str(arrays["labels"].item())))
     except (ValueError, TypeError, RecursionError):
         raise ModelError(f"{file.name}: array 'labels' is not a JSON list of texts, numbers or lists of them") from None
     return labels
 
 
-def as_labels(values: object) -> list[Hashable]:
+def parse_labels(values: object) -> list[Hashable]:
     """JSON's lists as tuples, so that they can be labels.
 
     Raises:
         TypeError: not a list of texts, numbers and lists of them.
     """
 
-    def hashable(value: object) -> Hashable:
+    def to_hashable(value: object) -> Hashable:
         if isinstance(value, list):
-            return tuple(map(hashable, value))
+            return tuple(map(to_hashable, value))
         if isinstance(value, str | int | float):
             return value
         raise TypeError
 
     if not isinstance(values, list):
         raise TypeError
-    return [hashable(value) for value in values]
+    return [to_hashable(value) for value in values]
 
 
-def _join(lists: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _flatten_lists(lists: Iterable[Sequence[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     flat = [member for part in lists for member in part]
     return np.array(flat, dtype=np.int64), np.array([len(part) for part in lists], dtype=np.int64)

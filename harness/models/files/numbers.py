@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-LONG = 2**20
+MIN_SCIPY_BYTES = 2**20
 """Bytes of a text from which on SciPy's parser, three times as fast as NumPy's, makes up for its import."""
-_PIECE = 2**18
+_CHUNK_BYTES = 2**18
 """Bytes that are looked at together."""
 _DIGIT, _BLANK, _POINT, _E, _SIGN, _OTHER = range(6)
 _CHARACTERS = {_DIGIT: b"0123456789", _BLANK: b" \t\n\v\f\r", _POINT: b".", _E: b"eE", _SIGN: b"+-"}
@@ -20,30 +20,31 @@ _KINDS = bytes(next((k for k, some in _CHARACTERS.items() if byte in some), _OTH
 _LINES = bytes.maketrans(b" \t\v\f\r", b"\n\n\n\n\n")
 
 
-def _step(before: Any, digits: Any, after: Any) -> Any:
+def _encode_transition(previous_kind: Any, has_digits: Any, next_kind: Any) -> Any:
     """A character that is no digit, whether digits follow, and the next that is none, as one number."""
-    return (before * 2 + digits) * 6 + after
+    return (previous_kind * 2 + has_digits) * 6 + next_kind
 
 
 _WITHIN = ((_BLANK, 1, _POINT), (_BLANK, 1, _E), (_POINT, 0, _E), (_POINT, 1, _E), (_E, 0, _SIGN))
 _LAST = ((_BLANK, 1), (_POINT, 0), (_POINT, 1), (_E, 1), (_SIGN, 1))
-_ENDING = bytes(_step(*last, _BLANK) for last in _LAST)
+_ENDING = bytes(_encode_transition(*last, _BLANK) for last in _LAST)
 """Steps that end a number."""
-_PLAIN = _ENDING + bytes(_step(*each) for each in (*_WITHIN, (_BLANK, 0, _BLANK)))
+_PLAIN = _ENDING + bytes(_encode_transition(*each) for each in (*_WITHIN, (_BLANK, 0, _BLANK)))
 """Steps of numbers as simple as 12, 1.5 or 1.5e-3, and between them."""
 
 
-def parse(data: bytes, start: int = 0) -> FloatArray | None:
+def parse_numbers(data: bytes, start: int = 0) -> FloatArray | None:
     """The numbers that stand between blanks from `start` on; None where anything else does."""
-    count = _count_plain(data, start) if len(data) >= LONG else None
-    return _parse_plain(data, start, count) if count else _parse_any(data[start:])
+    if len(data) >= MIN_SCIPY_BYTES and (count := _count_plain_numbers(data, start)):
+        return _parse_with_scipy(data, start, count)
+    return _parse_with_numpy(data[start:])
 
 
-def _parse_any(data: bytes) -> FloatArray | None:
+def _parse_with_numpy(data: bytes) -> FloatArray | None:
     blank = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
-    count = int(np.count_nonzero(blank[:-1] > blank[1:]) + (not blank[0])) if blank.size else 0
-    if not count:
+    if blank.all():
         return np.zeros(0)
+    count = int(np.count_nonzero(blank[:-1] > blank[1:]) + (not blank[0]))
     with warnings.catch_warnings():
         # NumPy before 2.4 warns of trailing text where later ones raise.
         warnings.simplefilter("error", DeprecationWarning)
@@ -55,16 +56,16 @@ def _parse_any(data: bytes) -> FloatArray | None:
     return values if len(values) == count else None
 
 
-def _count_plain(data: bytes, begin: int) -> int | None:
+def _count_plain_numbers(data: bytes, begin: int) -> int | None:
     """How many numbers there are; None where one is not as simple as 12, 1.5 or 1.5e-3, or is no number."""
     count = 0
     while begin < len(data):
-        end = begin + _PIECE
+        end = begin + _CHUNK_BYTES
         if end < len(data):  # a piece ends with a number; none is that long
             end = 1 + max(data.rfind(blank, begin, end) for blank in (b" ", b"\n"))
         if end == 0:
             return None
-        steps = _steps(data[begin:end])
+        steps = _encode_transitions(data[begin:end])
         if steps.translate(None, _PLAIN):
             return None
         count += len(steps) - len(steps.translate(None, _ENDING))
@@ -72,23 +73,23 @@ def _count_plain(data: bytes, begin: int) -> int | None:
     return count
 
 
-def _steps(data: bytes) -> bytes:
-    """From each character that is no digit, blanks before and behind included, to the next: see `_step`."""
+def _encode_transitions(data: bytes) -> bytes:
+    """Transitions (`_encode_transition`) from each character that is no digit, blanks around `data` included."""
     kinds = np.frombuffer(b"".join((b" ", data, b" ")).translate(_KINDS), dtype=np.uint8)
     at = np.flatnonzero(kinds != _DIGIT)
     marks = kinds.take(at)
-    steps: bytes = _step(marks[:-1], at[1:] - at[:-1] > 1, marks[1:]).tobytes()
+    steps: bytes = _encode_transition(marks[:-1], at[1:] - at[:-1] > 1, marks[1:]).tobytes()
     return steps
 
 
-def _parse_plain(data: bytes, start: int, count: int) -> FloatArray:
+def _parse_with_scipy(data: bytes, start: int, count: int) -> FloatArray:
     from scipy import io  # a tenth of a second, where nothing else has imported SciPy
 
-    file: Any = _Column(data, start, count)
+    file: Any = _MatrixMarketColumn(data, start, count)
     return np.asarray(io.mmread(file), dtype=np.float64)[:, 0]
 
 
-class _Column:
+class _MatrixMarketColumn:
     """A text of numbers as a file in Matrix Market's format, a matrix of one column."""
 
     def __init__(self, data: bytes, start: int, count: int) -> None:

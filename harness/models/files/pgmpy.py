@@ -18,7 +18,7 @@ _FACTOR_GRAPHS = frozenset({"FactorGraph"})
 _CLUSTER_GRAPHS = frozenset({"ClusterGraph"})
 
 
-def is_of_pgmpy(source: object) -> bool:
+def is_pgmpy_object(source: object) -> bool:
     """Whether the object's class, or one that it is derived from, is pgmpy's."""
     return any(cls.__module__.partition(".")[0] == "pgmpy" for cls in type(source).__mro__)
 
@@ -50,7 +50,7 @@ def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
                     f"{name}: factors disagree about the states of {variable!r}: {list(states[variable])} and "
                     f"{list(names)}, in this order"
                 )
-    variables = _variables(source, classes)
+    variables = _list_variables(source, classes)
     if lacking := [variable for variable in variables if variable not in states]:
         raise ModelError(f"{name}: variable {lacking[0]!r} has no factor, so that the number of its states is unknown")
     index = {variable: v for v, variable in enumerate(dict.fromkeys([*variables, *states]))}
@@ -62,15 +62,15 @@ def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
     )
 
 
-def _variables(source: Any, classes: set[str]) -> list[Hashable]:
+def _list_variables(source: Any, class_names: set[str]) -> list[Hashable]:
     """In the object's order.
 
     Nodes of a cluster graph are groups of variables. Those of a factor graph are factors, too, or names of factors: a
     node there that no factor names is a variable only if it has no neighbours.
     """
-    if classes & _CLUSTER_GRAPHS:
+    if class_names & _CLUSTER_GRAPHS:
         return [variable for cluster in source.nodes for variable in cluster]
-    if classes & _FACTOR_GRAPHS:
+    if class_names & _FACTOR_GRAPHS:
         named = {variable for factor in source.get_factors() for variable in factor.variables}
         nodes = [node for node in source.nodes if not hasattr(node, "values")]
         return [node for node in nodes if node in named or not source.degree(node)]

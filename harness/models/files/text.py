@@ -46,7 +46,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
     Raises:
         ModelError: it cannot be read, is empty, or is longer than `limit` bytes, or would be if it were unpacked.
     """
-    data = _read(path, limit + 1)
+    data = _read_at_least(path, limit + 1)
     if len(data) > limit:
         raise ModelError(f"{path}: the file is longer than {limit // 2**20} MiB, the most that is read of this format")
     if not data:
@@ -60,7 +60,7 @@ def read_head(path: Path) -> bytes:
     Raises:
         ModelError: it cannot be read.
     """
-    return _read(path, HEAD_BYTES)[:HEAD_BYTES]
+    return _read_at_least(path, HEAD_BYTES)[:HEAD_BYTES]
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
@@ -93,16 +93,16 @@ def check_text(data: bytes, source: str) -> bytes:
     return data
 
 
-def _read(path: Path, most: int) -> bytes:
-    """At least `most` bytes, or all that there are."""
+def _read_at_least(path: Path, num_bytes: int) -> bytes:
+    """At least `num_bytes` bytes, or all that there are."""
     if _is_stream(path):
         raise ModelError(f"{path}: this is a pipe or a device; a file is needed, which can be read twice")
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] == _GZIP:
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    return _chunks(unpacked, most)
-            return _chunks(file, most)
+                    return _read_chunks(unpacked, num_bytes)
+            return _read_chunks(file, num_bytes)
     except IsADirectoryError:
         raise ModelError(f"{path}: this is a folder; a model file is needed") from None
     except FileNotFoundError:
@@ -110,8 +110,7 @@ def _read(path: Path, most: int) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise ModelError(f"{path}: the file is not a whole gzip archive") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ModelError(f"{path}: the file cannot be read ({reason})") from None
+        raise ModelError(f"{path}: the file cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _is_stream(path: Path) -> bool:
@@ -123,10 +122,10 @@ def _is_stream(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _chunks(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
+def _read_chunks(file: BinaryIO | gzip.GzipFile, num_bytes: int) -> bytes:
     # In chunks, for read(n) takes memory for n bytes before it knows how many there are.
     chunks, length = [], 0
-    while length < most and (chunk := file.read(2**20)):
+    while length < num_bytes and (chunk := file.read(2**20)):
         chunks.append(chunk)
         length += len(chunk)
     return b"".join(chunks)
@@ -140,27 +139,29 @@ class Tokens:
         source: the file's name, for messages.
     """
 
-    def __init__(self, data: bytes, source: str, spelt: Mapping[bytes, bytes] | None = None, start: int = 0) -> None:
+    def __init__(
+        self, data: bytes, source: str, spellings: Mapping[bytes, bytes] | None = None, start: int = 0
+    ) -> None:
         """
         Args:
             data: the text.
             source: the file's name.
-            spelt: tokens that stand in place of others, with what the file has, for messages.
+            spellings: tokens that stand in place of others, with what the file has, for messages.
             start: where the numbers begin.
 
         Raises:
             ModelError: a token is not a number.
         """
         self._data, self._start = data, start
-        self._spelt = spelt or {}
+        self._spellings = spellings or {}
         self.source = source
-        values = numbers.parse(data, start)
+        values = numbers.parse_numbers(data, start)
         if values is None:
-            bad = next((k for k, token in enumerate(self._all()) if not _NUMBER.fullmatch(token.group())), 0)
+            bad = next((k for k, token in enumerate(self._matches()) if not _NUMBER.fullmatch(token.group())), 0)
             raise self.error(bad, "a number is needed")
         self.values: FloatArray = values
 
-    def _all(self) -> Iterator[re.Match[bytes]]:
+    def _matches(self) -> Iterator[re.Match[bytes]]:
         return _TOKEN.finditer(self._data, self._start)
 
     @property
@@ -170,44 +171,46 @@ class Tokens:
 
     def error(self, index: int, message: str) -> ModelError:
         """The error for token `index`, to be raised by the caller; past the last token, for the end of the file."""
-        for k, token in enumerate(self._all()):
+        for k, token in enumerate(self._matches()):
             if k == index:
                 line = self._data.count(b"\n", 0, token.start()) + 1
-                text = self._spelt.get(token.group(), token.group())[:24].decode(errors="replace")
+                text = self._spellings.get(token.group(), token.group())[:24].decode(errors="replace")
                 return ModelError(f"{self.source}, line {line}, token {text!r}: {message}")
         line = self._data.rstrip().count(b"\n") + 1
         return ModelError(f"{self.source}: the file ends after line {line}, where {message}")
 
-    def integer(self, index: int, what: str, low: int = 0, high: int = 2**31) -> int:
+    def integer(self, index: int, description: str, low: int = 0, high: int = 2**31) -> int:
         """Token `index` as an integer in low..high."""
         if index >= self.size:
-            raise self.error(index, f"{what} is missing")
+            raise self.error(index, f"{description} is missing")
         value = self.values[index]
         # NaN fails every comparison
         if not low <= value <= high or value != int(value):
-            raise self.error(index, f"{what} must be an integer from {low} to {high}")
+            raise self.error(index, f"{description} must be an integer from {low} to {high}")
         return int(value)
 
-    def count(self, index: int, what: str, low: int = 0) -> int:
+    def count(self, index: int, description: str, low: int = 0) -> int:
         """Token `index` as a number of things that take at least one token each."""
-        value = self.integer(index, f"the number of {what}", low, 2**53)
+        value = self.integer(index, f"the number of {description}", low, 2**53)
         left = self.size - index - 1
         if value > left:
-            raise self.error(index, f"{value} {what} are claimed, but only {left} tokens follow")
+            raise self.error(index, f"{value} {description} are claimed, but only {left} tokens follow")
         return value
 
-    def integers(self, start: int, stop: int, what: str, low: int, high: int) -> npt.NDArray[np.int64]:
+    def integers(self, start: int, stop: int, description: str, low: int, high: int) -> npt.NDArray[np.int64]:
         """Tokens start..stop-1 as integers in low..high; the caller knows that they exist."""
-        return self.integers_at(range(start, stop), what, low, high)
+        return self.integers_at(range(start, stop), description, low, high)
 
     def integers_at(
-        self, places: range | npt.NDArray[np.integer], what: str, low: int, high: int
+        self, indices: range | npt.NDArray[np.integer], description: str, low: int, high: int
     ) -> npt.NDArray[np.int64]:
         """The same of tokens anywhere."""
-        values = self.values[places.start : places.stop] if isinstance(places, range) else self.values[places]
+        values = self.values[indices.start : indices.stop] if isinstance(indices, range) else self.values[indices]
         good = (values >= low) & (values <= high) & (values == np.floor(values))
         if not good.all():
-            raise self.error(int(places[int(np.argmin(good))]), f"{what} must be an integer from {low} to {high}")
+            raise self.error(
+                int(indices[int(np.argmin(good))]), f"{description} must be an integer from {low} to {high}"
+            )
         return values.astype(np.int64)
 
     @cached_property
@@ -226,20 +229,20 @@ class Tokens:
         if not vanished and not subnormal.any():
             return {}
         logarithms = {}
-        for k, token in enumerate(self._all()):
+        for k, token in enumerate(self._matches()):
             if abs(self.values[k]) < SMALLEST_NORMAL and _NOT_ZERO.match(token.group()):
-                logarithms[k] = logarithm_of_decimal(token.group().decode())
+                logarithms[k] = log_decimal(token.group().decode())
                 if not math.isfinite(logarithms[k]):
                     raise self.error(k, "a weight must be 0 or a positive number of which float64 holds the logarithm")
         return logarithms
 
-    def end(self, index: int) -> None:
+    def check_end(self, index: int) -> None:
         """Nothing may follow token index - 1."""
         if index < self.size:
             raise self.error(index, f"nothing is expected here, but {self.size - index} tokens follow the last table")
 
 
-def log_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+def parse_log_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
     """Logarithms of the tokens, which are weights, without those at absolute positions `counts`; -inf for 0.
 
     Weights that are too small for float64 keep all of their digits.
@@ -247,23 +250,23 @@ def log_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatA
     Raises:
         ModelError: one is negative, NaN or infinite.
     """
-    kept = np.ones(indices.stop - indices.start, dtype=bool)
-    kept[np.asarray(counts, dtype=np.int64) - indices.start] = False
-    weights = tokens.values[indices][kept]
+    is_weight = np.ones(indices.stop - indices.start, dtype=bool)
+    is_weight[np.asarray(counts, dtype=np.int64) - indices.start] = False
+    weights = tokens.values[indices][is_weight]
     good = (weights >= 0) & (weights < np.inf)
     if not good.all():
-        bad = int(np.flatnonzero(kept)[np.argmin(good)])
+        bad = int(np.flatnonzero(is_weight)[np.argmin(good)])
         raise tokens.error(indices.start + bad, "a weight must be a finite number, 0 or more")
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(weights)
-    places = np.cumsum(kept) - 1
+    places = np.cumsum(is_weight) - 1
     for k, value in tokens.small_logarithms.items():
-        if indices.start <= k < indices.stop and kept[k - indices.start]:
+        if indices.start <= k < indices.stop and is_weight[k - indices.start]:
             logs[places[k - indices.start]] = value
     return logs
 
 
-def logarithm_of_decimal(text: str) -> float:
+def log_decimal(text: str) -> float:
     """Natural logarithm of a positive number that is written in decimals, whatever its exponent.
 
     NaN of a negative number.

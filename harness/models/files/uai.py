@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
-from spinbench.models.factor_graph import Factor, FactorGraph, Factors
+from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, log_weights, read_text
+from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, parse_log_weights, read_text
 from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
-UNTOLD_STATES = 2**20
+MAX_UNMENTIONED_STATES = 2**20
 """Of variables that a file may name without saying more about them."""
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
@@ -46,18 +46,18 @@ class UAI(Format):
         header = re.match(rb"\s*(\S*)", data)
         assert header is not None  # the pattern matches the empty string
         if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
-            word = header.group(1)[:24].decode(errors="replace")
+            preamble = header.group(1)[:24].decode(errors="replace")
             line = data.count(b"\n", 0, header.start(1)) + 1
-            raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
-        return _parse(Tokens(data, file.name, start=header.end()), file.stem, self.log_entries)
+            raise ModelError(f"{file.name}, line {line}, token {preamble!r}: a UAI model begins with MARKOV or BAYES")
+        return _parse_model(Tokens(data, file.name, start=header.end()), file.stem, self.parse_log_entries)
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
         return format_uai(model).encode()
 
     @staticmethod
-    def log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
-        """Logarithms of the weights in the tables; as `log_weights`."""
-        return log_weights(tokens, indices, counts)
+    def parse_log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+        """Logarithms of the weights in the tables; as `parse_log_weights`."""
+        return parse_log_weights(tokens, indices, counts)
 
 
 class LogUAI(UAI):
@@ -70,17 +70,17 @@ class LogUAI(UAI):
     by_name = True
 
     @staticmethod
-    def log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
+    def parse_log_entries(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
         """The tokens, without those at absolute positions `counts`.
 
         Raises:
             ModelError: one is NaN or +inf.
         """
-        kept = np.ones(indices.stop - indices.start, dtype=bool)
-        kept[np.asarray(counts, dtype=np.int64) - indices.start] = False
-        logs = tokens.values[indices][kept]
+        is_weight = np.ones(indices.stop - indices.start, dtype=bool)
+        is_weight[np.asarray(counts, dtype=np.int64) - indices.start] = False
+        logs = tokens.values[indices][is_weight]
         if not (good := logs < np.inf).all():
-            bad = int(np.flatnonzero(kept)[np.argmin(good)])
+            bad = int(np.flatnonzero(is_weight)[np.argmin(good)])
             raise tokens.error(indices.start + bad, "the logarithm of a weight must be a finite number or -inf")
         return logs
 
@@ -88,24 +88,25 @@ class LogUAI(UAI):
         return format_log_uai(model).encode()
 
 
-def _parse(tokens: Tokens, name: str, read_entries: Entries) -> FactorGraph:
+def _parse_model(tokens: Tokens, name: str, read_entries: Entries) -> FactorGraph:
     n = tokens.count(0, "variables", low=1)
     cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
-    if (total := sum(cards)) > (most := max(UNTOLD_STATES, 2 * tokens.size)):
+    if (total := sum(cards)) > (max_states := max(MAX_UNMENTIONED_STATES, 2 * tokens.size)):
         raise tokens.error(
             1 + cards.index(max(cards)),
-            f"the variables have {total} states together; a file of {tokens.size} numbers tells of {most} at most",
+            f"the variables have {total} states together; a file of {tokens.size} numbers tells of {max_states} at "
+            "most",
         )
     scopes = find_scopes(tokens, 1 + n, n)
     places = find_tables(tokens, scopes, cards)
     first, end = int(places[0]), int(places[-1])
-    tokens.end(end)
+    tokens.check_end(end)
     logs = read_entries(tokens, slice(first, end), places[:-1])
     offsets = places - np.arange(first, first + len(places))
     if len(scopes.orders) and (dead := np.maximum.reduceat(logs, offsets[:-1]) == -np.inf).any():
         k = int(np.argmax(dead))
         raise tokens.error(int(places[k]) + 1, f"the table of factor {k} is zero everywhere, so Z = 0")
-    factors = Factors(np.array(cards, dtype=np.int64), scopes.members, scopes.orders, logs, offsets)
+    factors = FactorArrays(np.array(cards, dtype=np.int64), scopes.members, scopes.orders, logs, offsets)
     return FactorGraph(tuple(cards), factors, name=name)
 
 
@@ -121,7 +122,7 @@ def read_evidence(path: Path) -> dict[int, int]:
     if tokens.size != 1 + 2 * first and first == 1:
         # The formats of 2008 and 2010 start with the number of samples, which makes the number of tokens even.
         start = 1
-    elif first >= 2 and tokens.size != 1 + 2 * first and _holds_samples(tokens, first):
+    elif first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
         raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
     n = tokens.integer(start, "the number of observed variables")
     needed = start + 1 + 2 * n
@@ -142,10 +143,10 @@ def read_evidence(path: Path) -> dict[int, int]:
     return evidence
 
 
-def _holds_samples(tokens: Tokens, samples: int) -> bool:
+def _is_list_of_samples(tokens: Tokens, num_samples: int) -> bool:
     """Whether the tokens are a count of samples and then as many lists of pairs, exactly."""
     position = 1
-    for _ in range(samples):
+    for _ in range(num_samples):
         if position >= tokens.size or not 0 <= (n := tokens.values[position]) <= tokens.size:
             return False
         position += 1 + 2 * int(n)
@@ -166,15 +167,15 @@ def format_uai(model: PairwiseModel | FactorGraph) -> str:
     tables = [factor.log_table for factor in factors]
     with np.errstate(over="ignore", under="ignore"):
         weights = [np.exp(tables[0] + graph.log_constant), *map(np.exp, tables[1:])]
-    if not _faithful(tables, weights):
-        shifts = _shifts(tables, graph.log_constant)
+    if not _are_representable(tables, weights):
+        shifts = _balance_log_scales(tables, graph.log_constant)
         if shifts is None:
             raise ModelError(
                 f"{graph.name}: the weights span more than float64 holds, so that a UAI file cannot keep them; "
                 "an .npz file can, for it holds their logarithms"
             )
         weights = [np.exp(table + shift) for table, shift in zip(tables, shifts, strict=True)]
-    return _format(graph, factors, weights)
+    return _format_file(graph, factors, weights)
 
 
 def format_log_uai(model: PairwiseModel | FactorGraph) -> str:
@@ -182,10 +183,10 @@ def format_log_uai(model: PairwiseModel | FactorGraph) -> str:
     graph = to_factor_graph(model)
     factors = graph.factors or (Factor((0,), np.zeros(graph.cardinalities[0])),)
     tables = [factor.log_table for factor in factors]
-    return _format(graph, factors, [tables[0] + graph.log_constant, *tables[1:]])
+    return _format_file(graph, factors, [tables[0] + graph.log_constant, *tables[1:]])
 
 
-def _format(graph: FactorGraph, factors: Sequence[Factor], tables: list[FloatArray]) -> str:
+def _format_file(graph: FactorGraph, factors: Sequence[Factor], tables: list[FloatArray]) -> str:
     lines = ["MARKOV", str(graph.num_variables), " ".join(map(str, graph.cardinalities)), str(len(factors))]
     lines += [" ".join(map(str, (len(factor.scope), *factor.scope))) for factor in factors]
     for table in tables:
@@ -199,7 +200,7 @@ def format_evidence(evidence: Mapping[int, int]) -> str:
     return f"{len(evidence)} {pairs}".rstrip() + "\n"
 
 
-def _faithful(tables: list[FloatArray], weights: list[FloatArray]) -> bool:
+def _are_representable(tables: list[FloatArray], weights: list[FloatArray]) -> bool:
     """Whether weights are finite and of full precision, and zero where their logarithms are -inf only."""
     return all(
         bool(np.isfinite(w).all() and ((w >= SMALLEST_NORMAL) == (t > -np.inf)).all())
@@ -207,12 +208,16 @@ def _faithful(tables: list[FloatArray], weights: list[FloatArray]) -> bool:
     )
 
 
-def _shifts(tables: list[FloatArray], constant: float) -> list[float] | None:
+def _balance_log_scales(tables: list[FloatArray], constant: float) -> list[float] | None:
     """What to add to each table so that all weights fit and the sum is the constant; None where nothing does."""
-    least = [LOG_TINY - float(table.min(initial=np.inf, where=np.isfinite(table))) for table in tables]
-    most = [LOG_HUGE - float(table.max()) for table in tables]
-    bounded = [(min(a, b), b) for a, b in zip(least, most, strict=True)]  # a table of zeros alone has a = -inf
-    if any(a > b for a, b in zip(least, most, strict=True)) or not sum(a for a, _ in bounded) <= constant <= sum(most):
+    min_shifts = [LOG_TINY - float(table.min(initial=np.inf, where=np.isfinite(table))) for table in tables]
+    max_shifts = [LOG_HUGE - float(table.max()) for table in tables]
+    bounded = [
+        (min(a, b), b) for a, b in zip(min_shifts, max_shifts, strict=True)
+    ]  # a table of zeros alone has a = -inf
+    if any(a > b for a, b in zip(min_shifts, max_shifts, strict=True)) or not sum(
+        a for a, _ in bounded
+    ) <= constant <= sum(max_shifts):
         return None
     shifts = [float(np.clip(0.0, a, b)) for a, b in bounded]
     for k, (a, b) in enumerate(bounded):

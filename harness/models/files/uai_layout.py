@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.factor_graph import MAX_ORDER, by_order
+from spinbench.models.factor_graph import MAX_ORDER, group_by_order
 from spinbench.models.files.text import Tokens
 
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
-_MOST = 2.0**52
+_MAX_ENTRIES = 2.0**52
 """More entries than any file has."""
-_ALIKE, _AHEAD = 8, 4096
+_MIN_RUN, _MAX_LOOKAHEAD = 8, 4096
 """Scopes of one order after which as many more are looked at together, at most."""
 
 
@@ -50,7 +50,7 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     inside[begins] = False
     members = tokens.integers_at(np.flatnonzero(inside), "a variable", 0, n - 1)
     scopes = Scopes(members, orders, position)
-    if (twice := _first_repeat(scopes)) is not None:
+    if (twice := _first_factor_with_repeat(scopes)) is not None:
         raise tokens.error(int(begins[twice]) + 1, f"factor {twice} names a variable twice")
     return scopes
 
@@ -58,19 +58,19 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
 def _find_orders(tokens: Tokens, position: int, count: int) -> tuple[IntArray, int]:
     """From token `position` on, those with the orders of `count` scopes; and the token after the last scope."""
     numbers: Any = tokens.values
-    view, size, found, last, alike = memoryview(numbers), tokens.size, array("q"), -1.0, 0
-    while len(found) < count:
+    view, size, positions, last, alike = memoryview(numbers), tokens.size, array("q"), -1.0, 0
+    while len(positions) < count:
         if position >= size or (order := view[position]) not in _ORDERS or order > size - position - 1:
-            raise _bad_order(tokens, position, len(found))
+            raise _order_error(tokens, position, len(positions))
         step, alike, last = 1 + int(order), alike + 1 if order == last else 0, order
         run = 1
-        if alike >= _ALIKE:
-            whole = min((size - position) // step, count - len(found), _AHEAD)
+        if alike >= _MIN_RUN:
+            whole = min((size - position) // step, count - len(positions), _MAX_LOOKAHEAD)
             same = tokens.values[position : position + step * whole : step] == order
             run = whole if same.all() else int(np.argmin(same))
-        found.frombytes(np.arange(position, position + step * run, step, dtype=np.int64).tobytes())
+        positions.frombytes(np.arange(position, position + step * run, step, dtype=np.int64).tobytes())
         position += step * run
-    return np.array(found, dtype=np.int64), position
+    return np.array(positions, dtype=np.int64), position
 
 
 def find_tables(tokens: Tokens, scopes: Scopes, cards: list[int]) -> IntArray:
@@ -79,29 +79,29 @@ def find_tables(tokens: Tokens, scopes: Scopes, cards: list[int]) -> IntArray:
     Raises:
         ModelError: with line and token.
     """
-    known, sizes = np.array(cards, dtype=np.float64), np.ones(len(scopes.orders))
-    for which, members in by_order(scopes.members, scopes.orders):
-        sizes[which] = known[members].prod(axis=1)
-    ends = scopes.end + np.cumsum(1 + np.minimum(sizes, _MOST))
+    cardinalities, sizes = np.array(cards, dtype=np.float64), np.ones(len(scopes.orders))
+    for indices, members in group_by_order(scopes.members, scopes.orders):
+        sizes[indices] = cardinalities[members].prod(axis=1)
+    ends = scopes.end + np.cumsum(1 + np.minimum(sizes, _MAX_ENTRIES))
     places: IntArray = np.minimum(np.concatenate([[scopes.end], ends]), tokens.size).astype(np.int64)
     if not len(sizes):
         return places
-    told = tokens.values[np.minimum(places[:-1], tokens.size - 1)]
-    bad = (places[:-1] >= tokens.size) | (told != sizes) | (ends > tokens.size)
+    declared_sizes = tokens.values[np.minimum(places[:-1], tokens.size - 1)]
+    bad = (places[:-1] >= tokens.size) | (declared_sizes != sizes) | (ends > tokens.size)
     if bad.any():
         k = int(np.argmax(bad))
         begin = int(scopes.orders[:k].sum())
         scope = tuple(scopes.members[begin : begin + int(scopes.orders[k])].tolist())
-        raise _bad_table(tokens, int(places[k]), k, scope, math.prod(cards[v] for v in scope))
+        raise _table_error(tokens, int(places[k]), k, scope, math.prod(cards[v] for v in scope))
     return places
 
 
-def _bad_order(tokens: Tokens, position: int, k: int) -> ModelError:
+def _order_error(tokens: Tokens, position: int, k: int) -> ModelError:
     order = tokens.count(position, f"variables of factor {k}")
     return tokens.error(position, f"factor {k} has {order} variables; at most {MAX_ORDER} are allowed")
 
 
-def _bad_table(tokens: Tokens, position: int, k: int, scope: tuple[int, ...], size: int) -> ModelError:
+def _table_error(tokens: Tokens, position: int, k: int, scope: tuple[int, ...], size: int) -> ModelError:
     if position >= tokens.size:
         return tokens.error(position, f"the table of factor {k} is missing")
     if tokens.values[position] != size:
@@ -110,10 +110,10 @@ def _bad_table(tokens: Tokens, position: int, k: int, scope: tuple[int, ...], si
     return tokens.error(tokens.size, f"the table of factor {k} has {left} of its {size} entries")
 
 
-def _first_repeat(scopes: Scopes) -> int | None:
+def _first_factor_with_repeat(scopes: Scopes) -> int | None:
     """The first factor that names a variable twice."""
-    found = []
-    for which, members in by_order(scopes.members, scopes.orders):
+    candidates = []
+    for indices, members in group_by_order(scopes.members, scopes.orders):
         ordered = np.sort(members, axis=1)
-        found += which[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist()
-    return min(found, default=None)
+        candidates += indices[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist()
+    return min(candidates, default=None)

@@ -22,7 +22,7 @@ _COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*")
 _PROBLEM = re.compile(rb"\s*p\s+wcnf\s+(\d{1,18})\s+(\d{1,18})(?:[ \t]+(\d{1,400}))?[ \t\r]*(?:\n|\Z)")
 _HARD = re.compile(rb"(?m)^[ \t]*h(?=\s)")
 _CLAUSE = re.compile(rb"(?:h|\d+(?:\.\d+)?)(?:\s+-?\d+)*\s+0\s*")
-_UNTOLD = 2**20
+_MAX_UNMENTIONED_VARIABLES = 2**20
 _INFINITE = b"+09.0e+0999"
 """In place of "h": an infinite weight that nobody writes."""
 
@@ -52,29 +52,29 @@ class WCNF(Format):
         if problem is None:
             text, hard = _HARD.subn(_INFINITE, text)
             top, variables, count = np.inf, None, None
-            clauses = _Clauses(Tokens(text, file.name, {_INFINITE: b"h"}), file.beta)
+            clauses = _ClauseParser(Tokens(text, file.name, {_INFINITE: b"h"}), file.beta)
         else:
             blank = b"\n" * problem.group().count(b"\n")
             hard, text = 0, blank + text[problem.end() :]
-            clauses = _Clauses(Tokens(text, file.name), file.beta)
+            clauses = _ClauseParser(Tokens(text, file.name), file.beta)
             top = float(problem.group(3) or "inf")
             variables, count = int(problem.group(1)), int(problem.group(2))
         if np.isinf(clauses.tokens.values).sum() != hard:
             infinite = np.isinf(clauses.tokens.values)
-            words = enumerate(re.finditer(rb"\S+", text))
-            wrong = (k for k, word in words if word.group() != _INFINITE and infinite[k])
+            tokens = enumerate(re.finditer(rb"\S+", text))
+            wrong = (k for k, token in tokens if token.group() != _INFINITE and infinite[k])
             bad = next(wrong, int(infinite.argmax()))  # somebody does write it
             raise clauses.tokens.error(bad, "a finite number is needed")
         clauses.read(top, variables)
         if count is not None and clauses.count != count:
             raise ModelError(f"{file.name}: {count} clauses are claimed, but there are {clauses.count}")
-        n = clauses.check_variables(variables)
+        n = clauses.count_variables(variables)
         labels = tuple(range(1, n + 1))
         return FactorGraph((2,) * n, tuple(clauses.factors), clauses.constant, name=file.stem, labels=labels)
 
 
 @dataclass
-class _Clauses:
+class _ClauseParser:
     """What is read from a file's tokens: a weight, literals and 0, again and again."""
 
     tokens: Tokens
@@ -85,7 +85,7 @@ class _Clauses:
     largest: int = 0
     _tables: dict[tuple[float, tuple[int, ...]], npt.NDArray[np.float64]] = field(default_factory=dict)
 
-    def read(self, top: float, variables: int | None) -> None:
+    def read(self, top: float, num_variables: int | None) -> None:
         """
         Raises:
             ModelError: with line and token.
@@ -93,7 +93,7 @@ class _Clauses:
         values = self.tokens.values
         zeros = np.flatnonzero(values == 0)
         position, left = 0, MAX_ENTRIES
-        most = 2**31 if variables is None else variables
+        max_variable = 2**31 if num_variables is None else num_variables
         while position < self.tokens.size:
             after = int(np.searchsorted(zeros, position + 1))
             if after == len(zeros):
@@ -102,12 +102,12 @@ class _Clauses:
             weight = float(values[position])
             if not (weight >= 0 and (weight >= top or np.isfinite(self.beta * weight))):
                 raise self.tokens.error(position, "the weight of a clause must be a number, 0 or more")
-            literals = self.tokens.integers(position + 1, stop, "a literal", -most, most).tolist()
-            left -= self._add(position, weight if weight < top else np.inf, sorted(set(literals), key=abs), left)
+            literals = self.tokens.integers(position + 1, stop, "a literal", -max_variable, max_variable).tolist()
+            left -= self._add_clause(position, weight if weight < top else np.inf, sorted(set(literals), key=abs), left)
             self.count += 1
             position = stop + 1
 
-    def _add(self, position: int, weight: float, literals: list[int], left: int) -> int:
+    def _add_clause(self, position: int, weight: float, literals: list[int], left: int) -> int:
         """The number of entries that a clause's table takes."""
         self.largest = max(self.largest, abs(literals[-1]) if literals else 0)
         scope = tuple(abs(literal) - 1 for literal in literals)
@@ -124,10 +124,10 @@ class _Clauses:
                 f"a clause of {len(literals)} variables has a table of 2^{len(literals)} entries, more than the {left} "
                 f"left of {MAX_ENTRIES} in all",
             )
-        self.factors.append(Factor(scope, self._table(weight, tuple(int(literal < 0) for literal in literals))))
+        self.factors.append(Factor(scope, self._clause_table(weight, tuple(int(literal < 0) for literal in literals))))
         return int(2 ** len(literals))
 
-    def _table(self, weight: float, falsified: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    def _clause_table(self, weight: float, falsified: tuple[int, ...]) -> npt.NDArray[np.float64]:
         """Equal clauses share their table."""
         key = (weight, falsified)
         if key not in self._tables:
@@ -137,15 +137,17 @@ class _Clauses:
             self._tables[key] = table
         return self._tables[key]
 
-    def check_variables(self, claimed: int | None) -> int:
+    def count_variables(self, declared: int | None) -> int:
         """How many variables there are.
 
         Raises:
             ModelError: none, or so many that a file of this length says nothing about most.
         """
-        n = self.largest if claimed is None else claimed
+        n = self.largest if declared is None else declared
         if n < 1:
             raise ModelError(f"{self.tokens.source}: no clause names a variable")
-        if n > (most := max(_UNTOLD, self.tokens.size)):
-            raise ModelError(f"{self.tokens.source}: {n} variables are claimed; a file of this length tells of {most}")
+        if n > (max_variables := max(_MAX_UNMENTIONED_VARIABLES, self.tokens.size)):
+            raise ModelError(
+                f"{self.tokens.source}: {n} variables are claimed; a file of this length tells of {max_variables}"
+            )
         return n

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_index, check_number, float_array
+from spinbench.models.checks import check_index, check_number, to_float_array
 from spinbench.models.forney.model import FloatArray, ForneyModel, Readout, check_degree
 
 
@@ -35,29 +35,31 @@ class Network:
         self.carried: dict[int, dict[int, FloatArray]] = {}
         self.constants: dict[int, float] = {}
 
-    def add(self, node: int, table: FloatArray, slots: Sequence[int]) -> None:
+    def add_node(self, node: int, table: FloatArray, slots: Sequence[int]) -> None:
         """A node with its log table; the ends of its edges are set by the caller."""
         self.tables[node], self.slots[node], self.carried[node] = table, list(slots), {}
 
-    def carry_edge(self, edge: int, variable: int) -> None:
+    def track_edge_marginal(self, edge: int, variable: int) -> None:
         """A source variable whose value is the edge's."""
         node = self.ends[edge][0]
         slots = self.slots[node]
-        self.carried[node][variable] = indicator(len(slots), slots.index(edge))
+        self.carried[node][variable] = edge_indicator(len(slots), slots.index(edge))
 
-    def attach(self, children: list[tuple[int, int, FloatArray]]) -> None:
+    def attach_readouts(self, children: list[tuple[int, int, FloatArray]]) -> None:
         """Readouts of variables that were summed next to another one, from that one's.
 
         Args:
             children: (v, u, p(s_v = 1 | s_u)) in the order in which the v were summed.
         """
         home = {v: (self.carried[a], c) for a in self.carried for v, c in self.carried[a].items()}
-        for v, u, given in reversed(children):
+        for v, u, conditional_pair in reversed(children):
             if u in self.constants:
-                self.constants[v] = float(given[0] + (given[1] - given[0]) * self.constants[u])
+                self.constants[v] = float(
+                    conditional_pair[0] + (conditional_pair[1] - conditional_pair[0]) * self.constants[u]
+                )
             else:
                 readouts, conditional = home[u]
-                readouts[v] = given[0] + (given[1] - given[0]) * conditional
+                readouts[v] = conditional_pair[0] + (conditional_pair[1] - conditional_pair[0]) * conditional
                 home[v] = readouts, readouts[v]
 
     def sum_self_loops(self, node: int) -> None:
@@ -67,50 +69,52 @@ class Network:
             edge = next(e for k, e in enumerate(slots) if e in slots[:k])
             first, second = (k for k, e in enumerate(slots) if e == edge)
             table = np.diagonal(self.tables[node], axis1=first, axis2=second)
-            summed, weights = self._sum_last(table)
+            summed, weights = self._sum_last_axis(table)
             for v, conditional in self.carried[node].items():
                 self.carried[node][v] = (weights * np.diagonal(conditional, axis1=first, axis2=second)).sum(axis=-1)
             self.tables[node] = summed
             self.slots[node] = [e for e in slots if e != edge]
             del self.ends[edge]
 
-    def sum_slot(self, node: int, edge: int, log_weight: FloatArray) -> None:
+    def sum_dangling_edge(self, node: int, edge: int, log_weight: FloatArray) -> None:
         """Sums an edge that ends nowhere else, its states weighted by (2,) logarithms."""
         axis = self.slots[node].index(edge)
-        summed, weights = self._sum_last(np.moveaxis(self.tables[node], axis, -1) + log_weight)
+        summed, weights = self._sum_last_axis(np.moveaxis(self.tables[node], axis, -1) + log_weight)
         for v, conditional in self.carried[node].items():
             self.carried[node][v] = (weights * np.moveaxis(conditional, axis, -1)).sum(axis=-1)
         self.carried[node][edge] = weights[..., 1]
         self.tables[node] = summed
         del self.slots[node][axis]
 
-    def merge(self, a: int, b: int) -> None:
+    def merge_nodes(self, a: int, b: int) -> None:
         """Replaces nodes a and b by one, named a, with all edges between them summed."""
         shared = [e for e in self.slots[a] if e in self.slots[b]]
-        kept_a = [e for e in self.slots[a] if e not in shared]
-        kept_b = [e for e in self.slots[b] if e not in shared]
+        remaining_a = [e for e in self.slots[a] if e not in shared]
+        remaining_b = [e for e in self.slots[b] if e not in shared]
 
-        def rows(node: int, kept: list[int], table: FloatArray) -> FloatArray:
-            order = [self.slots[node].index(e) for e in kept + shared]
-            return table.transpose(order).reshape(2 ** len(kept), 2 ** len(shared))
+        def as_matrix(node: int, remaining: list[int], table: FloatArray) -> FloatArray:
+            order = [self.slots[node].index(e) for e in remaining + shared]
+            return table.transpose(order).reshape(2 ** len(remaining), 2 ** len(shared))
 
-        joint = rows(a, kept_a, self.tables[a])[:, None] + rows(b, kept_b, self.tables[b])[None]
-        summed, weights = self._sum_last(joint)
-        shape = (2,) * (len(kept_a) + len(kept_b))
+        joint = as_matrix(a, remaining_a, self.tables[a])[:, None] + as_matrix(b, remaining_b, self.tables[b])[None]
+        summed, weights = self._sum_last_axis(joint)
+        shape = (2,) * (len(remaining_a) + len(remaining_b))
         carried = {
-            v: np.einsum("abs,as->ab", weights, rows(a, kept_a, c)).reshape(shape) for v, c in self.carried[a].items()
+            v: np.einsum("abs,as->ab", weights, as_matrix(a, remaining_a, c)).reshape(shape)
+            for v, c in self.carried[a].items()
         }
         carried |= {
-            v: np.einsum("abs,bs->ab", weights, rows(b, kept_b, c)).reshape(shape) for v, c in self.carried[b].items()
+            v: np.einsum("abs,bs->ab", weights, as_matrix(b, remaining_b, c)).reshape(shape)
+            for v, c in self.carried[b].items()
         }
-        self.tables[a], self.slots[a], self.carried[a] = summed.reshape(shape), kept_a + kept_b, carried
+        self.tables[a], self.slots[a], self.carried[a] = summed.reshape(shape), remaining_a + remaining_b, carried
         del self.tables[b], self.slots[b], self.carried[b]
         for e in shared:
             del self.ends[e]
-        for e in kept_b:
+        for e in remaining_b:
             self.ends[e] = [a if end == b else end for end in self.ends[e]]
 
-    def _sum_last(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _sum_last_axis(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log Σ exp over the last axis, normalised to maximum 0, and the weights of its terms (0 where all vanish)."""
         peak = table.max(axis=-1)
         if peak.max() == -np.inf:
@@ -144,41 +148,44 @@ class Network:
         return ForneyModel(
             pairs,
             tuple(tuple(rank_edge[e] for e in self.slots[a]) for a in nodes),
-            tuple(self._scaled_table(a) for a in nodes),
+            tuple(self._rescale_table(a) for a in nodes),
             constant,
-            self._readouts(rank, num_variables),
+            self._build_readouts(rank, num_variables),
             self.name,
         )
 
-    def _scaled_table(self, node: int) -> FloatArray:
+    def _rescale_table(self, node: int) -> FloatArray:
         """Read-only, the largest entry 0."""
         check_degree(self.name, f"node {node}", len(self.slots[node]))
         table = np.array(self.tables[node] - self.tables[node].max())
         table.setflags(write=False)
         return table
 
-    def _readouts(self, rank: Mapping[int, int], num_variables: int) -> tuple[Readout, ...]:
+    def _build_readouts(self, rank: Mapping[int, int], num_variables: int) -> tuple[Readout, ...]:
         """Of each source variable, from its node's rank or from none."""
-        found = {v: Readout(-1, np.array(p)) for v, p in self.constants.items()}
+        readouts = {v: Readout(-1, np.array(p)) for v, p in self.constants.items()}
         for a, carried in self.carried.items():
             for v, conditional in carried.items():
-                found[v] = Readout(rank[a], conditional) if a in rank else Readout(-1, np.array(float(conditional)))
-        return tuple(found[v] for v in range(num_variables) if v in found)
+                if a in rank:
+                    readouts[v] = Readout(rank[a], conditional)
+                else:
+                    readouts[v] = Readout(-1, np.array(float(conditional)))
+        return tuple(readouts[v] for v in range(num_variables) if v in readouts)
 
 
 @lru_cache(maxsize=256)
-def indicator(degree: int, slot: int) -> FloatArray:
+def edge_indicator(degree: int, slot: int) -> FloatArray:
     """(2,) * degree float64, read-only: the value of one edge of a node."""
     shape = [1] * degree
     shape[slot] = 2
     return np.broadcast_to(np.arange(2.0).reshape(shape), (2,) * degree)
 
 
-def network_of(model: ForneyModel) -> Network:
+def network_from_model(model: ForneyModel) -> Network:
     """The model as nodes under construction, with its readouts."""
     network = Network(model.name, model.log_constant)
     for a, (table, slots) in enumerate(zip(model.log_tables, model.incident, strict=True)):
-        network.add(a, table, slots)
+        network.add_node(a, table, slots)
     network.ends = dict(enumerate(model.edges.tolist()))
     for v, readout in enumerate(model.readouts):
         if readout.node < 0:
@@ -213,13 +220,15 @@ def from_log_tables(
         UnsupportedError: a node of more than `MAX_DEGREE` edges.
     """
     network = Network(name, check_number(name, "log_constant", log_constant))
-    pairs = _edge_array(name, edges, len(log_tables))
+    pairs = _check_edges(name, edges, len(log_tables))
     network.ends = dict(enumerate(pairs))
-    for a, (values, slots) in enumerate(zip(log_tables, _slots(name, pairs, incident, len(log_tables)), strict=True)):
+    for a, (values, slots) in enumerate(
+        zip(log_tables, _incident_edges(name, pairs, incident, len(log_tables)), strict=True)
+    ):
         check_degree(name, f"node {a}", len(slots) - 2 * (len(slots) - len(set(slots))))
-        network.add(a, _table(name, a, values, len(slots)), slots)
+        network.add_node(a, _check_log_table(name, a, values, len(slots)), slots)
     for e in range(len(pairs)):
-        network.carry_edge(e, e)
+        network.track_edge_marginal(e, e)
     for a in list(network.tables):
         network.sum_self_loops(a)
     return network.model(len(pairs))
@@ -240,7 +249,7 @@ def from_tables(
     """
     logs = []
     for a, table in enumerate(tables):
-        values = float_array(name, f"the entries of node {a}", table)
+        values = to_float_array(name, f"the entries of node {a}", table)
         if (values < 0).any():
             raise ModelError(f"{name}: node {a} has the entry {values.min():g}; weights must be >= 0")
         with np.errstate(divide="ignore"):
@@ -248,7 +257,7 @@ def from_tables(
     return from_log_tables(edges, logs, incident=incident, log_constant=log_constant, name=name)
 
 
-def with_log_tables(model: ForneyModel, log_tables: Sequence[FloatArray], log_constant: float) -> ForneyModel:
+def replace_log_tables(model: ForneyModel, log_tables: Sequence[FloatArray], log_constant: float) -> ForneyModel:
     """The same graph with other tables (for instance gauged ones); it stands for itself.
 
     Args:
@@ -266,21 +275,23 @@ def with_log_tables(model: ForneyModel, log_tables: Sequence[FloatArray], log_co
     return from_log_tables(model.edges, tables, incident=model.incident, log_constant=log_constant, name=model.name)
 
 
-def _slots(
+def _incident_edges(
     name: str, pairs: list[list[int]], incident: Sequence[Sequence[int]] | None, nodes: int
 ) -> Sequence[Sequence[int]]:
     """The edges at each node in the order of its table's axes."""
-    found: list[list[int]] = [[] for _ in range(nodes)]
+    edges_by_node: list[list[int]] = [[] for _ in range(nodes)]
     for e, ends in enumerate(pairs):
         for a in ends:
-            found[a].append(e)
-    given = found if incident is None else [[check_index(name, "an edge", e) for e in slots] for slots in incident]
-    if [sorted(slots) for slots in given] != found:
+            edges_by_node[a].append(e)
+    if incident is None:
+        return edges_by_node
+    edge_orders = [[check_index(name, "an edge", e) for e in slots] for slots in incident]
+    if [sorted(slots) for slots in edge_orders] != edges_by_node:
         raise ModelError(f"{name}: incident must name, for each of {nodes} nodes, the edges that end there")
-    return given
+    return edge_orders
 
 
-def _edge_array(name: str, edges: npt.ArrayLike, nodes: int) -> list[list[int]]:
+def _check_edges(name: str, edges: npt.ArrayLike, nodes: int) -> list[list[int]]:
     pairs = np.asarray(edges)
     if pairs.size == 0:
         pairs = np.zeros((0, 2), dtype=np.int64)
@@ -293,8 +304,8 @@ def _edge_array(name: str, edges: npt.ArrayLike, nodes: int) -> list[list[int]]:
     return listed
 
 
-def _table(name: str, node: int, values: npt.ArrayLike, degree: int) -> FloatArray:
-    table = float_array(name, f"the entries of node {node}", values)
+def _check_log_table(name: str, node: int, values: npt.ArrayLike, degree: int) -> FloatArray:
+    table = to_float_array(name, f"the entries of node {node}", values)
     if table.size != 2**degree or table.shape not in ((2,) * degree, (table.size,)):
         raise ModelError(f"{name}: node {node} has a table of shape {table.shape}; {(2,) * degree} is needed")
     if not (table < np.inf).all():

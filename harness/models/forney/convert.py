@@ -20,9 +20,9 @@ import numpy.typing as npt
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.convert import to_factor_graph, to_pairwise
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.forney.build import Network, indicator
+from spinbench.models.forney.build import Network, edge_indicator
 from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
-from spinbench.models.forney.modes import find_state
+from spinbench.models.forney.modes import find_factor_graph_mode
 from spinbench.models.pairwise import PairwiseModel
 
 
@@ -41,15 +41,17 @@ def from_pairwise(model: PairwiseModel, mode: npt.ArrayLike | None = None, sprea
     if model.groups:
         raise UnsupportedError(f"{model.name}: it has 1-of-K groups; the compact Forney form needs independent units")
     n = model.num_variables
-    flips = np.zeros(n, dtype=np.int64) if mode is None else np.asarray(mode).astype(np.int64)
+    flips = np.zeros(n, dtype=np.int64)
+    if mode is not None:
+        flips = np.asarray(mode).astype(np.int64)
     if flips.shape != (n,) or ((flips != 0) & (flips != 1)).any():
         raise ModelError(f"{model.name}: the mode has shape {flips.shape}; ({n},) of 0 and 1 is needed")
     if not 0 < spread < np.inf:
         raise ModelError(f"{model.name}: spread is {spread}; a positive number is needed")
-    return _Compact(model, flips, spread).model()
+    return _CompactForm(model, flips, spread).model()
 
 
-class _Compact:
+class _CompactForm:
     """A pairwise model in t = s XOR mode whose leaves are summed before the others get tables."""
 
     def __init__(self, model: PairwiseModel, flips: npt.NDArray[np.int64], spread: float) -> None:
@@ -69,22 +71,23 @@ class _Compact:
         self.children: list[tuple[int, int, FloatArray]] = []
 
     def model(self) -> ForneyModel:
-        kept = self._sum_leaves()
+        core_variables = self._sum_leaves()
         network = self.network
-        network.ends = {e: [u, v] for u in kept for v, e in self.around[u].items() if u < v}
-        factors = {e: _factors(self.couplings[e], self.spread) for e in network.ends}
-        for u in kept:
+        network.ends = {e: [u, v] for u in core_variables for v, e in self.around[u].items() if u < v}
+        factors = {e: _factorise_pair_weights(self.couplings[e], self.spread) for e in network.ends}
+        for u in core_variables:
             slots = sorted(self.around[u].values())
             check_degree(self.source.name, f"variable {u}", len(slots))
             logs = [self.weights[u][t] for t in (0, 1)]
             for k, e in enumerate(slots):
-                shape = [2 if m == k else 1 for m in range(len(slots))]
+                shape = [1] * len(slots)
+                shape[k] = 2
                 ends = factors[e][network.ends[e].index(u)]
                 logs = [logs[t] + ends[t].reshape(shape) for t in (0, 1)]
             total = np.logaddexp(logs[0], logs[1])
-            network.add(u, total, slots)
+            network.add_node(u, total, slots)
             network.carried[u][u] = np.exp(logs[1 - self.flips[u]] - total)
-        network.attach(self.children)
+        network.attach_readouts(self.children)
         return network.model(self.source.num_variables)
 
     def _sum_leaves(self) -> list[int]:
@@ -96,25 +99,27 @@ class _Compact:
             if v in gone or len(self.around[v]) > 1:
                 continue
             gone.add(v)
-            one = 1 - int(self.flips[v])  # the t of s = 1
+            label_of_one = 1 - int(self.flips[v])  # the t of s = 1
             if not self.around[v]:
                 total = float(np.logaddexp(*self.weights[v]))
                 self.network.log_constant += total
-                self.network.constants[v] = float(np.exp(self.weights[v][one] - total))
+                self.network.constants[v] = float(np.exp(self.weights[v][label_of_one] - total))
                 continue
             (u, e) = next(iter(self.around[v].items()))
             del self.around[u][v]
             pair = self.couplings[e] if u < v else self.couplings[e].T  # (t_u, t_v)
             joint = pair + self.weights[v]
-            total_given = np.logaddexp(joint[:, 0], joint[:, 1])
-            given = np.exp(joint[:, one] - total_given)
-            self.children.append((v, u, given if self.flips[u] == 0 else given[::-1]))
-            self.weights[u] = self.weights[u] + total_given
+            log_totals = np.logaddexp(joint[:, 0], joint[:, 1])
+            conditional = np.exp(joint[:, label_of_one] - log_totals)
+            if self.flips[u]:
+                conditional = conditional[::-1]
+            self.children.append((v, u, conditional))
+            self.weights[u] = self.weights[u] + log_totals
             waiting.append(u)
         return [v for v in range(len(self.around)) if v not in gone]
 
 
-def _factors(log_pair: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
+def _factorise_pair_weights(log_pair: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
     """log A and log B of M = A Bᵀ, both (2, 2): rows are the states of an end, columns those of the edge."""
     ratio = log_pair[1] - log_pair[0]
     low, high = ratio.min() - spread, ratio.max() + spread
@@ -143,12 +148,12 @@ def to_forney(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
     if isinstance(model, FactorGraph):
         orders = [len(factor.scope) for factor in model.factors]
         compact = set(model.cardinalities) == {2} and max(orders, default=0) <= 2 and not model.has_zeros
-        if not compact or _is_forney(model):
+        if not compact or _has_forney_structure(model):
             return from_factor_graph(model)
         model = to_pairwise(model)
     if model.groups:
         return from_factor_graph(to_factor_graph(model))
-    return from_pairwise(model, find_state(to_factor_graph(model), seed))
+    return from_pairwise(model, find_factor_graph_mode(to_factor_graph(model), seed))
 
 
 def from_factor_graph(graph: FactorGraph) -> ForneyModel:
@@ -170,18 +175,18 @@ def from_factor_graph(graph: FactorGraph) -> ForneyModel:
                 f"{graph.name}: variable {v}{label} has {k} states; methods on the Forney form need binary variables, "
                 "so use bp or mf here"
             )
-    reduction = _Reduction(graph)
-    if not _is_forney(graph):
-        reduction.reduce()
+    reduction = _FactorGraphReduction(graph)
+    if not _has_forney_structure(graph):
+        reduction.sum_leaves()
     return reduction.model()
 
 
-def _is_forney(graph: FactorGraph) -> bool:
+def _has_forney_structure(graph: FactorGraph) -> bool:
     counts = Counter(v for factor in graph.factors for v in factor.scope)
     return all(counts[v] == 2 for v, k in enumerate(graph.cardinalities) if k == 2)
 
 
-class _Reduction:
+class _FactorGraphReduction:
     """A factor graph on its way to a Forney form: its network's nodes are factors, its edges variables."""
 
     def __init__(self, graph: FactorGraph) -> None:
@@ -197,14 +202,14 @@ class _Reduction:
                 self.weights[v], self.factors[v] = np.zeros(2), []
         for k, factor in enumerate(graph.factors):
             scope = [v for v in factor.scope if v in self.factors]
-            self.network.add(k, factor.log_table.reshape((2,) * len(scope)), scope)
+            self.network.add_node(k, factor.log_table.reshape((2,) * len(scope)), scope)
             for v in scope:
                 self.factors[v].append(k)
 
-    def reduce(self) -> None:
+    def sum_leaves(self) -> None:
         """Sums all variables that are in at most one factor besides their weights."""
         for k in list(self.network.tables):
-            self._fold(k)
+            self._absorb_unary_factor(k)
         waiting = list(self.factors)
         while waiting:
             v = waiting.pop()
@@ -212,13 +217,13 @@ class _Reduction:
                 continue
             factors = self.factors.pop(v)
             if not factors:
-                self._close(v)
+                self._sum_isolated_variable(v)
                 continue
             node = factors[0]
-            self.network.sum_slot(node, v, self.weights.pop(v))
-            waiting += self._fold(node)
+            self.network.sum_dangling_edge(node, v, self.weights.pop(v))
+            waiting += self._absorb_unary_factor(node)
 
-    def _fold(self, node: int) -> list[int]:
+    def _absorb_unary_factor(self, node: int) -> list[int]:
         """Makes weights of a factor of one variable, which is returned."""
         network = self.network
         if len(network.slots[node]) != 1:
@@ -226,14 +231,14 @@ class _Reduction:
         v = network.slots.pop(node)[0]
         self.weights[v] = self.weights[v] + network.tables.pop(node)
         self.factors[v].remove(node)
-        self.children += [(child, v, given) for child, given in network.carried.pop(node).items()]
+        self.children += [(child, v, conditional) for child, conditional in network.carried.pop(node).items()]
         return [v]
 
-    def _close(self, v: int) -> None:
+    def _sum_isolated_variable(self, v: int) -> None:
         """Sums a variable that is in no factor."""
         node = len(self.graph.factors) + v
-        self.network.add(node, self.weights.pop(v), [v])
-        self.network.sum_slot(node, v, np.zeros(2))
+        self.network.add_node(node, self.weights.pop(v), [v])
+        self.network.sum_dangling_edge(node, v, np.zeros(2))
         self.network.constants[v] = float(self.network.carried.pop(node)[v])
         self.network.log_constant += float(self.network.tables.pop(node))
         del self.network.slots[node]
@@ -251,7 +256,7 @@ class _Reduction:
             first = len(network.ends)
             if len(nodes) == 2:
                 network.ends[first] = list(nodes)
-                self._weigh(nodes[0], v)
+                self._multiply_weights(nodes[0], v)
                 renamed[nodes[0]][position[nodes[0], v]] = renamed[nodes[1]][position[nodes[1], v]] = first
                 carriers.append((v, nodes[0]))
                 continue
@@ -259,20 +264,22 @@ class _Reduction:
             for k, node in enumerate(nodes):
                 network.ends[first + k] = [equalities + v, node]
                 renamed[node][position[node, v]] = first + k
-            network.add(equalities + v, _equality(self.weights[v], len(nodes)), range(first, first + len(nodes)))
-            network.carried[equalities + v][v] = indicator(len(nodes), 0)
+            network.add_node(
+                equalities + v, _equality_table(self.weights[v], len(nodes)), range(first, first + len(nodes))
+            )
+            network.carried[equalities + v][v] = edge_indicator(len(nodes), 0)
         for v, node in carriers:
-            network.carried[node][v] = indicator(len(network.slots[node]), position[node, v])
+            network.carried[node][v] = edge_indicator(len(network.slots[node]), position[node, v])
         network.slots.update(renamed)
-        network.attach(self.children)
+        network.attach_readouts(self.children)
         return network.model(self.graph.num_variables)
 
-    def _weigh(self, node: int, v: int) -> None:
+    def _multiply_weights(self, node: int, v: int) -> None:
         shape = [2 if u == v else 1 for u in self.network.slots[node]]
         self.network.tables[node] = self.network.tables[node] + self.weights[v].reshape(shape)
 
 
-def _equality(weights: FloatArray, degree: int) -> FloatArray:
+def _equality_table(weights: FloatArray, degree: int) -> FloatArray:
     table = np.full((2,) * degree, -np.inf)
     table[(0,) * degree], table[(1,) * degree] = weights
     return table

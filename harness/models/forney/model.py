@@ -94,11 +94,11 @@ class ReadoutGroup:
     conditionals: FloatArray
 
 
-def by_state(p: FloatArray, cardinalities: Sequence[int]) -> FloatArray | list[FloatArray]:
+def state_marginals(p: FloatArray, cardinalities: Sequence[int]) -> FloatArray | list[FloatArray]:
     """p(s_v = 1) (N,) of variables of at most two states as `Estimate.marginals` holds them."""
     if all(k == 2 for k in cardinalities):
         return p
-    return [np.array([1 - one, one]) if k == 2 else np.ones(1) for one, k in zip(p, cardinalities, strict=True)]
+    return [np.array([1 - q, q]) if k == 2 else np.ones(1) for q, k in zip(p, cardinalities, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,19 +167,19 @@ class ForneyModel:
     @cached_property
     def readout_groups(self) -> tuple[ReadoutGroup, ...]:
         """The readouts by the degree of their node, one entry a group of `groups`; those without a node left out."""
-        found = []
+        groups = []
         owner = np.array([readout.node for readout in self.readouts], dtype=np.int64)
         for group in self.groups:
             variables = np.flatnonzero(np.isin(owner, group.nodes))
             rows = [self.readouts[v].conditional.ravel() for v in variables]
-            found.append(
+            groups.append(
                 ReadoutGroup(
                     variables,
                     np.searchsorted(group.nodes, owner[variables]),
-                    np.stack(rows) if rows else np.zeros((0, 2**group.degree)),
+                    np.array(rows).reshape(-1, 2**group.degree),
                 )
             )
-        return tuple(found)
+        return tuple(groups)
 
     def variable_marginals(self, beliefs: Sequence[npt.ArrayLike]) -> FloatArray:
         """p(s_v = 1) of the source's variables, (num_variables, ...), from beliefs of the nodes.
@@ -193,8 +193,8 @@ class ForneyModel:
         for v, readout in enumerate(self.readouts):
             if readout.node < 0:
                 result[v] = readout.conditional
-        for found, belief in zip(self.readout_groups, arrays, strict=True):
-            result[found.variables] = np.einsum("vx,vx...->v...", found.conditionals, belief[found.positions])
+        for group, belief in zip(self.readout_groups, arrays, strict=True):
+            result[group.variables] = np.einsum("vx,vx...->v...", group.conditionals, belief[group.positions])
         return result
 
     def log_weight(self, states: npt.ArrayLike) -> FloatArray:
@@ -245,7 +245,7 @@ class ForneyModel:
         return f"ForneyModel({self.name!r}, {self.num_nodes} nodes, {self.num_edges} edges)"
 
 
-def check_degree(name: str, what: str, degree: int) -> None:
+def check_degree(name: str, owner: str, degree: int) -> None:
     """Refuses tables that would be too large.
 
     Raises:
@@ -253,6 +253,6 @@ def check_degree(name: str, what: str, degree: int) -> None:
     """
     if degree > MAX_DEGREE:
         raise UnsupportedError(
-            f"{name}: {what} has degree {degree}; methods on the Forney form keep tables of 2**degree entries and "
+            f"{name}: {owner} has degree {degree}; methods on the Forney form keep tables of 2**degree entries and "
             f"allow degrees up to {MAX_DEGREE}, so use bp or mf here"
         )

@@ -15,7 +15,7 @@ from spinbench.errors import ModelError
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import FloatArray, ForneyModel, IntArray
 
-UPDATES = 2e6
+MAX_UPDATES = 2e6
 """Flips tried at most, shared out among sweeps and parallel searches: under a second."""
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 60, 10, 16
 
@@ -31,13 +31,15 @@ def find_mode(model: ForneyModel, seed: int = 0) -> IntArray:
     """
     if not model.num_edges:
         return np.zeros(0, dtype=np.int64)
-    blocks = [list(slots) for slots, table in zip(model.incident, model.log_tables, strict=True) if _is_equality(table)]
+    blocks = [
+        list(slots) for slots, table in zip(model.incident, model.log_tables, strict=True) if _is_equality_table(table)
+    ]
     pairs = {pair for slots in model.incident for pair in itertools.combinations(sorted(slots), 2)}
     moves = [[e] for e in range(model.num_edges)] + [list(pair) for pair in sorted(pairs)] + blocks
-    return _search(model, model.num_edges, model.incident, model.log_tables, moves, seed)
+    return _search_mode(model, model.num_edges, model.incident, model.log_tables, moves, seed)
 
 
-def find_state(graph: FactorGraph, seed: int = 0) -> IntArray:
+def find_factor_graph_mode(graph: FactorGraph, seed: int = 0) -> IntArray:
     """(N,) 0/1 of a binary factor graph, by moves that flip one variable; as `find_mode`.
 
     Raises:
@@ -46,15 +48,15 @@ def find_state(graph: FactorGraph, seed: int = 0) -> IntArray:
     n = graph.num_variables
     scopes = [factor.scope for factor in graph.factors if factor.scope]
     tables = [factor.log_table for factor in graph.factors if factor.scope]
-    return _search(graph, n, scopes, tables, [[v] for v in range(n)], seed)
+    return _search_mode(graph, n, scopes, tables, [[v] for v in range(n)], seed)
 
 
-def _is_equality(table: FloatArray) -> bool:
+def _is_equality_table(table: FloatArray) -> bool:
     support = table > -np.inf
     return table.ndim > 1 and int(support.sum()) == 2 and bool(support.flat[0] and support.flat[-1])
 
 
-def _search(
+def _search_mode(
     model: ForneyModel | FactorGraph,
     n: int,
     scopes: Sequence[tuple[int, ...]],
@@ -63,9 +65,9 @@ def _search(
     seed: int,
 ) -> IntArray:
     anneal = _Annealing(n, scopes, tables, moves)
-    searches = int(np.clip(UPDATES / (MAX_SWEEPS * len(moves)), 1, MAX_SEARCHES))
-    sweeps = int(np.clip(UPDATES / (searches * len(moves)), MIN_SWEEPS, MAX_SWEEPS))
-    states = anneal.run(np.random.default_rng(seed), searches, sweeps)
+    searches = int(np.clip(MAX_UPDATES / (MAX_SWEEPS * len(moves)), 1, MAX_SEARCHES))
+    sweeps = int(np.clip(MAX_UPDATES / (searches * len(moves)), MIN_SWEEPS, MAX_SWEEPS))
+    states = anneal.anneal(np.random.default_rng(seed), searches, sweeps)
     states = np.concatenate([np.zeros((1, n), dtype=np.int64), states])
     values = model.log_weight(states)
     best = int(values.argmax())
@@ -93,28 +95,28 @@ class _Annealing:
         self.hard = np.where(np.isfinite(flat), flat, -1e6 * (1.0 + np.abs(finite).max()))
         self.offset = np.cumsum([0, *(table.size for table in tables)])
         self.place = np.zeros((2, n), dtype=np.int64)  # a factor that holds each variable, and its bit there
-        held = np.zeros(n, dtype=bool)
+        is_constrained = np.zeros(n, dtype=bool)
         masks: list[dict[int, int]] = [{} for _ in range(n)]
         for k, scope in enumerate(scopes):
             for axis, v in enumerate(scope):
                 bit = 1 << (len(scope) - 1 - axis)
                 masks[v][k] = bit
-                self.place[:, v], held[v] = (k, bit), True
-        self.free = np.flatnonzero(~held)
-        self.classes = _classes(moves, masks, len(tables))
+                self.place[:, v], is_constrained[v] = (k, bit), True
+        self.free = np.flatnonzero(~is_constrained)
+        self.classes = _colour_moves(moves, masks, len(tables))
 
-    def run(self, rng: np.random.Generator, searches: int, sweeps: int) -> IntArray:
+    def anneal(self, rng: np.random.Generator, num_searches: int, num_sweeps: int) -> IntArray:
         """(searches, n) states."""
-        index = np.zeros((len(self.offset), searches), dtype=np.int64)
-        for temperature in np.geomspace(1.0, 0.1, sweeps) * self.scale:
+        index = np.zeros((len(self.offset), num_searches), dtype=np.int64)
+        for temperature in np.geomspace(1.0, 0.1, num_sweeps) * self.scale:
             for nodes, masks in self.classes:
-                gain, flipped = self._gain(index, nodes, masks, self.soft)
+                gain, flipped = self._move_gains(index, nodes, masks, self.soft)
                 accept = 2 * rng.random(gain.shape) - 1 < np.tanh(gain / (2 * temperature))
                 index[nodes] = np.where(accept[:, None], flipped, index[nodes])
         for _ in range(MAX_SWEEPS):
             moved = False
             for nodes, masks in self.classes:
-                gain, flipped = self._gain(index, nodes, masks, self.hard)
+                gain, flipped = self._move_gains(index, nodes, masks, self.hard)
                 accept = gain > 1e-12
                 moved |= bool(accept.any())
                 index[nodes] = np.where(accept[:, None], flipped, index[nodes])
@@ -124,7 +126,9 @@ class _Annealing:
         states[self.free] = False
         return np.asarray(states.T, dtype=np.int64)
 
-    def _gain(self, index: IntArray, nodes: IntArray, masks: IntArray, logs: FloatArray) -> tuple[FloatArray, IntArray]:
+    def _move_gains(
+        self, index: IntArray, nodes: IntArray, masks: IntArray, logs: FloatArray
+    ) -> tuple[FloatArray, IntArray]:
         """(m, R) change of the log weight by each of m moves, and (m, K, R) the entries it leads to."""
         now = index[nodes]
         flipped = now ^ masks[:, :, None]
@@ -132,12 +136,12 @@ class _Annealing:
         return (logs[offset + flipped] - logs[offset + now]).sum(axis=1), flipped
 
 
-def _classes(
+def _colour_moves(
     moves: list[list[int]], masks: list[dict[int, int]], idle: int
 ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Moves in classes without common factors: for each (m, K) factors and bits, filled up with an idle factor."""
-    taken: list[set[int]] = [set() for _ in range(idle)]
-    found: list[list[dict[int, int]]] = []
+    colours_by_factor: list[set[int]] = [set() for _ in range(idle)]
+    moves_by_colour: list[list[dict[int, int]]] = []
     for move in moves:
         touched: dict[int, int] = {}
         for v in move:
@@ -145,15 +149,15 @@ def _classes(
                 touched[k] = touched.get(k, 0) | bit
         if not touched:
             continue
-        used = set().union(*(taken[k] for k in touched))
-        colour = next(c for c in range(len(found) + 1) if c not in used)
-        if colour == len(found):
-            found.append([])
-        found[colour].append(touched)
+        used = set().union(*(colours_by_factor[k] for k in touched))
+        colour = next(c for c in range(len(moves_by_colour) + 1) if c not in used)
+        if colour == len(moves_by_colour):
+            moves_by_colour.append([])
+        moves_by_colour[colour].append(touched)
         for k in touched:
-            taken[k].add(colour)
+            colours_by_factor[k].add(colour)
     classes = []
-    for members in found:
+    for members in moves_by_colour:
         width = max(len(touched) for touched in members)
         nodes = np.full((len(members), width), idle, dtype=np.int64)
         bits = np.zeros((len(members), width), dtype=np.int64)

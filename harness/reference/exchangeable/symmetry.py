@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.factor_graph import Factors
+from spinbench.models.factor_graph import FactorArrays
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Scope
 
 RELATIVE_DIFFERENCE = 1e-12
@@ -44,8 +44,8 @@ class Tables(NamedTuple):
 
 def tables_by_shape(network: FlatFactors) -> list[Tables]:
     """All tables; those over the same variables are added up."""
-    flat = Factors(network.states, network.scope, np.diff(network.start), network.values[:], network.offset)
-    return [_merge(scopes, flat.stacked(which, shape)) for which, scopes, shape in flat.by_shape()]
+    flat = FactorArrays(network.states, network.scope, np.diff(network.start), network.values[:], network.offset)
+    return [_merge(scopes, flat.stack_tables(which, shape)) for which, scopes, shape in flat.group_by_shape()]
 
 
 def _merge(scopes: IntArray, logs: FloatArray) -> Tables:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
-from spinbench.models.files.format import unpacked_name
+from spinbench.models.files.format import strip_gzip_suffix
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, cell, visible
 from spinbench.reporting.commands.running import check_outputs
@@ -95,14 +95,14 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
         paths = sorted(
             path
             for path in folder.iterdir()
-            if formats.of_name(path.name) and not path.name.startswith(".") and path.is_file()
+            if formats.formats_by_name(path.name) and not path.name.startswith(".") and path.is_file()
         )
     except OSError as error:
         raise SpinbenchError(f"{folder}: the folder cannot be read ({error.strerror or error})") from None
     if not paths:
         raise SpinbenchError(f"{folder} holds no models; files that end in {', '.join(formats.suffixes())} are read")
     for path in paths:
-        beside = (path.with_name(f"{name}.evid") for name in (path.name, unpacked_name(path.name)))
+        beside = (path.with_name(f"{name}.evid") for name in (path.name, strip_gzip_suffix(path.name)))
         evidence = next((each for each in beside if each.is_file()), None)
         yield ModelFiles(path, evidence, _digest(path, evidence))
 
@@ -183,7 +183,7 @@ _HOW = ("solver", "width", "entries", "memory_gib", "slices", "cached")
 
 def _without_name(message: str, model: ModelFiles) -> str:
     """A sentence without the model's name before it, which stands in a column of its own."""
-    for name in (str(model.path), model.name, Path(unpacked_name(model.name)).stem):
+    for name in (str(model.path), model.name, Path(strip_gzip_suffix(model.name)).stem):
         message = message.removeprefix(f"{name}: ")
     return " ".join(message.split())
 

@@ -67,7 +67,7 @@ def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable
         "from spinbench.models.files.uai import UAI\n"
         "class Other(UAI):\n    suffixes = ('.other',)\n    def recognises(self, head): return False\n"
     )
-    formats._loaded.cache_clear()
+    formats._load_all.cache_clear()
     install_plugin("spinbench_other", source, {"formats": {"other": "Other"}})
     found = {}
     for name in ("m.uai", "m.other", "missing.other", "m.unknown"):
@@ -75,7 +75,7 @@ def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable
             (tmp_path / name).write_text("MARKOV 1 2 0" if name == "m.uai" else "?")
         cell = {**CELL, "model": {"name": "file", "path": str(tmp_path / name)}}
         found[name] = provenance.foreign({**cell, "method": {"name": "gibbs"}}).get("formats", {}).get("distribution")
-    formats._loaded.cache_clear()
+    formats._load_all.cache_clear()
     assert found == {"m.uai": None, "m.other": "spinbench_other", "missing.other": None, "m.unknown": None}
 
 

@@ -161,7 +161,7 @@ def test_exact_tells_of_what_fell_away(path: str, seed: int) -> None:
 def test_draws_have_the_law_of_the_model() -> None:
     model = condition(network(56, n=7), {6: 0})
     left = simplify(model, 99)
-    assert any(len(each.given) > 1 for each in left.origin.conditionals)
+    assert any(len(each.parents) > 1 for each in left.origin.conditionals)
     drawn = model.origin.lower(left.origin.lift(reference.sample(left, 40_000, seed=2), seed=3))
     p = np.exp(model.log_weight(all_states(model)))
     p /= p.sum()

@@ -150,7 +150,7 @@ def test_a_broken_family_hurts_nobody_else(install_plugin: Install, capsys: pyte
 def test_two_owners_of_one_name_break_that_name_only(install_plugin: Install) -> None:
     taken = {"grid": "star", "file": "star", "uai14/Grids_12": "star"}
     install_plugin("spinbench_star", SOURCE, {"models": taken})
-    assert set(families.broken()) == {"grid of spinbench-star", "file", "uai14/Grids_12"}
+    assert set(families.load_errors()) == {"grid of spinbench-star", "file", "uai14/Grids_12"}
     assert build({"name": "grid"}).num_variables == 100  # spinbench's own
     for name in ("file", "uai14/Grids_12"):
         with pytest.raises(

@@ -15,7 +15,7 @@ from small_model_files import GOOD
 from spinbench.errors import BrokenPluginError, ModelError
 from spinbench.models import formats, load, save
 from spinbench.models.files.format import ModelFile
-from spinbench.models.formats import uncollected
+from spinbench.models.formats import pause_garbage_collection
 from spinbench.models.generators import grid
 
 UAI_TEXT = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
@@ -51,7 +51,7 @@ def test_factor_graphs_that_begin_with_a_constant_are_recognised(write, constant
     for name in ("m.fg", "m", "m.txt"):
         assert load(write(name, text)).cardinalities == (2, 2)
     for damaged in (text.replace("0\n", "0\n7\n", 1), text.replace("2\n\n", "2\n", 1)):
-        assert formats.name_of_file(write("m", damaged)) is None
+        assert formats.detect_format_name(write("m", damaged)) is None
 
 
 @pytest.mark.parametrize("name", ["m.uai.gz", "m.npz.gz", "M.UAI.GZ", "a.b.uai", "m.uai"])
@@ -153,11 +153,11 @@ function = len
 @pytest.fixture
 def plugin(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
     def install(names: dict[str, str]) -> None:
-        formats._loaded.cache_clear()
+        formats._load_all.cache_clear()
         install_plugin("spinbench_coins", PLUGIN, {"formats": names})
 
     yield install
-    formats._loaded.cache_clear()
+    formats._load_all.cache_clear()
 
 
 def test_a_plugins_format_is_read_and_written(write, tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
@@ -233,7 +233,7 @@ def test_what_is_no_content_is_not_written(tmp_path: Path, plugin: Callable[[dic
     with pytest.raises(BrokenPluginError, match=r"Stumbles wrote a str; bytes are needed"):
         save(grid(1, 2), tmp_path / "new.stumbles")
     assert not (tmp_path / "new.stumbles").exists()
-    assert list(formats.broken()) == ["half"]
+    assert list(formats.load_errors()) == ["half"]
     with pytest.raises(BrokenPluginError, match="lacks read and recognises"):
         formats.load("half")
 
@@ -259,7 +259,7 @@ def test_built_in_suffixes_are_read_as_ever(tmp_path: Path, plugin: Callable[[di
     (tmp_path / "m.uai").write_text("MARKOV 2 2")
     with pytest.raises(ModelError, match=r"^m.uai, line 1, token '2': 2 variables are claimed"):
         load(tmp_path / "m.uai")
-    said = formats.claims()
+    said = formats.describe_suffix_conflicts()
     assert [line.partition(" (")[0] for line in said] == ["format 'a'", "format 'b'", "format 'c'", "format 'd'"]
     assert "reads .uai files where UAI does not recognise them, and writes none: they are spinbench's" in said[0]
 
@@ -270,7 +270,7 @@ def test_the_collector_rests_while_a_file_is_read_and_is_left_as_it_was() -> Non
         switch()
         running = gc.isenabled()
         inside = []
-        with suppress(ValueError), uncollected(), uncollected():
+        with suppress(ValueError), pause_garbage_collection(), pause_garbage_collection():
             inside.append(gc.isenabled())
             raise ValueError
         assert (inside, gc.isenabled()) == ([False], running)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
 from spinbench.models import FactorGraph, PairwiseModel, generators, lattices, load, save, simplify, to_pairwise
-from spinbench.models.factor_graph import Factors
-from spinbench.models.possible import check_range, possible_states
+from spinbench.models.factor_graph import FactorArrays
+from spinbench.models.possible import check_weight_range, possible_states
 
 seeds = st.integers(0, 2**32 - 1)
 cardinalities = st.lists(st.integers(1, 4), min_size=1, max_size=4)
@@ -143,8 +143,8 @@ def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch, size
     edges = lattices.complete_edges(15)
     values = rng.standard_normal(len(edges))
     whole = np.bincount(edges.ravel(), np.repeat(values, 2), 15)
-    monkeypatch.setattr(lattices, "_AT_ONCE", size)
-    np.testing.assert_array_equal(lattices.edge_sums(edges, values, 15), whole)
+    monkeypatch.setattr(lattices, "_CHUNK_EDGES", size)
+    np.testing.assert_array_equal(lattices.sum_edges_by_variable(edges, values, 15), whole)
     assert lattices.canonical_edges(edges, values, 15)[0] is edges
     for k in range(len(edges) - 1):
         order = np.arange(len(edges))
@@ -155,7 +155,7 @@ def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch, size
 
 
 def test_pulls_and_reach_are_sums_of_couplings(monkeypatch):
-    monkeypatch.setattr("spinbench.models.pairwise.AT_ONCE", 7)
+    monkeypatch.setattr("spinbench.models.pairwise.CHUNK_EDGES", 7)
     model = generators.sherrington_kirkpatrick(12, field=-0.3, seed=1)
     W = model.dense()
     np.testing.assert_allclose(model.pulls, [np.minimum(W, 0).sum(axis=0), np.maximum(W, 0).sum(axis=0)])
@@ -194,7 +194,7 @@ def test_a_file_becomes_a_pairwise_model_without_a_factor_made(tmp_path, monkeyp
     with monkeypatch.context() as alone:
         alone.setattr("spinbench.models.factor_graph.Factor", None)
         assert simplify(read) is read
-        check_range("gibbs", read, "float64")
+        check_weight_range("gibbs", read, "float64")
         model = to_pairwise(read)
     np.testing.assert_array_equal(model.edges, grid.edges)
     np.testing.assert_allclose(model.couplings, grid.couplings, rtol=1e-12)
@@ -204,14 +204,14 @@ def test_a_file_becomes_a_pairwise_model_without_a_factor_made(tmp_path, monkeyp
 @given(seeds, cardinalities)
 def test_factors_as_flat_arrays_are_the_factors(seed, cards):
     graph = FactorGraph.from_log_tables(cards, random_factors(seed, cards))
-    flat = Factors.of(graph.cardinalities, graph.factors)
-    assert Factors.of(graph.cardinalities, flat) is flat
+    flat = FactorArrays.of(graph.cardinalities, graph.factors)
+    assert FactorArrays.of(graph.cardinalities, flat) is flat
     assert flat.scopes() == [factor.scope for factor in graph.factors]
     tables = [factor.log_table for factor in graph.factors]
     for mine, table in zip(flat, tables, strict=True):
         np.testing.assert_array_equal(mine.log_table, table)
         assert not mine.log_table.flags.writeable
-    assert [values.tolist() for values in flat.extremes] == [[t.min() for t in tables], [t.max() for t in tables]]
+    assert [values.tolist() for values in flat.entry_ranges] == [[t.min() for t in tables], [t.max() for t in tables]]
 
 
 @pytest.mark.parametrize(("cards", "binary"), [((2, 2), True), ((2, 3), False), ((2, 1), False)])

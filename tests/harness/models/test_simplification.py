@@ -17,7 +17,7 @@ from spinbench.models import (
     to_pairwise,
 )
 from spinbench.models.networks import bayesian_network
-from spinbench.models.simplification import simplified
+from spinbench.models.simplification import compute_simplification
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
@@ -43,7 +43,7 @@ def test_what_falls_away_by_kind() -> None:
         ],
         labels="abcdef",
     )
-    found = simplified(model)
+    found = compute_simplification(model)
     assert found.model.labels == ("a", "b", "c", "d")
     assert [factor.scope for factor in found.model.factors] == [(0, 1), (1, 2), (2, 0), (2, 3)]
     np.testing.assert_array_equal(found.model.factors[2].log_table, soft + soft.T)
@@ -56,7 +56,7 @@ def test_what_nothing_falls_away_from_is_left_alone() -> None:
     for name in ("uai14/Grids_12", "uai14/DBN_11", "uai14/Promedus_24", "libdai/testfast", "boltzmann/neural15"):
         model = catalogue.load(name)
         assert simplify(model, 99) is model
-        assert simplified(model).note == ""
+        assert compute_simplification(model).note == ""
 
 
 def test_units_of_one_variable_are_not_summed_out() -> None:
@@ -113,13 +113,13 @@ def test_errors_are_carried_on_without_being_made_smaller() -> None:
     rng = np.random.default_rng(0)
     table = rng.dirichlet(np.ones(4), size=3)
     found = rng.dirichlet([5.0, 2.0, 3.0], size=4000)
-    carried = conditionals.errors(table, found.std(axis=0))
-    moved = conditionals.means(table, found).std(axis=0)
+    carried = conditionals.propagate_errors(table, found.std(axis=0))
+    moved = conditionals.propagate_means(table, found).std(axis=0)
     assert (moved <= carried).all()
     assert (carried <= 3 * moved).all()
     binary = np.stack([1 - found[:, 0], found[:, 0]], axis=1)
     np.testing.assert_allclose(
-        conditionals.errors(table[:2], binary.std(axis=0)), (binary @ table[:2]).std(axis=0), rtol=1e-9
+        conditionals.propagate_errors(table[:2], binary.std(axis=0)), (binary @ table[:2]).std(axis=0), rtol=1e-9
     )
 
 
@@ -129,7 +129,7 @@ def test_bounds_allow_for_the_rounding_of_what_fell_away() -> None:
     factors = [((v,), rng.normal(size=2) * 1e3) for v in range(60)] + [((60, 61), rng.normal(size=(2, 2)))]
     factors += [((60, 61), rng.normal(size=(2, 2)) * 1e3), ((60, 62), rng.normal(size=(2, 2))), ((62, 61), np.eye(2))]
     model = FactorGraph.from_log_tables([2] * 63, factors)
-    found = simplified(model)
+    found = compute_simplification(model)
     rest = FactorGraph.from_log_tables([2] * 3, [([u - 60 for u in scope], table) for scope, table in factors[60:]])
     truth = math.fsum([*(float(np.logaddexp.reduce(table)) for _, table in factors[:60]), answers(rest).log_z])
     assert abs(answers(found.model).log_z - truth) <= found.rounding < 1e-8

@@ -114,7 +114,7 @@ def test_nothing_that_a_record_holds_becomes_markup(write: Written) -> None:
 
 def test_the_command_of_a_cell_makes_the_cell() -> None:
     config = {
-        "model": {"name": "random_regular", **families.defaults("random_regular"), "n": 12},
+        "model": {"name": "random_regular", **families.parameter_defaults("random_regular"), "n": 12},
         "method": {**searchpath.method_defaults("dhmc"), "step_size": 0.25, "diagonal": [1.0, 2.5]},
         "backend": {"name": "numpy", "device": "cpu", "precision": "float32"},
         "budget": {"samples": None, "seconds": 0.5, "burn_in": 7},

@@ -52,7 +52,7 @@ def test_exact_on_cycles_with_one_negative_determinant(n):
     if _negative(model).sum() % 2 == 0:  # swapping the columns of one table changes its sign
         tables = [np.array(t) for t in model.log_tables]
         tables[0] = tables[0][:, ::-1]
-        model = build.with_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
+        model = build.replace_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
     model = model.relabel(_signs_to_last(model))
     assert _negative(model).sum() == 1
     assert g_bp(model) == pytest.approx(zoo.enumerated_log_z(model), abs=2e-6)
@@ -88,7 +88,7 @@ def test_belief_propagation_on_cycles_without_negative_determinants(n):
     if _negative(model).sum() % 2:
         tables = [np.array(t) for t in model.log_tables]
         tables[0] = tables[0][:, ::-1]
-        model = build.with_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
+        model = build.replace_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
     model = model.relabel(_signs_to_last(model))
     bethe = zoo.bethe(model)
     assert g_bp(model) == pytest.approx(bethe, abs=1e-4)

@@ -51,7 +51,7 @@ WRONG = [
 
 def outcome(name: str, data: bytes) -> None:
     """Reads, as `load` does; anything but a model or one sentence fails the test."""
-    for each in formats.working().values():
+    for each in formats.working_formats().values():
         assert each.recognises(data) in (True, False)
     try:
         model = formats.load(name).read(ModelFile("m.x", data))
@@ -70,7 +70,9 @@ def test_all_formats_are_here() -> None:
     for name, data in GOOD.items():
         model = formats.load(name).read(ModelFile("m.x", data))
         assert 2 <= model.num_variables <= 4
-        taking = [other for other, each in formats.working().items() if each.recognises(data) and not each.by_name]
+        taking = [
+            other for other, each in formats.working_formats().items() if each.recognises(data) and not each.by_name
+        ]
         assert taking == [name] or formats.load(name).by_name
 
 
@@ -156,8 +158,8 @@ def test_many_empty_members_of_an_archive(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def long_at_once(monkeypatch):
-    monkeypatch.setattr(numbers, "LONG", 0)
-    monkeypatch.setattr(numbers, "_PIECE", 512)
+    monkeypatch.setattr(numbers, "MIN_SCIPY_BYTES", 0)
+    monkeypatch.setattr(numbers, "_CHUNK_BYTES", 512)
 
 
 def between_blanks(tokens):
@@ -169,7 +171,7 @@ def between_blanks(tokens):
 def test_numbers_are_rounded_as_python_rounds_them():
     bits = np.random.default_rng(0).integers(0, 0x7FF0000000000000, size=2000, dtype=np.uint64)
     tokens = [*HARD, *map(repr, bits.view(np.float64).tolist())]
-    assert numbers.parse(b"MARKOV " + between_blanks(tokens), 6).tolist() == list(map(float, tokens))
+    assert numbers.parse_numbers(b"MARKOV " + between_blanks(tokens), 6).tolist() == list(map(float, tokens))
 
 
 @pytest.mark.parametrize(
@@ -181,13 +183,13 @@ def test_numbers_are_rounded_as_python_rounds_them():
     ids=repr,
 )
 def test_what_else_is_a_number_and_where_texts_end(data):
-    np.testing.assert_array_equal(numbers.parse(data), list(map(float, data.split())))
+    np.testing.assert_array_equal(numbers.parse_numbers(data), list(map(float, data.split())))
 
 
 @pytest.mark.parametrize("token", WRONG)
 def test_what_is_none(token):
     for tokens in ([token], [*HARD, token], [token, *HARD]):
-        assert numbers.parse(between_blanks(tokens)) is None
+        assert numbers.parse_numbers(between_blanks(tokens)) is None
 
 
 @given(st.lists(st.text("0123456789+-.einfaNIt_xE", min_size=1, max_size=6), min_size=1, max_size=5), st.booleans())
@@ -198,7 +200,7 @@ def test_numbers_are_pythons_floats_or_refused(parts, long):
         plain = not any("_" in part for part in parts)
     except ValueError:
         plain = False
-    with mock.patch.object(numbers, "LONG", 0 if long else 2**20):
+    with mock.patch.object(numbers, "MIN_SCIPY_BYTES", 0 if long else 2**20):
         if plain:
             np.testing.assert_array_equal(text.Tokens(data, "m").values, values)
             return

@@ -9,8 +9,8 @@ from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel, generators, to_factor_graph
 from spinbench.models.forney import build, convert
-from spinbench.models.forney.convert import _factors
-from spinbench.models.forney.modes import find_mode, find_state
+from spinbench.models.forney.convert import _factorise_pair_weights
+from spinbench.models.forney.modes import find_factor_graph_mode, find_mode
 from spinbench.models.networks import gauge_complete, gauge_grid, gauge_regular
 
 
@@ -80,7 +80,7 @@ def test_groups_index_tables_and_half_edges():
 def test_other_tables_on_the_same_graph():
     rng = np.random.default_rng(4)
     model = build.from_tables([(0, 1), (1, 2), (0, 2)], tables(rng, 2, 2, 2))
-    other = build.with_log_tables(model, [group.log_tables + 2.0 for group in model.groups], model.log_constant)
+    other = build.replace_log_tables(model, [group.log_tables + 2.0 for group in model.groups], model.log_constant)
     assert other.log_constant == pytest.approx(model.log_constant + 6.0)
     np.testing.assert_allclose(other.log_tables[1], model.log_tables[1])
 
@@ -163,7 +163,7 @@ def test_pairwise_models(strength, forney_truth):
 @pytest.mark.parametrize("coupling", [-900.0, -3.0, 0.5, 900.0])
 def test_the_compact_split_of_a_coupling_is_positive_and_exact(coupling):
     log_pair = np.array([[0.0, 0.3], [-0.2, coupling]])
-    a, b = _factors(log_pair, 1.0)
+    a, b = _factorise_pair_weights(log_pair, 1.0)
     assert np.isfinite(a).all()
     assert np.isfinite(b).all()
     product = np.logaddexp(a[:, None, 0] + b[None, :, 0], a[:, None, 1] + b[None, :, 1])
@@ -216,7 +216,7 @@ def test_small_models_give_their_best_state(seed):
         assert model.log_weight(find_mode(model, seed)) == pytest.approx(model.log_weight(x).max(), abs=1e-9)
     graph = to_factor_graph(generators.grid(3, 4, seed=seed))
     s = (np.arange(2**12)[:, None] >> np.arange(12)) & 1
-    assert graph.log_weight(find_state(graph, seed)) == pytest.approx(graph.log_weight(s).max(), abs=1e-9)
+    assert graph.log_weight(find_factor_graph_mode(graph, seed)) == pytest.approx(graph.log_weight(s).max(), abs=1e-9)
 
 
 def test_modes_are_local_maxima_and_not_below_zeros():
@@ -233,7 +233,9 @@ def test_equality_nodes_flip_as_a_whole():
     graph = to_factor_graph(model)
     forney = convert.from_factor_graph(graph)
     assert forney.has_zeros
-    assert forney.log_weight(find_mode(forney)) == pytest.approx(model.log_weight(find_state(graph)), abs=1e-9)
+    assert forney.log_weight(find_mode(forney)) == pytest.approx(
+        model.log_weight(find_factor_graph_mode(graph)), abs=1e-9
+    )
 
 
 def test_a_search_that_finds_nothing_says_so():
@@ -249,7 +251,7 @@ def test_a_search_that_finds_nothing_says_so():
     graph = FactorGraph.from_tables([2] * n, factors)
     assert graph.log_weight(target) == 0
     with pytest.raises(ModelError, match="no state of positive weight was found in"):
-        find_state(graph)
+        find_factor_graph_mode(graph)
 
 
 REFUSED = [
