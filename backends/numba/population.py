@@ -20,7 +20,7 @@ from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import reported_rows, state_rows, sweep_order
+from spinbench.mathematics.graphs.table_layouts import marginal_rows, state_rows, sweep_order
 from spinbench.methods.population.program import Tables
 from spinbench.methods.population.smc import Annealed
 from spinbench.models import Model
@@ -227,7 +227,7 @@ class AnnealedKernel(Kernel):
     def advance(self, state: PopulationState, steps: int) -> tuple[PopulationState, dict[str, Array]]:
         chains, last = state.populations, len(self._betas) - 1
         part = make_particles(state.lanes.x, chains, self._count)
-        sums = np.zeros((len(part.spare), len(reported_rows(self._sizes)[0]) + 1, part.spare.shape[2]))
+        sums = np.zeros((len(part.spare), len(marginal_rows(self._sizes)[0]) + 1, part.spare.shape[2]))
         seen = Seen(*(np.full(shape, -np.inf) for shape in (chains, chains, (len(self._states.rows), chains))))
         sweeps = (last - 1) * self._method.moves + 2
         together = max(1, UPDATES // (state.lanes.x.size * self._method.moves))

@@ -62,7 +62,7 @@ class Metropolis(Method):
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """p or s: (R, C), of what `reported_rows` names."""
+        """p or s: (R, C), of what `marginal_rows` names."""
         return {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
 
     def planning_seconds(self, model: Model) -> float:

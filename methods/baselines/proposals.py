@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.mathematics.graphs.table_layouts import FloatArray, floored_values
+from spinbench.mathematics.graphs.table_layouts import FloatArray, replace_zeros
 
 Kind = Literal["bp_tree", "mean_field", "uniform"]
 SWEEPS = 60
@@ -77,7 +77,7 @@ def forest(model: FactorTables, kind: Kind) -> Forest:
 def _pieces(model: FactorTables) -> Pieces:
     cards = model.cardinalities.tolist()
     scopes = [model.scope_variables[a:b].tolist() for a, b in pairwise(model.scope_starts)]
-    values = (model.values, floored_values(model) if len(model.values) else model.values)
+    values = (model.values, replace_zeros(model) if len(model.values) else model.values)
     tables, soft = (
         [
             part[a:b].reshape([cards[v] for v in scope])

@@ -22,7 +22,7 @@ from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     Sweep,
-    chosen_tables,
+    choose_tables,
     layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
@@ -91,7 +91,7 @@ class SwendsenWang(Method):
         check_binary(self.name, model)
         plan = layout(model, "chromatic")
         rows = compressed_rows(model, plan.order)
-        sweep = chosen_tables(model, plan, rows)
+        sweep = choose_tables(model, plan, rows)
         return Tables(plan.order, plan.bounds, sweep, bonds_of(model, plan.order))
 
     def program(self, backend: Backend) -> Program:

@@ -40,7 +40,7 @@ from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Sweep,
     by_variable,
-    chosen_tables,
+    choose_tables,
     layout,
     scan_tables,
 )
@@ -169,7 +169,7 @@ class Gibbs(Method):
             )
         plan = layout(model, "raster" if self.scan == "raster" else "chromatic")
         rows = compressed_rows(model, plan.order)
-        sweep = chosen_tables(model, plan, rows)
+        sweep = choose_tables(model, plan, rows)
         single = None
         if self.sample == "update" or self.scan == "random":
             sequence = np.argsort(plan.order) if self.scan == "raster" else np.arange(count)

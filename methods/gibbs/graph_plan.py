@@ -9,7 +9,7 @@ import numpy as np
 from spinbench.api import Array
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, reported_rows, table_sweep
+from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, marginal_rows, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
@@ -27,7 +27,7 @@ class GraphTables(NamedTuple):
 
     Attributes:
         sweep: the sweep; also the kernel T of Chib's estimator.
-        variables, states: (R,) int32, what is reported, see `reported_rows`.
+        variables, states: (R,) int32, what is reported, see `marginal_rows`.
         blank: (R + 1,) zeros.
         mode: (N,) int32, s*.
         mode_log_weight: () log p*(s*), the model's constant included.
@@ -52,7 +52,7 @@ def plan_graph(model: FactorGraph, *, raster: bool, single: bool, looks: bool) -
     """Colours or levels, places of entries, and s* where it is looked for."""
     tables = factor_tables(model)
     sweep = table_sweep(tables, "raster" if raster else "chromatic", single)
-    variables, states = reported_rows(tables.cardinalities)
+    variables, states = marginal_rows(tables.cardinalities)
     low, high = graph_ranges(tables)
     mode = find_mode(model, sweep) if looks else np.zeros(model.num_variables, dtype=np.int32)
     return GraphTables(
@@ -98,7 +98,7 @@ def graph_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:
 
     From ranges of log t(j, rest) - log t(k, rest) of each factor by itself, so that no state leaves more than these.
     """
-    variables, states = reported_rows(tables.cardinalities)
+    variables, states = marginal_rows(tables.cardinalities)
     low, high = np.zeros(len(variables)), np.ones(len(variables))
     rows = np.searchsorted(variables, np.arange(len(tables.cardinalities) + 1))
     for v in np.unique(variables):

@@ -140,7 +140,7 @@ class PairSweeps:
 
 
 class GraphSweeps:
-    """States x (N, C) int32; p (R + 1, C) as of `reported_rows`, with a last row that means nothing.
+    """States x (N, C) int32; p (R + 1, C) as of `marginal_rows`, with a last row that means nothing.
 
     Args:
         backend: the backend.

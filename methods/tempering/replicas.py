@@ -17,10 +17,10 @@ from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     Sweep,
-    chosen_tables,
+    choose_tables,
     layout,
 )
-from spinbench.mathematics.graphs.table_layouts import TableSweep, reported_rows, table_sweep
+from spinbench.mathematics.graphs.table_layouts import TableSweep, marginal_rows, table_sweep
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.models import PairwiseModel
 
@@ -37,7 +37,7 @@ def graph_tables(graph: FactorTables) -> GraphTables:
     """Colour by colour."""
     sweep = table_sweep(graph, "chromatic", single=False)
     zeros = np.zeros(1) if np.isneginf(graph.values).any() else None
-    return GraphTables(sweep, zeros, np.zeros(len(reported_rows(graph.cardinalities)[0]) + 1))
+    return GraphTables(sweep, zeros, np.zeros(len(marginal_rows(graph.cardinalities)[0]) + 1))
 
 
 class GraphReplicas(GraphSweeps):
@@ -67,7 +67,7 @@ def pair_tables(model: PairwiseModel) -> PairTables:
     """Of a model without groups, colour by colour."""
     plan = layout(model, "chromatic")
     rows = compressed_rows(model, plan.order)
-    return PairTables(plan.order, chosen_tables(model, plan, rows))
+    return PairTables(plan.order, choose_tables(model, plan, rows))
 
 
 class PairReplicas(PairSweeps):

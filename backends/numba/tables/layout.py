@@ -17,7 +17,7 @@ from spinbench.backends.numba.simd.memory import address, aligned_zeros, gather,
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.mathematics.graphs.table_layouts import both_halves, reported_rows
+from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_rows
 
 Array = npt.NDArray[Any]
 
@@ -39,7 +39,7 @@ class LaneTables(NamedTuple):
         other_starts: (S + 1,) int64, the factor's other variables; others: int64; steps: uint32, their strides.
         values: the log tables, a 0, and where there are zeros all again, floored.
         floored: () uint32, where the floored ones begin; 0 where nothing is zero.
-        rows: (N,) int64, the first row of what is reported of it, see `reported_rows`.
+        rows: (N,) int64, the first row of what is reported of it, see `marginal_rows`.
         factor_starts: (F + 1,) int64; factor_variables: int64; factor_strides, factor_bases: uint32: scopes.
     """
 
@@ -87,7 +87,7 @@ def lane_tables(tables: FactorTables, real: np.dtype[Any]) -> LaneTables:
     at = tables.starts[alone]
     factor = np.insert(tables.factors, at, -1)
     owner = np.repeat(np.arange(len(degrees)), np.maximum(degrees, 1))
-    variables, _ = reported_rows(tables.cardinalities)
+    variables, _ = marginal_rows(tables.cardinalities)
     other_starts, others, steps = _others(tables, factor, owner)
     return LaneTables(
         sizes=tables.cardinalities,

@@ -24,7 +24,7 @@ from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
-from spinbench.mathematics.graphs.table_layouts import reported_rows, sweep_order
+from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_order
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import PairwiseModel
@@ -185,7 +185,7 @@ class Graphs(Slots):
     def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
         super().__init__(rungs, chains, LANES)
         self._tables, self._order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
-        self._rows, self.zeros = len(reported_rows(graph.cardinalities)[0]), bool(self._tables.floored)
+        self._rows, self.zeros = len(marginal_rows(graph.cardinalities)[0]), bool(self._tables.floored)
 
     def begin(self, seed: int, starts: Array) -> Replicas:
         """From states of the variables (N, R, C)."""

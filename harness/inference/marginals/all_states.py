@@ -44,7 +44,7 @@ def names(marginals: FloatArray | list[FloatArray]) -> tuple[IntArray, IntArray]
 
 
 def of_reported(cardinalities: Sequence[int], p: FloatArray) -> FloatArray:
-    """Of (R + 1, P) what a sweep reports, see `table_layouts.reported_rows`."""
+    """Of (R + 1, P) what a sweep reports, see `table_layouts.marginal_rows`."""
     sizes = np.array(cardinalities, dtype=np.int64)
     rows, signs = state_rows(sizes)
     every = (signs[:, None] < 1) + signs[:, None] * p[rows]

@@ -112,9 +112,9 @@ def _entries(graph: Graph) -> tuple[Entries, ...]:
         members = graph.variable[group.rows.T]
         for axis in range(members.shape[1]):
             tables = np.moveaxis(group.log_tables, axis + 1, 1)
-            turned = np.concatenate([members[:, axis : axis + 1], np.delete(members, axis, axis=1)], axis=1)
-            collected.setdefault(tables.shape[1:], []).append((turned, tables))
-    found = []
+            rotated = np.concatenate([members[:, axis : axis + 1], np.delete(members, axis, axis=1)], axis=1)
+            collected.setdefault(tables.shape[1:], []).append((rotated, tables))
+    entries = []
     for parts in collected.values():
         members = np.concatenate([part[0] for part in parts])
         tables = np.concatenate([part[1] for part in parts])
@@ -122,7 +122,7 @@ def _entries(graph: Graph) -> tuple[Entries, ...]:
         members, tables = members[order], np.concatenate([tables[order], np.zeros_like(tables[:1])])
         hard = np.isneginf(tables)
         others = np.concatenate([members[:, 1:], np.zeros_like(members[:1, 1:])]).T
-        found.append(
+        entries.append(
             Entries(
                 np.where(hard, 0.0, tables),
                 hard.astype(np.float64) if hard.any() else (),
@@ -130,7 +130,7 @@ def _entries(graph: Graph) -> tuple[Entries, ...]:
                 *_spans(members[:, 0], len(graph.first)),
             )
         )
-    return tuple(found)
+    return tuple(entries)
 
 
 def _spans(of: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -139,7 +139,7 @@ def _spans(of: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
     return np.cumsum(degree) - degree, degree, np.arange(int(degree.max(initial=0)))
 
 
-def _chunks(graph: Graph, most: int) -> IntArray:
+def _chunks(graph: Graph, max_width: int) -> IntArray:
     """(B, w) colour classes, cut into pieces of equal width that repeat at most as many variables as there are."""
     n = len(graph.first)
     if not n:
@@ -151,7 +151,7 @@ def _chunks(graph: Graph, most: int) -> IntArray:
     codes = np.unique(edges[:, 0] * n + edges[:, 1])
     colours = colouring(n, np.stack([codes // n, codes % n], axis=1))
     sizes = np.bincount(colours)
-    width = min(int(sizes.max()), most)
+    width = min(int(sizes.max()), max_width)
     while width > 1 and (-(-sizes // width) * width).sum() > 2 * n:
         width = -(-width // 2)
     rows = []

@@ -29,7 +29,7 @@ FEW_EDGES = 300_000
 """Up to so many edges a colouring is improved; on larger graphs that takes seconds to save a colour at most."""
 
 
-def compressed(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
+def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
     """Who is next to whom, both ways.
 
     Args:
@@ -44,7 +44,7 @@ def compressed(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInt
     number: Any = np.int32 if len(first) < 2**31 else np.int64
     if has_most(n, len(first)):
         numbered = pair_table(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
-        start, others, numbers = compressed_table(numbered)
+        start, others, numbers = table_to_csr(numbered)
         numbers -= 1
         return start, others, numbers
     from scipy import sparse
@@ -73,16 +73,16 @@ def pair_table(n: int, first: AnyInts, second: AnyInts, values: npt.NDArray[Any]
         some = slice(low, low + AT_ONCE)
         table[first[some], second[some]] = values[some]
     for low in range(0, n, BESIDE):
-        here = slice(low, low + BESIDE)
-        table[here, here] += table[here, here].T
+        rows = slice(low, low + BESIDE)
+        table[rows, rows] += table[rows, rows].T
         for other in range(low + BESIDE, n, BESIDE):  # of each pair one entry has its value by now, and both get it
-            there = slice(other, other + BESIDE)
-            table[here, there] += table[there, here].T
-            table[there, here] = table[here, there].T
+            columns = slice(other, other + BESIDE)
+            table[rows, columns] += table[columns, rows].T
+            table[columns, rows] = table[rows, columns].T
     return table
 
 
-def compressed_table(table: npt.NDArray[Any]) -> tuple[AnyInts, AnyInts, npt.NDArray[Any]]:
+def table_to_csr(table: npt.NDArray[Any]) -> tuple[AnyInts, AnyInts, npt.NDArray[Any]]:
     """Where rows start, columns and values of the entries of a table (N, N) that are not 0; at most 2^31."""
     n = len(table)
     start = row_starts(table)
@@ -91,9 +91,9 @@ def compressed_table(table: npt.NDArray[Any]) -> tuple[AnyInts, AnyInts, npt.NDA
     numbers = np.tile(np.arange(n, dtype=np.int32), (min(step, n), 1))
     for low in range(0, n, step):
         part, entries = table[low : low + step], slice(start[low], start[min(low + step, n)])
-        there = part != 0
-        columns[entries] = numbers[: len(part)][there]
-        values[entries] = part[there]
+        nonzero = part != 0
+        columns[entries] = numbers[: len(part)][nonzero]
+        values[entries] = part[nonzero]
     return start, columns, values
 
 
@@ -113,7 +113,7 @@ class Adjacency(NamedTuple):
     @classmethod
     def of(cls, n: int, edges: IntArray) -> Adjacency:
         """From (E, 2) edges between n vertices, each edge once, no loops."""
-        start, others, _ = compressed(n, edges[:, 0], edges[:, 1])
+        start, others, _ = adjacency_rows(n, edges[:, 0], edges[:, 1])
         return cls(start.astype(np.int64), others)
 
     def around(self, vertices: IntArray) -> tuple[IntArray, IntArray]:
@@ -143,12 +143,12 @@ def colouring(n: int, edges: IntArray) -> IntArray:
     if len(edges) == 0:
         return np.zeros(n, dtype=np.int64)
     if 2 * len(edges) == n * (n - 1):  # a colour for each vertex; the order is that in which all others are coloured
-        return _rank(np.lexsort((_shuffled(n), np.arange(n) > 0)))
+        return _rank(np.lexsort((_random_order(n), np.arange(n) > 0)))
     graph = Adjacency.of(n, edges)
     parity = _breadth_first_parity(graph)
     if (parity[edges[:, 0]] != parity[edges[:, 1]]).all():
         return parity.astype(np.int64)
-    shuffled = _shuffled(n)
+    shuffled = _random_order(n)
     colours = _greedy(graph, _rank(np.lexsort((shuffled, parity, -_peeling_rounds(graph)))))
     for _ in range(4 if len(edges) < FEW_EDGES else 0):
         colours = _greedy(graph, _rank(np.lexsort((shuffled, -colours))))
@@ -173,7 +173,7 @@ def raster_levels(n: int, edges: IntArray) -> IntArray:
     return levels
 
 
-def _shuffled(n: int) -> IntArray:
+def _random_order(n: int) -> IntArray:
     return np.random.default_rng(0).permutation(n)
 
 
@@ -257,16 +257,16 @@ def _greedy(graph: Adjacency, rank: IntArray) -> IntArray:
     n = len(rank)
     if n <= SEQUENTIAL or len(graph.others) > MANY_EDGES * n:
         return _greedy_sequential(graph, np.argsort(rank))
-    taken = np.zeros(n, dtype=np.uint64)  # bit c: a coloured neighbour has colour c
+    neighbour_colours = np.zeros(n, dtype=np.uint64)  # bit c: a coloured neighbour has colour c
     colours = np.full(n, -1, dtype=np.int64)
     for vertices in _frontiers(graph, rank):
-        free = ~taken[vertices]
+        free = ~neighbour_colours[vertices]
         lowest = free & (~free + np.uint64(1))
         colours[vertices] = np.bitwise_count(lowest - np.uint64(1))
         if colours[vertices].max() > MAX_COLOURS - 1:
             return _greedy_sequential(graph, np.argsort(rank))
         position, other = graph.around(vertices)
-        np.bitwise_or.at(taken, other, lowest[position])
+        np.bitwise_or.at(neighbour_colours, other, lowest[position])
     return colours
 
 

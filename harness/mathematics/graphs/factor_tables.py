@@ -58,22 +58,22 @@ class FactorTables(NamedTuple):
     def positions(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(F, ...) indices into `values` of states (N, ...)."""
         alike = [1] * (states.ndim - 1)
-        found = self.offsets[:-1].reshape(-1, *alike) + np.zeros(states.shape[1:], dtype=np.int64)
+        positions = self.offsets[:-1].reshape(-1, *alike) + np.zeros(states.shape[1:], dtype=np.int64)
         orders = np.diff(self.scope_starts)
         for axis in range(int(orders.max(initial=0))):
             longer = slice(None) if (orders > axis).all() else np.flatnonzero(orders > axis)
             at = self.scope_starts[:-1][longer] + axis
-            found[longer] += self.scope_strides[at].reshape(-1, *alike) * states[self.scope_variables[at]]
-        return found
+            positions[longer] += self.scope_strides[at].reshape(-1, *alike) * states[self.scope_variables[at]]
+        return positions
 
     def log_weights(self, states: npt.NDArray[np.integer]) -> FloatArray:
         """(C,) of states (N, C), a few at a time: what they look up stays in a cache."""
-        found = np.full(states.shape[1], self.log_constant)
+        log_weights = np.full(states.shape[1], self.log_constant)
         width = max(1, NEAR // len(self.offsets))
         for first in range(0, states.shape[1], width):
             few = slice(first, first + width)
-            found[few] += self.values[self.positions(states[:, few])].sum(axis=0)
-        return found
+            log_weights[few] += self.values[self.positions(states[:, few])].sum(axis=0)
+        return log_weights
 
 
 def factor_tables(model: Model, absorb: bool = True) -> FactorTables:
@@ -89,13 +89,13 @@ def factor_tables(model: Model, absorb: bool = True) -> FactorTables:
     if isinstance(model, PairwiseModel) and not model.groups:
         return _of_pairs(model, absorb)
     graph = to_factor_graph(model)
-    tables, constant = _merged(graph)
+    tables, constant = _multiply_equal_scopes(graph)
     if absorb:
-        tables = _absorbed(tables)
+        tables = _absorb_subsets(tables)
     return _flat(np.array(graph.cardinalities, dtype=np.int64), tables, constant)
 
 
-def _merged(graph: FactorGraph) -> tuple[Tables, float]:
+def _multiply_equal_scopes(graph: FactorGraph) -> tuple[Tables, float]:
     """One table for each set of variables, and what depends on none."""
     tables: Tables = {}
     constant = graph.log_constant
@@ -110,35 +110,35 @@ def _merged(graph: FactorGraph) -> tuple[Tables, float]:
     return tables, constant
 
 
-def _absorbed(tables: Tables) -> Tables:
+def _absorb_subsets(tables: Tables) -> Tables:
     """No scope lies within another."""
-    kept: Tables = {}
+    maximal: Tables = {}
     holding: dict[int, list[tuple[int, ...]]] = {}
     for scope in sorted(tables, key=lambda scope: (-len(scope), scope)):
         rarest = min((holding.get(v, []) for v in scope), key=len)
         homes = [other for other in rarest if set(scope) <= set(other)]
         if homes:
-            home = min(homes, key=lambda other: kept[other].size)
-            shape = [k if v in scope else 1 for v, k in zip(home, kept[home].shape, strict=True)]
-            kept[home] = kept[home] + tables[scope].reshape(shape)
+            home = min(homes, key=lambda other: maximal[other].size)
+            shape = [k if v in scope else 1 for v, k in zip(home, maximal[home].shape, strict=True)]
+            maximal[home] = maximal[home] + tables[scope].reshape(shape)
         else:
-            kept[scope] = tables[scope]
+            maximal[scope] = tables[scope]
             for v in scope:
                 holding.setdefault(v, []).append(scope)
-    return kept
+    return maximal
 
 
 def _of_pairs(model: PairwiseModel, absorb: bool) -> FactorTables:
-    """What `_flat` of `_absorbed` gives, without a table of its own for each of many couplings."""
+    """What `_flat` of `_absorb_subsets` gives, without a table of its own for each of many couplings."""
     edges, pair = model.edges, np.zeros((model.num_edges, 2, 2))
     pair[:, 1, 1] = model.couplings
     alone = np.flatnonzero(model.biases)
     if absorb:
-        held, first = np.unique(edges, return_index=True)
+        coupled, first = np.unique(edges, return_index=True)
         for axis in (0, 1):
-            there = first % 2 == axis
-            pair.swapaxes(1, 2 - axis)[first[there] // 2, :, 1] += model.biases[held[there], None]
-        alone = np.setdiff1d(alone, held)
+            on_axis = first % 2 == axis
+            pair.swapaxes(1, 2 - axis)[first[on_axis] // 2, :, 1] += model.biases[coupled[on_axis], None]
+        alone = np.setdiff1d(alone, coupled)
     unary = np.zeros((len(alone), 2))
     unary[:, 1] = model.biases[alone]
     parts = [(2, edges, (2, 1), pair), (1, alone, (1,), unary)]

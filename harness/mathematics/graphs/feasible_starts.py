@@ -21,7 +21,7 @@ from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.bitsets import members_of
 from spinbench.mathematics.graphs.message_layouts import Graph, scopes
-from spinbench.mathematics.graphs.parities import hidden_parities
+from spinbench.mathematics.graphs.parities import find_parities
 from spinbench.models import Factor, FactorGraph
 
 FloatArray = npt.NDArray[np.float64]
@@ -76,11 +76,11 @@ def feasible_states(graph: Graph, count: int, name: str) -> IntArray:
     weights = np.zeros(int(graph.cardinalities.sum()))
     weights[np.arange(len(graph.theta)) + graph.variable + 1] = graph.theta
     ends, rng = np.cumsum(graph.cardinalities)[:-1], np.random.default_rng(0)
-    found = []
+    states = []
     for k in range(count):
         noise = rng.gumbel(size=len(weights)) if k else 0.0
-        found.append(search.run(rng, np.split(weights + noise, ends)))
-    return np.stack(found, axis=1)
+        states.append(search.run(rng, np.split(weights + noise, ends)))
+    return np.stack(states, axis=1)
 
 
 class _Constraint:
@@ -101,21 +101,21 @@ class _Constraint:
         for axis, v in enumerate(self.scope):
             alive &= self._entries(axis, domains[v])
         for axis, v in enumerate(self.scope):
-            domain = kept = domains[v]
+            domain = remaining = domains[v]
             for k in members_of(domain):
                 if not alive & self._with[axis][k]:
-                    kept ^= 1 << k
-            if kept != domain:
-                yield v, kept
+                    remaining ^= 1 << k
+            if remaining != domain:
+                yield v, remaining
 
     def _entries(self, axis: int, domain: int) -> int:
-        known = self._among[axis]
-        if domain not in known:
-            found = 0
+        cache = self._among[axis]
+        if domain not in cache:
+            entries = 0
             for k in members_of(domain):
-                found |= self._with[axis][k]
-            known[domain] = found
-        return known[domain]
+                entries |= self._with[axis][k]
+            cache[domain] = entries
+        return cache[domain]
 
 
 class _Search:
@@ -126,7 +126,7 @@ class _Search:
         hard = [f for f in factors if f.scope and f.log_table.min() == -np.inf]
         self.is_constrained = bool(hard)
         self._constraints = [_Constraint(factor) for factor in hard]
-        self._parities = hidden_parities(len(cards), hard)
+        self._parities = find_parities(len(cards), hard)
         self._touching: list[list[int]] = [[] for _ in self._cards]
         for index, constraint in enumerate(self._constraints):
             for v in constraint.scope:
@@ -143,20 +143,20 @@ class _Search:
         self._choices, self._weights, patience = 0, weights, FIRST_RESTART
         self._failures = self._degrees.copy()
         while True:
-            found = self._descend(rng, patience)
-            if found is not None:
-                return np.array([self._pick(v, domain, rng) for v, domain in enumerate(found)], dtype=np.int64)
+            domains = self._descend(rng, patience)
+            if domains is not None:
+                return np.array([self._pick(v, domain, rng) for v, domain in enumerate(domains)], dtype=np.int64)
             patience += patience // 2
 
     def _descend(self, rng: np.random.Generator, patience: int) -> list[int] | None:
         """Domains of one state each for the variables that zeros concern; None after so many failures."""
         domains = self._top.copy()
-        wanted = self._wanted(domains, rng)
-        if wanted is None:
+        solution = self._parity_solution(domains, rng)
+        if solution is None:
             raise self._impossible()
         trail: list[tuple[list[int], int, int]] = []  # domains before a choice, its variable and state
         while (v := self._next(domains, rng)) >= 0:
-            k = wanted >> v & 1 if self._follows(v) else self._pick(v, domains[v], rng)
+            k = solution >> v & 1 if self._follows(v) else self._pick(v, domains[v], rng)
             self._choices += 1
             deadline.check()
             if self._choices > MAX_CHOICES:
@@ -169,7 +169,7 @@ class _Search:
             domains[v] = 1 << k
             failed = False
             while not self._propagate(domains, self._touching[v]) or (
-                failed and (wanted := self._wanted(domains, rng)) is None
+                failed and (solution := self._parity_solution(domains, rng)) is None
             ):
                 failed = True
                 patience -= 1
@@ -181,7 +181,7 @@ class _Search:
                 return None
         return domains
 
-    def _wanted(self, domains: list[int], rng: np.random.Generator) -> int | None:
+    def _parity_solution(self, domains: list[int], rng: np.random.Generator) -> int | None:
         """A state, as bits, in which the parities hold; None where the domains leave none."""
         return 0 if self._parities is None else self._parities.solution(domains, rng)
 
@@ -205,11 +205,11 @@ class _Search:
             index = queue.pop()
             waiting.discard(index)
             constraint = self._constraints[index]
-            for v, kept in constraint.prune(domains):
-                if not kept:
+            for v, remaining in constraint.prune(domains):
+                if not remaining:
                     self._failures[list(constraint.scope)] += 1
                     return False
-                domains[v] = kept
+                domains[v] = remaining
                 for other in self._touching[v]:
                     if other != index and other not in waiting:
                         waiting.add(other)

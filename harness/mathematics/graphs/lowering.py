@@ -44,12 +44,12 @@ def lower(model: Model, *, merge: bool = False) -> Graph:
 
 def _lower_pairwise(model: PairwiseModel) -> Graph:
     n = model.num_variables
-    there = model.couplings != 0
-    weights = model.couplings[there]
+    nonzero = model.couplings != 0
+    weights = model.couplings[nonzero]
     every = np.arange(n)
     return Graph(
         theta=model.biases,
-        pairs=Pairs(weights, np.ascontiguousarray(model.edges[there].T), np.stack([weights, weights]) / 2),
+        pairs=Pairs(weights, np.ascontiguousarray(model.edges[nonzero].T), np.stack([weights, weights]) / 2),
         groups=(),
         constant=np.array(model.log_constant),
         first=every,
@@ -77,7 +77,7 @@ def _lower_groups(model: PairwiseModel) -> Graph:
 
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
-    graph = _merged(graph) if merge else graph
+    graph = _multiply_pairs(graph) if merge else graph
     origin = origin_of_possible_states(graph)
     free = np.flatnonzero(origin.carriers >= 0)
     cards = np.array(origin.derived_cardinalities, dtype=np.int64)
@@ -93,30 +93,30 @@ def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     # rows lean to the start's state
     aim = np.fromiter(itertools.chain.from_iterable(origin.states[v][1:] for v in free.tolist()), dtype=np.int64)
     layout = _Layout(cards, readout, np.repeat(free, cards - 1), aim)
-    return _assemble(layout, _by_shape(*_reduced(graph, origin)), graph.log_constant)
+    return _assemble(layout, _by_shape(*_restrict_factors(graph, origin)), graph.log_constant)
 
 
 def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
     """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
-    return _reduced(graph, origin_of_possible_states(graph))
+    return _restrict_factors(graph, origin_of_possible_states(graph))
 
 
-def _reduced(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
+def _restrict_factors(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
     """The factors over the possible states of the variables that are not determined."""
     if origin.is_identity:
         return [factor.scope for factor in graph.factors], [factor.log_table for factor in graph.factors]
     members: list[tuple[int, ...]] = []
     tables = []
     for factor in graph.factors:
-        kept = tuple(int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0)
+        scope = tuple(int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0)
         index = [origin.states[v] for v in factor.scope]
         table = factor.log_table[np.ix_(*index)] if index else factor.log_table
         tables.append(table.reshape([k for k in table.shape if k > 1]))
-        members.append(kept)
+        members.append(scope)
     return members, tables
 
 
-def _merged(graph: FactorGraph) -> FactorGraph:
+def _multiply_pairs(graph: FactorGraph) -> FactorGraph:
     """The same law with factors of order 2 over the same variables multiplied, and without determined variables in
     scopes of factors: a product has zeros that arc consistency sees only now, so again until nothing changes."""
     while True:

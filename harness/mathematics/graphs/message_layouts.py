@@ -119,14 +119,17 @@ def factors(graph: Graph) -> tuple[Group, ...]:
 def scopes(graph: Graph) -> Scopes:
     """All factors by shape, pairs among those of shape (2, 2), over the variables of the graph."""
     variable = graph.variable
-    found: Scopes = {}
+    by_shape: Scopes = {}
     for group in factors(graph):
         shape, members = group.log_tables.shape[1:], variable[group.rows.T]
         tables = group.log_tables
-        if shape in found:
-            members, tables = np.concatenate([found[shape][0], members]), np.concatenate([found[shape][1], tables])
-        found[shape] = members, tables
-    return found
+        if shape in by_shape:
+            members, tables = (
+                np.concatenate([by_shape[shape][0], members]),
+                np.concatenate([by_shape[shape][1], tables]),
+            )
+        by_shape[shape] = members, tables
+    return by_shape
 
 
 def incidence(graph: Graph) -> Incidence:
@@ -146,8 +149,8 @@ def incidence(graph: Graph) -> Incidence:
     for w in np.unique(width[width > 0]).tolist():
         rows = np.flatnonzero(width == w)
         window = np.arange(w)
-        there = window < degree[rows, None]
-        buckets.append(entries[np.where(there, start[rows, None] + window, len(target))])
+        present = window < degree[rows, None]
+        buckets.append(entries[np.where(present, start[rows, None] + window, len(target))])
         place[rows] = filled + np.arange(len(rows))
         filled += len(rows)
     return Incidence(target, tuple(buckets), place)

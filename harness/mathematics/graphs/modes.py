@@ -39,14 +39,14 @@ def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep 
     Returns:
         (N,) 0 and 1 in float64, in the order of the rows.
     """
-    known = _KNOWN.setdefault(model, {})
+    modes = _KNOWN.setdefault(model, {})
     key = (type(tables).__name__, hashlib.sha256(order.tobytes()).digest(), seed)
-    if key not in known:
-        known[key] = _found(model, order, tables, seed) > 0
-    return known[key].astype(np.float64)
+    if key not in modes:
+        modes[key] = _search_mode(model, order, tables, seed) > 0
+    return modes[key].astype(np.float64)
 
 
-def _found(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int) -> FloatArray:
+def _search_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int) -> FloatArray:
     n = model.num_variables
     blocks = len(tables.rows) if isinstance(tables, Scan) else len(tables.first + tables.middle + tables.last)
     # A gathered entry of W costs about as much as an update.
@@ -57,7 +57,7 @@ def _found(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | S
     scale = np.sqrt((np.sum(model.biases**2) + 2 * np.sum(model.couplings**2)) / n)
     temperatures = np.geomspace(3.0, 0.03, sweeps) * scale
     s = np.zeros((n, searches))
-    fields = kept_fields(tables, s)
+    fields = running_fields(tables, s)
     for temperature in temperatures:
         _sweep(tables, s, fields, rng, temperature)
     for _ in range(MAX_SWEEPS if n * MAX_SWEEPS <= UPDATES else 10):
@@ -78,7 +78,7 @@ def _is_dense(tables: Sweep | Scan) -> bool:
     return any(block.neighbours is None and block.windows is None for block in tables.first)
 
 
-def kept_fields(tables: Sweep | Scan, s: FloatArray) -> FloatArray | None:
+def running_fields(tables: Sweep | Scan, s: FloatArray) -> FloatArray | None:
     """(N,) the fields of states (N, R) that are kept from sweep to sweep: of a single one of long rows, else None."""
     if not isinstance(tables, Scan) or tables.columns is not None or s.shape[1] > 1:
         return None

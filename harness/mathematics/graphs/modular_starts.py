@@ -49,32 +49,32 @@ def modular_starts(flat: FactorTables, q: int, starts: int, rng: np.random.Gener
         rng: of ties, of what is free, and of the noise in the forms' order.
     """
     n = len(flat.cardinalities)
-    own = np.flatnonzero(flat.cardinalities == q)
+    members = np.flatnonzero(flat.cardinalities == q)
     states = np.zeros((n, starts), dtype=np.int64)
-    states[own] = rng.integers(0, q, (len(own), starts))
+    states[members] = rng.integers(0, q, (len(members), starts))
     values = linear_forms(flat, q)
     strengths = {form: float(value.max()) for form, value in values.items()}
     least = NEGLIGIBLE * max(strengths.values(), default=0.0)
     forms = [form for form in sorted(strengths, key=lambda form: -strengths[form]) if strengths[form] > least]
-    forms = forms[: FORMS_PER_VARIABLE * len(own)]
+    forms = forms[: FORMS_PER_VARIABLE * len(members)]
     if not forms:
         return states
     place = np.zeros(n, dtype=np.int64)
-    place[own] = np.arange(len(own))
-    rows = np.zeros((len(forms), len(own)), dtype=np.int64)
+    place[members] = np.arange(len(members))
+    rows = np.zeros((len(forms), len(members)), dtype=np.int64)
     for row, (variables, coefficients) in zip(rows, forms, strict=True):
         row[place[list(variables)]] = coefficients
     table = np.array([values[form] for form in forms])
-    choices = int(np.clip(WORK / len(own) ** 3 / starts, 1, MAX_CHOICES))
+    choices = int(np.clip(WORK / len(members) ** 3 / starts, 1, MAX_CHOICES))
     for start in range(starts):
         best = -np.inf
         for _ in range(choices):
             order = np.argsort(-table.max(axis=1) * np.exp(NOISE * rng.standard_normal(len(forms))))
-            x = _solve(rows, table.argmax(axis=1), order, rng.integers(0, q, len(own)), q)
+            x = _solve(rows, table.argmax(axis=1), order, rng.integers(0, q, len(members)), q)
             weight = float(table[np.arange(len(forms)), rows @ x % q].sum())
             if weight > best:
                 best = weight
-                states[own, start] = x
+                states[members, start] = x
     return states
 
 
@@ -83,7 +83,7 @@ def linear_forms(flat: FactorTables, q: int) -> dict[Form, FloatArray]:
 
     Factors are averaged over variables that do not have q states; -inf counts as a low weight.
     """
-    found: dict[Form, FloatArray] = {}
+    parts_by_form: dict[Form, FloatArray] = {}
     for f in range(len(flat.offsets) - 1):
         scope = flat.scope_variables[flat.scope_starts[f] : flat.scope_starts[f + 1]]
         sizes = flat.cardinalities[scope]
@@ -104,14 +104,14 @@ def linear_forms(flat: FactorTables, q: int) -> dict[Form, FloatArray]:
         for direction, part in zip(directions, parts, strict=True):
             present = direction > 0
             form = (tuple(variables[present].tolist()), tuple(direction[present].tolist()))
-            found[form] = found.get(form, 0.0) + part
-    return found
+            parts_by_form[form] = parts_by_form.get(form, 0.0) + part
+    return parts_by_form
 
 
 def finite(values: FloatArray) -> FloatArray:
     """The values, with what is low enough to be avoided in place of -inf."""
-    known = np.isfinite(values)
-    return np.where(known, values, values[known].min() - FLOOR if known.any() else 0.0)
+    is_finite = np.isfinite(values)
+    return np.where(is_finite, values, values[is_finite].min() - FLOOR if is_finite.any() else 0.0)
 
 
 @cache
@@ -140,8 +140,8 @@ def _solve(rows: IntArray, preferred: IntArray, order: IntArray, free: IntArray,
     settled = np.zeros(n, dtype=bool)
     for f in order.tolist():
         row = np.append(rows[f], preferred[f])
-        known = np.flatnonzero(settled & (row[:-1] != 0))
-        row = (row - row[known] @ basis[known]) % q
+        pivots = np.flatnonzero(settled & (row[:-1] != 0))
+        row = (row - row[pivots] @ basis[pivots]) % q
         if not row[:-1].any():
             continue
         pivot = int((row[:-1] != 0).argmax())

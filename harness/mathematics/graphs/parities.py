@@ -29,7 +29,7 @@ class Parities:
 
     def __init__(self, n: int, equations: Iterable[int]) -> None:
         self._sum = 1 << n
-        reduced = self._reduced(equations)
+        reduced = self._row_echelon(equations)
         self.possible = reduced is not None
         self._rows = [] if reduced is None else list(reduced.values())
         self.variables = 0
@@ -49,7 +49,7 @@ class Parities:
                 fixed |= 1 << v
                 ones |= (domains[v] >> 1) << v
         left = (row & ~fixed ^ ((row & ones).bit_count() & 1) * self._sum for row in self._rows)
-        reduced = self._reduced(left)
+        reduced = self._row_echelon(left)
         if reduced is None:
             return None
         x = int.from_bytes(rng.bytes(self._sum.bit_length() // 8 + 1), "little") & self.variables & ~fixed | ones
@@ -59,30 +59,30 @@ class Parities:
             x = x & ~(1 << last) | odd << last
         return x
 
-    def _reduced(self, equations: Iterable[int]) -> dict[int, int] | None:
+    def _row_echelon(self, equations: Iterable[int]) -> dict[int, int] | None:
         """Independent equations by the last of their variables; None where they contradict each other."""
-        found: dict[int, int] = {}
+        by_last_variable: dict[int, int] = {}
         for row in equations:
             while members := row & (self._sum - 1):
                 last = members.bit_length() - 1
-                if last not in found:
-                    found[last] = row
+                if last not in by_last_variable:
+                    by_last_variable[last] = row
                     break
-                row ^= found[last]
+                row ^= by_last_variable[last]
             else:
                 if row:
                     return None
-        return found
+        return by_last_variable
 
 
-def hidden_parities(n: int, factors: Sequence[Factor]) -> Parities | None:
+def find_parities(n: int, factors: Sequence[Factor]) -> Parities | None:
     """Of all factors of binary variables, if any has three variables or more: others hide nothing from propagation.
 
     Args:
         n: number of variables.
         factors: those that have zeros, none of which is zero everywhere.
     """
-    found: list[int] = []
+    equations: list[int] = []
     hidden = False
     for factor in factors:
         if not set(factor.log_table.shape) <= {1, 2}:
@@ -91,11 +91,11 @@ def hidden_parities(n: int, factors: Sequence[Factor]) -> Parities | None:
             row = 0
             for axis in members_of(members):
                 row |= 1 << factor.scope[axis]
-            found.append(row | odd << n)
+            equations.append(row | odd << n)
             hidden |= row.bit_count() > 2
-        if len(found) > MOST:
+        if len(equations) > MOST:
             return None
-    return Parities(n, found) if hidden else None
+    return Parities(n, equations) if hidden else None
 
 
 def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -111,13 +111,13 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
         if not step:
             continue
         lead = step.bit_length() - 1
-        span = {own: other ^ step if other >> lead & 1 else other for own, other in span.items()}
+        span = {pivot: other ^ step if other >> lead & 1 else other for pivot, other in span.items()}
         span[lead] = step
         if len(span) == order:
             return []
-    found = []
+    equations = []
     for free in range(order):
         if free not in span:
             members = 1 << free | sum(1 << lead for lead, other in span.items() if other >> free & 1)
-            found.append((members, (members & first).bit_count() & 1))
-    return found
+            equations.append((members, (members & first).bit_count() & 1))
+    return equations

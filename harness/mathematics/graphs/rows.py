@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import (
     AnyInts,
-    compressed,
-    compressed_table,
+    adjacency_rows,
     has_most,
     pair_table,
     row_starts,
+    table_to_csr,
 )
 from spinbench.models import PairwiseModel
 
@@ -71,7 +71,7 @@ class SquareRows:
 
     @cached_property
     def _entries(self) -> tuple[AnyInts, AnyInts, FloatArray]:
-        return compressed_table(self.table)
+        return table_to_csr(self.table)
 
 
 AnyRows = Rows | SquareRows
@@ -86,7 +86,7 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
     first, second = position[edges[:, 0]], position[edges[:, 1]]
     if has_most(n, len(edges)):
         return SquareRows(pair_table(n, first, second, weights))
-    start, columns, numbers = compressed(n, first, second)
+    start, columns, numbers = adjacency_rows(n, first, second)
     return Rows(start, columns, weights[numbers])
 
 
@@ -137,7 +137,7 @@ def reach_outside(rows: AnyRows, low: int, high: int) -> tuple[bool, bool]:
     return bool((columns < low).any()), bool((columns >= high).any())
 
 
-def padded_rows(rows: AnyRows, low: int, high: int) -> tuple[IntArray, FloatArray]:
+def pad_rows(rows: AnyRows, low: int, high: int) -> tuple[IntArray, FloatArray]:
     """(D, high - low) neighbours and weights, both 0 where a row has fewer than D."""
     start = rows.start[low : high + 1]
     degree = np.diff(start)
@@ -178,24 +178,24 @@ class Entries(Protocol):
     def weights(self) -> npt.NDArray[Any]: ...
 
 
-def windowed_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
+def window_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
     """Windows and (D, high - low, 1) weights; None where the rows' neighbours are at too many distances."""
-    found: set[int] = set()
-    most = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
+    offsets: set[int] = set()
+    max_offsets = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
     for first, end in parts(low, high):
         away = distances(rows, first, end)[1]
         least = int(away.min()) if len(away) else 0  # tables of distances from 0 on would be as long as the block
-        found.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
-        if len(found) > most:
+        offsets.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
+        if len(offsets) > max_offsets:
             return None
-    if not found:
+    if not offsets:
         return None
-    known = sorted(found)
-    weights = np.zeros((len(known), high - low, 1))
-    spread(rows, (low, high), known, weights.ravel(), low, high - low)
+    ascending = sorted(offsets)
+    weights = np.zeros((len(ascending), high - low, 1))
+    spread(rows, (low, high), ascending, weights.ravel(), low, high - low)
     n = len(rows.start) - 1
-    margin = max(0, -low - known[0], known[-1] + high - n)
-    return Windows(np.array(known) + low + margin, np.zeros(margin)), weights
+    margin = max(0, -low - ascending[0], ascending[-1] + high - n)
+    return Windows(np.array(ascending) + low + margin, np.zeros(margin)), weights
 
 
 def parts(low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -211,7 +211,7 @@ def distances(rows: Entries, first: int, end: int) -> tuple[IntArray, IntArray]:
 
 
 def spread(
-    rows: Entries, span: tuple[int, int], known: list[int], to: npt.NDArray[Any], base: int, length: int
+    rows: Entries, span: tuple[int, int], offsets: list[int], to: npt.NDArray[Any], base: int, length: int
 ) -> None:
     """Sets to[slot length + row - base] to the weight of each row's neighbour at a distance; others are left out.
 
@@ -223,19 +223,19 @@ def spread(
         base: the row with which slots begin.
         length: of a slot.
     """
-    if not known:
+    if not offsets:
         return
-    least, most = known[0], known[-1]
-    begin = np.full(most - least + 1, -1)  # where a slot begins, by distance
-    begin[np.array(known) - least] = np.arange(len(known)) * length
+    least, greatest = offsets[0], offsets[-1]
+    begin = np.full(greatest - least + 1, -1)  # where a slot begins, by distance
+    begin[np.array(offsets) - least] = np.arange(len(offsets)) * length
     for first, end in parts(*span):
         row, away = distances(rows, first, end)
-        own = rows.weights[rows.start[first] : rows.start[end]]
-        inside = (away >= least) & (away <= most)
+        weights = rows.weights[rows.start[first] : rows.start[end]]
+        inside = (away >= least) & (away <= greatest)
         if not inside.all():
-            row, away, own = row[inside], away[inside], own[inside]
+            row, away, weights = row[inside], away[inside], weights[inside]
         at = begin[away - least]
-        there = at >= 0
-        if not there.all():
-            row, at, own = row[there], at[there], own[there]
-        to[at + row - base] = own
+        is_slot = at >= 0
+        if not is_slot.all():
+            row, at, weights = row[is_slot], at[is_slot], weights[is_slot]
+        to[at + row - base] = weights

@@ -130,16 +130,16 @@ def _grow_graph(model: FactorGraph, start: States, rng: np.random.Generator) -> 
     """Of a factor, what is in the same layer as a variable or in a later one is summed out."""
     n, widest = model.num_variables, max(model.cardinalities, default=1)
     pairs = {tuple(sorted(pair)) for f in model.factors for pair in itertools.combinations(f.scope, 2)}
-    found = list(layers(Adjacency.of(n, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)), rng))
-    of = np.full(n, len(found))
-    for distance, layer in enumerate(found):
+    by_distance = list(layers(Adjacency.of(n, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)), rng))
+    of = np.full(n, len(by_distance))
+    for distance, layer in enumerate(by_distance):
         of[layer] = distance
-    touching: list[list[tuple[int, int]]] = [[] for _ in found]
+    touching: list[list[tuple[int, int]]] = [[] for _ in by_distance]
     for index, factor in enumerate(model.factors):
         for axis, v in enumerate(factor.scope):
-            if 0 < of[v] < len(found):
+            if 0 < of[v] < len(by_distance):
                 touching[of[v]].append((index, axis))
-    for distance, layer in enumerate(found[1:], start=1):
+    for distance, layer in enumerate(by_distance[1:], start=1):
         place = np.zeros(n, dtype=np.int64)
         place[layer] = np.arange(len(layer))
         states = np.array(model.cardinalities)[layer]
@@ -156,12 +156,12 @@ def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray,
     """(K, C), or (K, 1): log of the sum over all but the axis and what is in earlier layers, as it has grown."""
     rank = of[list(scope)]
     summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
-    known = [k for k in range(len(scope)) if rank[k] < rank[axis]]
+    earlier = [k for k in range(len(scope)) if rank[k] < rank[axis]]
     left = np.logaddexp.reduce(table, axis=summed) if summed else table
     left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)  # then what is known, in order
-    if not known:
+    if not earlier:
         return left[:, None]
-    return left[(slice(None), *(start[scope[k]] for k in known))]
+    return left[(slice(None), *(start[scope[k]] for k in earlier))]
 
 
 def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> BitArray:
@@ -169,28 +169,28 @@ def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> 
     random, and so is what others have."""
     n = len(flat.cardinalities)
     terms = sorted(walsh_terms(flat).items(), key=lambda term: -abs(term[1]))[: TERMS * n]
-    found = rng.integers(0, 2, size=(n, starts), dtype=np.uint8)
+    states = rng.integers(0, 2, size=(n, starts), dtype=np.uint8)
     if not terms:
-        return found
+        return states
     strengths = np.array([strength for _, strength in terms])
     members = np.array([[s >> v & 1 for s, _ in terms] for v in range(n)], dtype=np.uint8)
     hidden = members.sum(axis=0).max() > 2
     pairs = hidden and TURNS * members.size * n * starts < WORK
     rounds = int(min(CHOICES, WORK / (TURNS * members.size * n)) // starts) if pairs else 1
-    for own in found.T:
+    for state in states.T:
         best = -np.inf
         for _ in range(rounds):
             order = np.argsort(-np.abs(strengths) * np.exp(NOISE * rng.standard_normal(len(terms))))
-            x, weight = _settled(members, strengths, order, rng.integers(0, 2, n, dtype=np.uint8), pairs)
+            x, weight = _satisfy_parities(members, strengths, order, rng.integers(0, 2, n, dtype=np.uint8), pairs)
             if weight > best:
-                best, own[:] = weight, x
-    return found
+                best, state[:] = weight, x
+    return states
 
 
 def walsh_terms(flat: FactorTables) -> dict[int, float]:
     """J_S other than 0, by sets S of variables as bits of an integer, of factors of at most `HIGHEST` binary variables;
     factors are averaged over others."""
-    found: dict[int, float] = {}
+    strengths: dict[int, float] = {}
     for f in range(len(flat.offsets) - 1):
         scope = flat.scope_variables[flat.scope_starts[f] : flat.scope_starts[f + 1]].tolist()
         sizes = flat.cardinalities[scope]
@@ -206,20 +206,20 @@ def walsh_terms(flat: FactorTables) -> dict[int, float]:
             sets = [s | bit for s in sets for bit in (0, 1 << v)]
         coefficients = _walsh(table, len(scope))
         for s, strength in zip(sets[1:], coefficients.tolist()[1:], strict=True):
-            found[s] = found.get(s, 0.0) + strength
-    return {s: strength for s, strength in found.items() if strength}
+            strengths[s] = strengths.get(s, 0.0) + strength
+    return {s: strength for s, strength in strengths.items() if strength}
 
 
 def _walsh(values: FloatArray, order: int) -> FloatArray:
     """(2^k,) coefficients of a table, in C order of whether a variable is in the set."""
     table = values.reshape((2,) * order)
     for axis in range(order):
-        zero, one = np.take(table, 0, axis), np.take(table, 1, axis)
-        table = np.stack([zero + one, zero - one], axis) / 2
+        first, second = np.take(table, 0, axis), np.take(table, 1, axis)
+        table = np.stack([first + second, first - second], axis) / 2
     return np.asarray(table.ravel())
 
 
-def _settled(
+def _satisfy_parities(
     members: BitArray, strengths: FloatArray, order: npt.NDArray[np.int64], y: BitArray, pairs: bool
 ) -> tuple[BitArray, float]:
     """States x (N,) and their log weight; members (N, T) whether a variable is in a term; y (N,) for what stays free.
@@ -231,11 +231,11 @@ def _settled(
     columns = np.concatenate([members, np.eye(n, dtype=np.uint8)], axis=1)
     free = np.ones(n, dtype=bool)
     for term in order.tolist():
-        own = columns[:, term]
-        if not (own & free).any():
+        column = columns[:, term]
+        if not (column & free).any():
             continue
-        chosen = int((own & free).argmax())
-        others = own.astype(bool)
+        chosen = int((column & free).argmax())
+        others = column.astype(bool)
         others[chosen] = False
         columns[others] ^= columns[chosen]
         y[chosen], free[chosen] = strengths[term] < 0, False
@@ -251,13 +251,13 @@ def _settled(
 def _turn(y: BitArray, signs: FloatArray, strengths: FloatArray) -> None:
     """Turn y_j, or y_j and y_k, as long as that makes terms (T,) larger, whose signs (N, T) it changes."""
     turned = np.concatenate([signs, np.ones((1, len(strengths)))])
-    held = strengths * np.prod(np.where(y[:, None] > 0, signs, 1.0), axis=0)
+    terms = strengths * np.prod(np.where(y[:, None] > 0, signs, 1.0), axis=0)
     for _ in range(TURNS):
-        weights = (turned * held) @ turned.T
+        weights = (turned * terms) @ turned.T
         first, second = np.unravel_index(int(weights.argmax()), weights.shape)
-        if weights[first, second] <= held.sum() * (1 + 1e-12) + 1e-12:
+        if weights[first, second] <= terms.sum() * (1 + 1e-12) + 1e-12:
             return
         for place in (first, second):
-            held = held * turned[place]
+            terms = terms * turned[place]
             if place < len(y):
                 y[place] ^= 1

@@ -26,9 +26,9 @@ from spinbench.mathematics.graphs.rows import (
     Windows,
     dense_rows,
     is_dense,
-    padded_rows,
+    pad_rows,
     reach_outside,
-    windowed_rows,
+    window_rows,
 )
 from spinbench.models import PairwiseModel
 
@@ -132,7 +132,7 @@ def layout(model: PairwiseModel, order: Order) -> Layout:
     return Layout(sequence.astype(narrow), np.append(first, count), labels[sequence[first]])
 
 
-def chosen_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep | Scan:
+def choose_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep | Scan:
     """`sweep_tables` of a scan in few blocks, else `scan_tables`."""
     if len(plan.labels) <= MAX_BLOCKS:
         return sweep_tables(model, plan, rows)
@@ -152,14 +152,14 @@ def sweep_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep:
     dense = is_dense(rows)
     blocks: list[Block] = []
     for low, high in itertools.pairwise(plan.bounds):
-        own = biases[low:high]
+        block_biases = biases[low:high]
         if dense:
-            blocks.append(Block(own, None, dense_rows(rows, low, high)))
-        elif (windowed := windowed_rows(rows, low, high)) is not None:
-            blocks.append(Block(own, None, windowed[1], windowed[0]))
+            blocks.append(Block(block_biases, None, dense_rows(rows, low, high)))
+        elif (windowed := window_rows(rows, low, high)) is not None:
+            blocks.append(Block(block_biases, None, windowed[1], windowed[0]))
         else:
-            neighbours, weights = padded_rows(rows, low, high)
-            blocks.append(Block(own, neighbours, weights[:, :, None]))
+            neighbours, weights = pad_rows(rows, low, high)
+            blocks.append(Block(block_biases, neighbours, weights[:, :, None]))
     spans = zip(plan.bounds[:-1].tolist(), plan.bounds[1:].tolist(), strict=True)
     back, ahead = zip(*(reach_outside(rows, low, high) for low, high in spans), strict=True)
     head = back.index(True) if True in back else len(blocks)

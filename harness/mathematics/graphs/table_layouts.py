@@ -80,7 +80,7 @@ class TableSweep(NamedTuple):
     single: Section | None
 
 
-def reported_rows(cardinalities: IntArray) -> tuple[IntArray, IntArray]:
+def marginal_rows(cardinalities: IntArray) -> tuple[IntArray, IntArray]:
     """(variable, state) of what is reported of a sweep: state 1 of binary variables, all states of larger ones."""
     counts = np.select([cardinalities < 2, cardinalities == 2], [0, 1], cardinalities)
     variables = np.repeat(np.arange(len(counts)), counts)
@@ -93,18 +93,18 @@ def state_rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:
 
     Row R, one behind those that are reported, stands for states that are certain.
     """
-    variables, states = reported_rows(cardinalities)
+    variables, states = marginal_rows(cardinalities)
     every = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    own = np.arange(len(every)) - np.repeat(np.cumsum(cardinalities) - cardinalities, cardinalities)
+    state = np.arange(len(every)) - np.repeat(np.cumsum(cardinalities) - cardinalities, cardinalities)
     place = {pair: row for row, pair in enumerate(zip(variables.tolist(), states.tolist(), strict=True))}
-    wanted = list(zip(every.tolist(), own.tolist(), strict=True))
-    rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in wanted])
-    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in wanted])
-    kept = own == 1 if (cardinalities == 2).all() else np.ones(len(own), dtype=bool)
-    return rows[kept], signs[kept]
+    pairs = list(zip(every.tolist(), state.tolist(), strict=True))
+    rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in pairs])
+    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in pairs])
+    is_reported = state == 1 if (cardinalities == 2).all() else np.ones(len(state), dtype=bool)
+    return rows[is_reported], signs[is_reported]
 
 
-def floored_values(tables: FactorTables) -> FloatArray:
+def replace_zeros(tables: FactorTables) -> FloatArray:
     """(T,) `tables.values`, a zero being `FLOOR` below the lowest other entry of its factor."""
     hard = np.isneginf(tables.values)
     lowest = np.minimum.reduceat(np.where(hard, np.inf, tables.values), tables.offsets[:-1]) if hard.any() else 0.0
@@ -116,18 +116,18 @@ def both_halves(tables: FactorTables) -> tuple[FloatArray, int]:
     """(entries, where the floored ones begin): see `Entries`."""
     if not np.isneginf(tables.values).any():
         return np.append(tables.values, 0.0), 0
-    return np.concatenate([tables.values, np.zeros(1), floored_values(tables), np.zeros(1)]), len(tables.values) + 1
+    return np.concatenate([tables.values, np.zeros(1), replace_zeros(tables), np.zeros(1)]), len(tables.values) + 1
 
 
 def conflicts(tables: FactorTables) -> IntArray:
     """(E, 2) pairs of variables that share a factor, each once, the smaller first."""
     orders = np.diff(tables.scope_starts)
-    found = [np.zeros((0, 2), dtype=np.int64)]
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
     for order in np.unique(orders[orders > 1]):
         scopes = tables.scope_variables[tables.scope_starts[:-1][orders == order][:, None] + np.arange(order)]
         first, second = np.triu_indices(int(order), 1)
-        found.append(np.stack([scopes[:, first].ravel(), scopes[:, second].ravel()], axis=1))
-    return np.unique(np.concatenate(found), axis=0)
+        pairs.append(np.stack([scopes[:, first].ravel(), scopes[:, second].ravel()], axis=1))
+    return np.unique(np.concatenate(pairs), axis=0)
 
 
 def sweep_order(tables: FactorTables, scan: Literal["chromatic", "raster"]) -> tuple[IntArray, IntArray]:
@@ -204,20 +204,20 @@ def _chunks(sets: list[IntArray] | IntArray) -> tuple[NarrowArray, FloatArray]:
 def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
     rows, valid = _chunks(sets)
     degrees = np.diff(tables.starts)
-    depth, most = max(int(degrees[rows].max()), 1), int(tables.cardinalities[rows].max())
+    depth, max_states = max(int(degrees[rows].max()), 1), int(tables.cardinalities[rows].max())
     slot = tables.starts[rows][:, None, :] + np.arange(depth)[:, None]  # (B, d, w)
-    there = np.arange(depth)[:, None] < degrees[rows][:, None, :]
-    slot = np.where(there, slot, 0)
+    present = np.arange(depth)[:, None] < degrees[rows][:, None, :]
+    slot = np.where(present, slot, 0)
     factor = tables.factors[slot] if len(tables.factors) else np.zeros_like(slot)
-    bases = np.where(there, tables.offsets[factor], len(tables.values))
-    strides = np.where(there, tables.strides[slot] if len(tables.strides) else 0, 0)
-    others, steps = _others(tables, rows[:, None, :], factor, there)
-    states = np.arange(most)[:, None]
+    bases = np.where(present, tables.offsets[factor], len(tables.values))
+    strides = np.where(present, tables.strides[slot] if len(tables.strides) else 0, 0)
+    others, steps = _others(tables, rows[:, None, :], factor, present)
+    states = np.arange(max_states)[:, None]
     sizes = tables.cardinalities[rows][:, None, :]
-    variable, state = reported_rows(tables.cardinalities)
-    place = np.full((len(tables.cardinalities), most), len(variable))
-    kept = state < most
-    place[variable[kept], state[kept]] = np.flatnonzero(kept)
+    variable, state = marginal_rows(tables.cardinalities)
+    place = np.full((len(tables.cardinalities), max_states), len(variable))
+    exists = state < max_states
+    place[variable[exists], state[exists]] = np.flatnonzero(exists)
     return Section(
         rows=rows,
         valid=valid,
@@ -231,17 +231,17 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
 
 
 def _others(
-    tables: FactorTables, rows: NarrowArray, factor: IntArray, there: npt.NDArray[np.bool_]
+    tables: FactorTables, rows: NarrowArray, factor: IntArray, present: npt.NDArray[np.bool_]
 ) -> tuple[NarrowArray, NarrowArray]:
     """(variables, strides), both (B, o, d, w), of the factors' variables beside `rows`; stride 0 where none is."""
-    if not there.any():
-        none = np.zeros((factor.shape[0], 0, *factor.shape[1:]), dtype=np.int32)
-        return none, none
+    if not present.any():
+        empty = np.zeros((factor.shape[0], 0, *factor.shape[1:]), dtype=np.int32)
+        return empty, empty
     orders = np.diff(tables.scope_starts)
-    longest = int(orders[factor][there].max())
+    longest = int(orders[factor][present].max())
     variables, strides = np.zeros((2, factor.shape[0], longest, *factor.shape[1:]), dtype=np.int32)
     for axis in range(longest):
-        inside = there & (axis < orders[factor])
+        inside = present & (axis < orders[factor])
         place = np.where(inside, tables.scope_starts[factor] + axis, 0)
         if len(tables.scope_variables):
             inside &= tables.scope_variables[place] != rows

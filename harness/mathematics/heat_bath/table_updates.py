@@ -51,7 +51,7 @@ class LevelWeights(NamedTuple):
 class TableBath:
     """Sweeps and single updates, conditional probabilities and log weights.
 
-    `p` is (R + 1, C): conditional probabilities of the R states that `reported_rows` names, as of their variables' last
+    `p` is (R + 1, C): conditional probabilities of the R states that `marginal_rows` names, as of their variables' last
     updates; its last row means nothing. Where it is (), it stays.
     """
 

@@ -11,7 +11,7 @@ from spinbench.api import map_arrays
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import reported_rows, table_sweep
+from spinbench.mathematics.graphs.table_layouts import marginal_rows, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights, TableBath
 from spinbench.models import FactorGraph
 from tests.helpers.random_models import graph
@@ -39,7 +39,7 @@ def test_sweeps(seed: int, chains: int, precision: Any, backward: bool) -> None:
     t = layout(found, "raster" if seed % 2 else "chromatic", plain)
     beta = rng.choice([0.0, 0.4, 1.0], size=chains).astype(precision)
     begin = rng.integers(0, cards[:, None], size=(len(cards), chains)).astype(np.int32)
-    blank = np.zeros((len(reported_rows(cards)[0]) + 1, chains), dtype=precision)
+    blank = np.zeros((len(marginal_rows(cards)[0]) + 1, chains), dtype=precision)
     answers = []
     for backend in (compiled, plain):
         bath, x, p = backend.operations(TableBath), begin.copy(), blank.copy()

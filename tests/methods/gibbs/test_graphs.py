@@ -8,7 +8,7 @@ from small_graphs import MODELS, bound, exact_start, law
 
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import reported_rows
+from spinbench.mathematics.graphs.table_layouts import marginal_rows
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import graph_ranges
 from spinbench.models import FactorGraph
@@ -30,7 +30,7 @@ CASES = [
 def reported(model: FactorGraph) -> np.ndarray:
     """The probabilities of what is reported, in order."""
     states, p, _ = law(model)
-    variables, values = reported_rows(np.array(model.cardinalities))
+    variables, values = marginal_rows(np.array(model.cardinalities))
     return np.asarray((states[variables] == values[:, None]) @ p)
 
 
@@ -56,7 +56,7 @@ def test_ranges_hold_every_conditional(name: str) -> None:
     tables = factor_tables(MODELS[name])
     low, high = graph_ranges(tables)
     joint = law(MODELS[name])[1].reshape(MODELS[name].cardinalities)
-    for row, (v, k) in enumerate(zip(*reported_rows(tables.cardinalities), strict=True)):
+    for row, (v, k) in enumerate(zip(*marginal_rows(tables.cardinalities), strict=True)):
         own = np.moveaxis(joint, v, 0).reshape(joint.shape[v], -1)
         seen = own[k, own.sum(axis=0) > 0] / own.sum(axis=0)[own.sum(axis=0) > 0]
         assert low[row] - 1e-12 <= seen.min() <= seen.max() <= high[row] + 1e-12

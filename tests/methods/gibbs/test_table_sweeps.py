@@ -14,7 +14,7 @@ from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.mathematics.graphs import table_layouts
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
-from spinbench.mathematics.graphs.table_layouts import FLOOR, reported_rows, sweep_order, table_sweep
+from spinbench.mathematics.graphs.table_layouts import FLOOR, marginal_rows, sweep_order, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 
 BACKENDS = ["numpy", "jax", "numba"]
@@ -59,7 +59,7 @@ class Arrays:
         assert (len(sweep.sections) > 1) == (scan == "chromatic")
         self.tables = map_arrays(lambda a: put(np.asarray(a)), sweep)
         self.bath = TableBath(self.backend)
-        self.rows = len(reported_rows(tables.cardinalities)[0])
+        self.rows = len(marginal_rows(tables.cardinalities)[0])
 
     def run(self, function: Any, *arrays: np.ndarray) -> Any:
         put = self.backend.to_device
@@ -87,7 +87,7 @@ class Compiled:
     def __init__(self, _: str, tables: FactorTables, scan: Any) -> None:
         registry.backend_class("numba")()
         self.tables = layout.lane_tables(tables, np.dtype(np.float64))
-        self.rows = len(reported_rows(tables.cardinalities)[0])
+        self.rows = len(marginal_rows(tables.cardinalities)[0])
         self.order = sweep_order(tables, scan)[0]
 
     def chains(self, x: np.ndarray) -> layout.LaneChains:
@@ -132,7 +132,7 @@ def test_each_chain_keeps_the_law_of_its_temperature(backend: str, name: str, sc
     drawn.append(np.full(CHAINS, x.shape[1] - 1))
     after, p = bath(backend, name, scan).sweep(x[:, np.concatenate(drawn)], np.repeat(betas, CHAINS), backward=backward)
     found = np.ravel_multi_index(tuple(after), MODELS[name].cardinalities).reshape(3, CHAINS)
-    variables, values = reported_rows(np.array(MODELS[name].cardinalities))
+    variables, values = marginal_rows(np.array(MODELS[name].cardinalities))
     for k, beta in enumerate(betas):
         assert chi_square(np.bincount(found[k], minlength=x.shape[1]), law(name, beta)) > 1e-4
         exact = (x[variables] == values[:, None]) @ law(name, beta)

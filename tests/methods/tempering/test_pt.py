@@ -12,7 +12,7 @@ from spinbench.api import Trace
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import binding
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import floored_values
+from spinbench.mathematics.graphs.table_layouts import replace_zeros
 from spinbench.methods.tempering.estimates import Travel, trend
 from spinbench.methods.tempering.ladders import Ladders, Rungs
 from spinbench.methods.tempering.pilot import ladder
@@ -55,7 +55,7 @@ def _states(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     if isinstance(model, PairwiseModel):
         return states, [exact] * 4
     tables = factor_tables(model)
-    lasting = floored_values(tables)[tables.positions(states.T)].sum(axis=0)
+    lasting = replace_zeros(tables)[tables.positions(states.T)].sum(axis=0)
     return states, [lasting, lasting, lasting, np.where(np.isfinite(exact), lasting, -np.inf)]
 
 

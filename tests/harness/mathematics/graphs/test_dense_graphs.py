@@ -15,7 +15,7 @@ from spinbench.mathematics.graphs.rows import (
     is_dense,
     reach_outside,
 )
-from spinbench.mathematics.graphs.sweep_layouts import by_variable, chosen_tables, layout
+from spinbench.mathematics.graphs.sweep_layouts import by_variable, choose_tables, layout
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel, generators, lattices
 
@@ -26,9 +26,9 @@ def test_rows_of_a_dense_graph_are_those_of_a_sparse_one(share: float, monkeypat
     edges = lattices.complete_edges(40)
     first, second = rng.permutation(40)[edges[rng.random(len(edges)) < share]].T
     monkeypatch.setattr(colouring, "AT_ONCE", 100)
-    looked_through = colouring.compressed(40, first, second)
+    looked_through = colouring.adjacency_rows(40, first, second)
     monkeypatch.setattr(colouring, "FEW_HOLES", 0)
-    for found, expected in zip(looked_through, colouring.compressed(40, first, second), strict=True):
+    for found, expected in zip(looked_through, colouring.adjacency_rows(40, first, second), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -78,12 +78,12 @@ def test_fields_that_are_kept_tell_the_same_as_those_found_anew(ahead: int, monk
     monkeypatch.setattr(modes, "AHEAD", ahead)
     model = generators.sherrington_kirkpatrick(60, field=0.1, seed=2)
     plan = layout(model, "chromatic")
-    tables = chosen_tables(model, plan, compressed_rows(model, plan.order))
+    tables = choose_tables(model, plan, compressed_rows(model, plan.order))
     for seed, temperature in enumerate((0.0, 0.3, 3.0)):
         start = np.random.default_rng(seed).integers(0, 2, size=(60, 1)).astype(np.float64)
         kept, anew = start.copy(), start.copy()
         rng = np.random.default_rng(seed)
-        fields = modes.kept_fields(tables, kept)
+        fields = modes.running_fields(tables, kept)
         modes._sweep(tables, kept, fields, rng, temperature)
         np.testing.assert_allclose(fields, tables.biases + tables.weights @ kept[:, 0], atol=1e-12)
         uniforms = 2 * np.random.default_rng(seed).random(60) - 1

@@ -8,7 +8,7 @@ import pytest
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.graphs import feasible_starts as module
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.parities import hidden_parities
+from spinbench.mathematics.graphs.parities import find_parities
 from spinbench.models import FactorGraph
 
 
@@ -129,7 +129,7 @@ def test_solutions_are_those_of_the_equations(planted: bool) -> None:
     for seed in range(20):
         model = checks(7, 5, 3, seed, planted)
         allowed = set(map(tuple, states(model)[model.log_weight(states(model)) > -np.inf].tolist()))
-        found = hidden_parities(7, model.factors)
+        found = find_parities(7, model.factors)
         assert found is not None
         assert found.possible == bool(allowed)
         ends.add(found.possible)
@@ -155,7 +155,7 @@ def test_what_propagation_sees_through_is_left_to_it() -> None:
     clause = np.zeros((2, 2, 2))
     clause[0, 1, 0] = -np.inf
     model = FactorGraph.from_log_tables([2] * 9, [*pairs, ([0, 4, 7], clause)])
-    assert hidden_parities(9, model.factors) is None
+    assert find_parities(9, model.factors) is None
 
 
 def test_starts_beside_other_zeros_are_those_of_enumeration() -> None:

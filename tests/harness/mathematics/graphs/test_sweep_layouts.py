@@ -15,9 +15,9 @@ from spinbench.mathematics.graphs.rows import (
     dense_rows,
     is_dense,
     matrix,
-    padded_rows,
+    pad_rows,
     spread,
-    windowed_rows,
+    window_rows,
 )
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
@@ -218,7 +218,7 @@ def test_lattices_are_read_in_windows():
 def test_padding_is_neutral():
     model = random_model(9, np.array([[0, 1], [0, 2], [0, 3], [4, 5]]))
     _, rows = planned(model, "chromatic")
-    neighbours, weights = padded_rows(rows, 0, 9)
+    neighbours, weights = pad_rows(rows, 0, 9)
     assert neighbours.shape == weights.shape == (3, 9)
     assert ((weights != 0).sum(axis=0) == np.diff(rows.start)).all()
 
@@ -282,6 +282,6 @@ def test_distances_of_far_blocks_are_counted_in_short_tables(monkeypatch):
 
     monkeypatch.setattr(np, "bincount", counted)
     for low, high in itertools.pairwise(plan.bounds.tolist()):
-        assert windowed_rows(rows, low, high) is not None
+        assert window_rows(rows, low, high) is not None
     assert longest
     assert max(longest) < 200  # not the 5000 rows between a block and its neighbours
