@@ -139,6 +139,6 @@ class Backend(Accelerators):
             return xp.where(xp.reshape(xp.arange(rows) == index % rows, flat), values, array)
         if index.shape[0] == 0:
             return array
-        there = xp.reshape(xp.astype(index, xp.int32) % rows, (-1, 1)) == xp.arange(rows)[None, :]
-        chosen = xp.take(values, xp.argmax(xp.astype(there, xp.int32), axis=0), axis=0)
-        return xp.where(xp.reshape(xp.any(there, axis=0), flat), chosen, array)
+        is_row = xp.reshape(xp.astype(index, xp.int32) % rows, (-1, 1)) == xp.arange(rows)[None, :]
+        chosen = xp.take(values, xp.argmax(xp.astype(is_row, xp.int32), axis=0), axis=0)
+        return xp.where(xp.reshape(xp.any(is_row, axis=0), flat), chosen, array)

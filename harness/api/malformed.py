@@ -16,42 +16,42 @@ PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
 
 
-def why(kind: Kind, found: Any) -> str:
+def why(kind: Kind, plugin: Any) -> str:
     """Why what an entry point names cannot be used as this kind; empty if it can."""
     if kind == "kernels":
-        return kernel(found)
+        return kernel(plugin)
     base = Method if kind == "methods" else Backend
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(plugin, type) and issubclass(plugin, base)):
         return f"is no subclass of spinbench.api.{base.__name__}"
     attributes = ("name", "summary") if kind == "methods" else ("name", "provides")
-    if lacking := [attribute for attribute in attributes if not hasattr(found, attribute)]:
+    if lacking := [attribute for attribute in attributes if not hasattr(plugin, attribute)]:
         return f"lacks the class attribute {' and '.join(lacking)}"
-    return _wrong_method(found) if issubclass(found, Method) else _wrong_backend(found)
+    return _wrong_method(plugin) if issubclass(plugin, Method) else _wrong_backend(plugin)
 
 
-def _wrong_method(found: Any) -> str:
+def _wrong_method(plugin: Any) -> str:
     """Plugins' types are not checked, hence Any."""
-    if not dataclasses.is_dataclass(cast("object", found)):
+    if not dataclasses.is_dataclass(cast("object", plugin)):
         return "is no dataclass"
-    if not isinstance(found.needs, Set):
-        return f"has needs={found.needs!r}; a frozenset is needed"
-    return "" if found.takes in TAKES else f"has takes={found.takes!r}; {', '.join(TAKES)} are allowed"
+    if not isinstance(plugin.needs, Set):
+        return f"has needs={plugin.needs!r}; a frozenset is needed"
+    return "" if plugin.takes in TAKES else f"has takes={plugin.takes!r}; {', '.join(TAKES)} are allowed"
 
 
-def _wrong_backend(found: Any) -> str:
-    if not isinstance(found.provides, Set):
-        return f"has provides={found.provides!r}; a frozenset is needed"
-    if not found.provides & set(PROVIDED.values()):
-        return f"has provides={set(found.provides)!r}; {' or '.join(PROVIDED.values())} has to be in it"
+def _wrong_backend(plugin: Any) -> str:
+    if not isinstance(plugin.provides, Set):
+        return f"has provides={plugin.provides!r}; a frozenset is needed"
+    if not plugin.provides & set(PROVIDED.values()):
+        return f"has provides={set(plugin.provides)!r}; {' or '.join(PROVIDED.values())} has to be in it"
     for name in ("requires", "programs"):
-        if not isinstance(given := getattr(found, name), tuple):
-            return f"has {name}={given!r}; a tuple is needed"
+        if not isinstance(value := getattr(plugin, name), tuple):
+            return f"has {name}={value!r}; a tuple is needed"
     return ""
 
 
-def kernel(found: Any) -> str:
+def kernel(plugin: Any) -> str:
     """Why what an entry point names is no kernel; empty if it may be one."""
-    if not callable(found):
+    if not callable(plugin):
         return "is no class"
-    lacking = [name for name in ("init", "advance") if isinstance(found, type) and not hasattr(found, name)]
+    lacking = [name for name in ("init", "advance") if isinstance(plugin, type) and not hasattr(plugin, name)]
     return f"has no {' and no '.join(lacking)}; a spinbench.api.Kernel is needed" if lacking else ""

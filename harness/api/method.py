@@ -85,9 +85,9 @@ class Estimate:
     @property
     def _doubts(self) -> tuple[str, ...]:
         """An error that is not known is a doubt, too."""
-        known = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
-        said = any(doubt.startswith("log Z") for doubt in self.doubts)
-        return self.doubts if known or said else (*self.doubts, "log Z unresolved")
+        has_error = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
+        is_doubted = any(doubt.startswith("log Z") for doubt in self.doubts)
+        return self.doubts if has_error or is_doubted else (*self.doubts, "log Z unresolved")
 
 
 def _keep(key: Key, tables: Tables, state: State) -> State:

@@ -48,9 +48,9 @@ class Means:
         if self.shape[-1] == self.chains:
             return Every(self.chains, variance)
         starts = np.arange(0, len(self) * self._pooled, self._pooled)
-        kept = slice(0, len(self) * self._pooled)
-        counts = np.add.reduceat(np.array(self._counts[kept]), starts)
-        return Every(self.chains, variance, np.add.reduceat(self._rows[kept], starts) / counts[:, None])
+        whole_groups = slice(0, len(self) * self._pooled)
+        counts = np.add.reduceat(np.array(self._counts[whole_groups]), starts)
+        return Every(self.chains, variance, np.add.reduceat(self._rows[whole_groups], starts) / counts[:, None])
 
     def _variance(self) -> FloatArray:
         """(N,) of means of single batches, one of each that were pooled."""
@@ -72,7 +72,7 @@ class Means:
     @cached_property
     def _rows(self) -> FloatArray:
         """Of each batch that was pooled (N,) sums of steps, means over all chains."""
-        return np.array([one.mean(axis=-1) for one in self._sums])
+        return np.array([batch.mean(axis=-1) for batch in self._sums])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -81,12 +81,12 @@ class Means:
         every, rows = key
         those = slice(0, self.shape[-1])
         first = self._sums[0][rows, those]
-        wanted = range(len(self))[every]
-        found = np.empty((len(wanted), *first.shape))
-        for out, batch in zip(found, wanted, strict=True):
+        batches = range(len(self))[every]
+        means = np.empty((len(batches), *first.shape))
+        for out, batch in zip(means, batches, strict=True):
             some = slice(batch * self._pooled, (batch + 1) * self._pooled)
             out[:] = self._sums[some.start][rows, those]
             for more in self._sums[some][1:]:
                 out += more[rows, those]
             out /= sum(self._counts[some])
-        return found
+        return means

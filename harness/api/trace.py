@@ -134,8 +134,8 @@ class Trace:
         else:
             self._batches.append(stored)
             self.counts.append(count)
-        asked = self.samples + count
-        self.samples = asked if self.counted_by is None else int(stored[self.counted_by].max())
+        requested = self.samples + count
+        self.samples = requested if self.counted_by is None else int(stored[self.counted_by].max())
 
     def limit(self, batches: int) -> None:
         """Keep no more batches than so many from here on, but some, and those that the run should have."""
@@ -227,8 +227,8 @@ class Trace:
         shares = np.array(whole.counts, dtype=np.float64).reshape(-1, *([1] * value.ndim)) / sum(whole.counts)
         pseudo = value / shares - (1 / shares - 1) * left
         centre = count * value - ((1 - shares) * left).sum(axis=0)
-        found = np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0))
-        return np.where(np.isfinite(found), found, np.inf)
+        error = np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0))
+        return np.where(np.isfinite(error), error, np.inf)
 
     def looked(self, name: str) -> FloatArray:
         """(L, C) of what was seen at L steps under a name.
@@ -236,55 +236,55 @@ class Trace:
         Raises:
             InvalidResultError: what is looked at is not there under that name.
         """
-        for seen in self.looks:
-            check_seen(seen, name)
-        return np.array([seen[name] for seen in self.looks], dtype=np.float64)
+        for look in self.looks:
+            check_seen(look, name)
+        return np.array([look[name] for look in self.looks], dtype=np.float64)
 
     def as_it_is(self) -> Trace:
         """What it is by now, whatever is added to it later."""
-        found = copy.copy(self)
-        found._batches, found.counts, found.looks = self._batches.copy(), self.counts.copy(), self.looks.copy()
-        return found
+        snapshot = copy.copy(self)
+        snapshot._batches, snapshot.counts, snapshot.looks = self._batches.copy(), self.counts.copy(), self.looks.copy()
+        return snapshot
 
     def coarse(self) -> Trace:
         """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""
         if len(self._batches) < 2 * self._coarse or any(reduction != "sum" for reduction in self.reductions.values()):
             return self
-        found, joined = copy.copy(self), self._grouped(self._coarse)
-        found._batches, found.counts = joined._batches, joined.counts
-        return found
+        coarse, grouped = copy.copy(self), self._grouped(self._coarse)
+        coarse._batches, coarse.counts = grouped._batches, grouped.counts
+        return coarse
 
     def _grouped(self, groups: int) -> Trace:
         """Neighbouring batches joined, so that there are at most so many, about equally long."""
         ends = np.cumsum(self.counts)
         place = np.minimum((ends - np.array(self.counts) / 2) * groups // max(ends[-1:], default=1), groups - 1)
-        found = self._part([])
+        grouped = self._part([])
         for group in np.unique(place):
             inside = np.flatnonzero(place == group)
-            found._batches.append(reduce(self._join, (self._batches[i] for i in inside)))
-            found.counts.append(sum(self.counts[i] for i in inside))
-        found.samples = sum(found.counts)
-        return found
+            grouped._batches.append(reduce(self._join, (self._batches[i] for i in inside)))
+            grouped.counts.append(sum(self.counts[i] for i in inside))
+        grouped.samples = sum(grouped.counts)
+        return grouped
 
     def _part(self, batches: Sequence[int]) -> Trace:
         """A trace of some of the batches."""
-        found = Trace(self.reductions, counted_by=self.counted_by)
-        found._batches = [self._batches[i] for i in batches]
-        found.counts = [self.counts[i] for i in batches]
-        found.samples = sum(found.counts)
-        return found
+        part = Trace(self.reductions, counted_by=self.counted_by)
+        part._batches = [self._batches[i] for i in batches]
+        part.counts = [self.counts[i] for i in batches]
+        part.samples = sum(part.counts)
+        return part
 
     def _join(self, first: dict[str, FloatArray], second: dict[str, FloatArray]) -> dict[str, FloatArray]:
-        joined = {}
+        sums = {}
         for name, reduction in self.reductions.items():
             match reduction:
                 case "sum":
-                    joined[name] = first[name] + second[name]
+                    sums[name] = first[name] + second[name]
                 case "logsumexp":
-                    joined[name] = np.logaddexp(first[name], second[name])
+                    sums[name] = np.logaddexp(first[name], second[name])
                 case _:
-                    joined[name] = second[name]
-        return joined
+                    sums[name] = second[name]
+        return sums
 
 
 def check_reported(batch: Mapping[str, object], reductions: Mapping[str, Reduction]) -> None:
@@ -307,8 +307,10 @@ def check_seen(seen: Mapping[str, object], *names: str) -> None:
         InvalidResultError: some of `names` are not there.
     """
     if lacking := [name for name in names if name not in seen]:
-        given = ", ".join(map(repr, seen)) or "nothing"
-        raise InvalidResultError(f"a look at the chains gave {given}; the method needs {', '.join(map(repr, lacking))}")
+        reported = ", ".join(map(repr, seen)) or "nothing"
+        raise InvalidResultError(
+            f"a look at the chains gave {reported}; the method needs {', '.join(map(repr, lacking))}"
+        )
 
 
 def _numbers(values: npt.NDArray[np.generic], name: str) -> FloatArray:

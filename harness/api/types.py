@@ -31,9 +31,9 @@ def check_reductions(reductions: Mapping[str, str]) -> None:
     Raises:
         BrokenPluginError: one is not.
     """
-    known = get_args(Reduction)
+    allowed = get_args(Reduction)
     for name, reduction in reductions.items():
-        if reduction not in known:
+        if reduction not in allowed:
             raise BrokenPluginError(
-                f"the method's reduction of {name!r} is {reduction!r}; {', '.join(map(repr, known))} are known"
+                f"the method's reduction of {name!r} is {reduction!r}; {', '.join(map(repr, allowed))} are known"
             )

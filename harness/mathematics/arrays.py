@@ -7,5 +7,5 @@ from typing import Any
 
 def take(xp: Any, array: Any, indices: Any) -> Any:
     """The rows array[indices] for `indices` >= 0 of any shape; `xp.take` has vectors of indices only."""
-    taken = xp.take(array, xp.reshape(indices, (-1,)), axis=0)
-    return xp.reshape(taken, (*indices.shape, *array.shape[1:]))
+    rows = xp.take(array, xp.reshape(indices, (-1,)), axis=0)
+    return xp.reshape(rows, (*indices.shape, *array.shape[1:]))

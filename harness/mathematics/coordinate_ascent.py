@@ -20,17 +20,17 @@ MOST_VARIABLES = 100_000
 """Of larger models raising takes minutes."""
 
 
-def raised(model: Model, states: IntArray) -> IntArray:
+def ascend_to_maxima(model: Model, states: IntArray) -> IntArray:
     """(N, C) the states, or what they become when one variable after another takes its best state given the others.
 
     They stay as they are where the model has 1-of-K groups, or more than `MOST_VARIABLES` variables.
     """
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-    found = np.array(states, dtype=np.int64, order="C")
+    maxima = np.array(states, dtype=np.int64, order="C")
     if not grouped and model.num_variables <= MOST_VARIABLES:
-        for _ in ascending(model, found):
+        for _ in ascending(model, maxima):
             pass
-    return found
+    return maxima
 
 
 def ascending(model: Model, states: IntArray) -> Iterator[IntArray]:

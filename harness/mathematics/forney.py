@@ -42,11 +42,11 @@ Array = Any
 Namespace = Any
 
 
-def matrices(own: Array, other: Array, xp: Namespace = np) -> Array:
+def matrices(near: Array, other: Array, xp: Namespace = np) -> Array:
     """G[new state, old state], (..., 2, 2), from the angles (...) of the two ends, |own - other| < π/2."""
-    scale = 1.0 / xp.sqrt(xp.cos(own - other))
-    entries = [xp.cos(own) * scale, xp.sin(own) * scale, -xp.sin(other) * scale, xp.cos(other) * scale]
-    return xp.stack(entries, axis=-1).reshape(*own.shape, 2, 2)
+    scale = 1.0 / xp.sqrt(xp.cos(near - other))
+    entries = [xp.cos(near) * scale, xp.sin(near) * scale, -xp.sin(other) * scale, xp.cos(other) * scale]
+    return xp.stack(entries, axis=-1).reshape(*near.shape, 2, 2)
 
 
 def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
@@ -59,9 +59,9 @@ def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
     return tables
 
 
-def transform(tables: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
+def transform(tables: Array, near: Array, other: Array, xp: Namespace = np) -> Array:
     """f_{a,G}, (..., 2**d), of tables (..., 2**d) under angles (..., d)."""
-    return apply_all(tables, matrices(own, other, xp), xp) if own.shape[-1] else tables
+    return apply_all(tables, matrices(near, other, xp), xp) if near.shape[-1] else tables
 
 
 class _Entries(NamedTuple):
@@ -137,7 +137,7 @@ class _Graph:
     """
 
     def __init__(self, slots: Mapping[int, Iterable[int]]) -> None:
-        self.at = {a: found for a, edges in slots.items() if (found := set(edges))}
+        self.at = {a: members for a, edges in slots.items() if (members := set(edges))}
         self.ends: dict[int, set[int]] = {}
         for a, edges in self.at.items():
             for e in edges:

@@ -15,12 +15,12 @@ from spinbench.models import PairwiseModel
 def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
     low, high = (model.biases + pull for pull in model.pulls)
-    least, most = expit(low), expit(high)
+    least, largest = expit(low), expit(high)
     for group in model.groups:
         members = list(group)
         least[members] = expit(low[members] - _of_others(high[members]))
-        most[members] = expit(high[members] - _of_others(low[members]))
-    return least, most
+        largest[members] = expit(high[members] - _of_others(low[members]))
+    return least, largest
 
 
 def _of_others(values: FloatArray) -> FloatArray:

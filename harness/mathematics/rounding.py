@@ -58,7 +58,7 @@ def work_of(model: PairwiseModel | FactorGraph | ForneyModel) -> Work:
     return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest_finite_magnitude, tables)))
 
 
-def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
+def add_rounding(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
     """Claims of marginals, no finer than the numbers that chains compute with.
 
     What the factors of a variable add to its states' log weights (a field a_i + Σ_j w_ij s_j) is off by a unit in the
@@ -85,7 +85,7 @@ def _remaining(marginals: Any, reach: Any) -> FloatArray:
     return np.asarray(1.0 + p * (1.0 - p) * reach)
 
 
-def widened_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
+def add_rounding_to_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
     """The claim of an estimate of log Z, no finer than the sums of log weights of which chains make it.
 
     Args:

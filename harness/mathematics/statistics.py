@@ -145,8 +145,8 @@ def r_hat_of_means(means: FloatArray, between: FloatArray) -> FloatArray:
     within = (means * (1 - means)).mean(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = np.sqrt((within + between) / within)
-    found = np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))
-    return np.where(np.isnan(within), np.nan, found)
+    with_limits = np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))
+    return np.where(np.isnan(within), np.nan, with_limits)
 
 
 def log_mean(series: FloatArray) -> tuple[float, float]:
@@ -235,12 +235,12 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
         series: (B, n, C), centred; variance: (n,) at lag 0; total: (n,) with what lies between the chains.
     """
     batches = len(series)
-    left, known = np.arange(series.shape[1]), np.empty((0, 0))
-    level, least, sums = _unbiased(variance, batches), np.full(len(left), np.inf), np.empty(0)
+    left, products = np.arange(series.shape[1]), np.empty((0, 0))
+    level, least, sums = _bessel_correct(variance, batches), np.full(len(left), np.inf), np.empty(0)
 
     def correlations(lag: int) -> FloatArray:
         """Of those that are left, at a lag; 0 where nothing varies."""
-        rho = level - _unbiased(known[lag] if len(known) else _product(series, lag), batches)
+        rho = level - _bessel_correct(products[lag] if len(products) else _product(series, lag), batches)
         with np.errstate(divide="ignore", invalid="ignore"):
             rho /= total
         np.subtract(1.0, rho, out=rho)
@@ -248,8 +248,8 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
         return rho
 
     for first in range(0, batches // 2 * 2, 2):
-        if first == FEW and not len(known):
-            known = _spectrum(series)
+        if first == FEW and not len(products):
+            products = _spectrum(series)
         pair = correlations(first) if first else np.ones(len(left))
         pair += correlations(first + 1)
         going = pair > 0
@@ -258,7 +258,7 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
             sums = least.copy()
         if not going.all():
             left, level, total, least = left[going], level[going], total[going], least[going]
-            series, known = (series, known[:, going]) if len(known) else (series[:, going], known)
+            series, products = (series, products[:, going]) if len(products) else (series[:, going], products)
         if first:
             sums[left] += least
         if not len(left):
@@ -266,5 +266,5 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
     return 2 * sums - 1
 
 
-def _unbiased(product: FloatArray, batches: int) -> FloatArray:
+def _bessel_correct(product: FloatArray, batches: int) -> FloatArray:
     return product * batches / (batches - 1)

@@ -56,7 +56,7 @@ def pilot_betas(sweeps: int) -> FloatArray:
     return np.linspace(0.0, 1.0, count + 1) ** 2
 
 
-def schedule(betas: FloatArray, spread: FloatArray, wanted: int, most: int) -> Schedule | None:
+def schedule(betas: FloatArray, spread: FloatArray, target_sweeps: int, max_sweeps: int) -> Schedule | None:
     """Rungs at equal steps of ∫ sd(V) dβ.
 
     Args:
@@ -70,9 +70,9 @@ def schedule(betas: FloatArray, spread: FloatArray, wanted: int, most: int) -> S
     """
     arc = _arc(betas, spread)
     finest, coarsest = (max(1, int(np.ceil(arc[-1] / step))) for step in (STEP, WIDEST_STEP))
-    rungs = int(np.clip(wanted // FEW_SWEEPS, coarsest, finest))
-    sweeps = max(wanted // rungs, FEWEST_SWEEPS)
-    if rungs * sweeps > max(most, wanted):
+    rungs = int(np.clip(target_sweeps // FEW_SWEEPS, coarsest, finest))
+    sweeps = max(target_sweeps // rungs, FEWEST_SWEEPS)
+    if rungs * sweeps > max(max_sweeps, target_sweeps):
         return None
     return Schedule(np.interp(np.linspace(0.0, arc[-1], rungs + 1), arc, betas), sweeps, rungs * sweeps)
 
@@ -182,6 +182,6 @@ def _variance(sways: FloatArray, slopes: FloatArray) -> tuple[float, float]:
     """Of the sum of the rungs' means of sways (S, K, C): as it is, and widened by what chains remember of V."""
     spread, parts = spread_of_chains(sways)
     standard = np.nan_to_num(standard_error(sways))
-    kept = remembered(r_hat_of(slopes)) * spread
+    between_starts = remembered(r_hat_of(slopes)) * spread
     squares = np.maximum(standard, spread / np.sqrt(parts)) ** 2
-    return float(squares.sum()), float((squares + kept**2).sum())
+    return float(squares.sum()), float((squares + between_starts**2).sum())

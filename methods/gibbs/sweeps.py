@@ -96,7 +96,7 @@ class PairSweeps:
         if isinstance(sweep, Sweep):
             return self._log_transition_of_blocks(t, sweep, s, total + t.fixed)
         if in_tiles(sweep):
-            return self._bath.tiles.forced_fields(sweep, s, t.mode, log_probability, total)
+            return self._bath.tiles.sum_forced_fields(sweep, s, t.mode, log_probability, total)
 
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             mixed, total = carry

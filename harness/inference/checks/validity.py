@@ -14,7 +14,7 @@ from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks.joint_validity import check_joint, owned_draws
 from spinbench.inference.marginals import all_states
-from spinbench.mathematics.rounding import widened, widened_log_z
+from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -135,12 +135,12 @@ def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
     changes: dict[str, Any] = {}
     for name in ("marginals_se", "marginals_error_bound"):
         if getattr(found, name) is not None:
-            changes[name] = widened(getattr(found, name), found.marginals, model, precision)
+            changes[name] = add_rounding(getattr(found, name), found.marginals, model, precision)
     for name in ("log_z_se", "log_z_error_bound"):
         if found.log_z is not None and getattr(found, name) is not None:
-            changes[name] = widened_log_z(getattr(found, name), found.log_z, model, precision)
+            changes[name] = add_rounding_to_log_z(getattr(found, name), found.log_z, model, precision)
     others = {
-        name: (value, widened_log_z(error, value, model, precision))
+        name: (value, add_rounding_to_log_z(error, value, model, precision))
         for name, (value, error) in found.log_z_estimates.items()
     }
     return replace(
@@ -155,7 +155,7 @@ def _widened_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
     """A probable one is of means of weights that chains computed; a certified one has its rounding off already."""
     if bound.grade != "probable" or not np.isfinite(bound.value):
         return bound
-    off = widened_log_z(0.0, bound.value, model, precision)
+    off = add_rounding_to_log_z(0.0, bound.value, model, precision)
     return replace(bound, value=bound.value + (off if bound.side == "upper" else -off))
 
 

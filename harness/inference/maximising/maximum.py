@@ -28,7 +28,7 @@ from spinbench.inference.request import Request
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.exports import log_weights
 from spinbench.inference.stored_states.source import RunSource
-from spinbench.mathematics.coordinate_ascent import raised
+from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
 from spinbench.reference.memory import default_max_bytes
 
@@ -74,7 +74,7 @@ def _run_chains(request: Request) -> Result:
     check_step(method, bound.tables, bound.tier, how.budget, how.chains)
     with one_blas_thread():
         ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
-    states = raised(taken, np.concatenate(ended.states, axis=1))
+    states = ascend_to_maxima(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
     hits = count_hits(logs)
     counts = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.inference.stored_states.exports import lower_states
 from spinbench.inference.stored_states.recorder import check_states
-from spinbench.mathematics.coordinate_ascent import raised
+from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
 
@@ -46,7 +46,7 @@ def find_best_state(
     logs = _weigh(model, states)
     heavy = _heaviest(logs)
     _, first = np.unique(states[heavy], axis=0, return_index=True)
-    ascended = raised(model, states[heavy[np.sort(first)[:MAX_RAISED]]].T).T
+    ascended = ascend_to_maxima(model, states[heavy[np.sort(first)[:MAX_RAISED]]].T).T
     best, weight = states[int(logs.argmax())], float(logs.max())
     logs = _weigh(model, ascended)
     if logs.max() > weight:

@@ -74,9 +74,9 @@ class TableBath:
 
             def body(b: Any, carry: Any, section: Section = section, count: int = count) -> Any:
                 place = count - 1 - b if backward else b
-                own = self._backend.take(u, self._backend.take(section.rows, place))
+                of_section = self._backend.take(u, self._backend.take(section.rows, place))
                 x, p = carry
-                return self._update(t.entries, section, place, x, p, beta, shift, own)
+                return self._update(t.entries, section, place, x, p, beta, shift, of_section)
 
             x, p = self._backend.fori_loop(0, count, body, (x, p))
         return x, p
@@ -95,28 +95,28 @@ class TableBath:
             row = backend.take(single.rows, b)
             logits = xp.sum(backend.take(t.entries.values, self.places(single, b, x, shift)), axis=1)
             numbers = self._numbers(logits)
-            own = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
-            offered = d + logits - own  # (K, 1, C)
-            found = weights.interpolate(backend, offered)[0]
-            there = backend.take(single.states, b)[..., None] == numbers  # a spare state is not its own number
+            current = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
+            offered = d + logits - current  # (K, 1, C)
+            level_weights = weights.interpolate(backend, offered)[0]
+            is_state = backend.take(single.states, b)[..., None] == numbers  # a spare state is not its own number
             if weights.logs:
-                found = xp.exp(found - xp.max(xp.where(there, found, -xp.inf), axis=0))
-            drawn, _ = self._drawn(xp.where(there, found, 0.0), backend.take(u, b)[None, :])
-            d = xp.sum(xp.where(numbers == drawn, offered, 0.0), axis=0)[0, :]
-            return backend.update(x, row, drawn, donate=True), d
+                level_weights = xp.exp(level_weights - xp.max(xp.where(is_state, level_weights, -xp.inf), axis=0))
+            state, _ = self._draw_states(xp.where(is_state, level_weights, 0.0), backend.take(u, b)[None, :])
+            d = xp.sum(xp.where(numbers == state, offered, 0.0), axis=0)[0, :]
+            return backend.update(x, row, state, donate=True), d
 
         swept: tuple[Array, Array] = backend.fori_loop(0, single.rows.shape[0], body, (x + 0, d))
         return swept
 
     def conditionals(self, t: TableSweep, x: Array, p: Array) -> Array:
         """p of x as it is, at beta = 1."""
-        one = self._xp.ones_like(p[0, :])
-        shift = self.halves(t.entries, one)
+        ones = self._xp.ones_like(p[0, :])
+        shift = self.halves(t.entries, ones)
         for section in t.sections:
 
             def body(b: Any, p: Array, section: Section = section) -> Array:
-                weights = self._chunk_weights(t.entries, section, b, x, one, shift)
-                return self._kept(section, b, p, weights / self._xp.sum(weights, axis=0))
+                weights = self._chunk_weights(t.entries, section, b, x, ones, shift)
+                return self._store_probabilities(section, b, p, weights / self._xp.sum(weights, axis=0))
 
             p = self._backend.fori_loop(0, section.rows.shape[0], body, p)
         return p
@@ -143,34 +143,34 @@ class TableBath:
         every = index[:, :, None] + states[:, None, :] * take(single.strides[:, :, 0], number)[:, :, None]
         logits = xp.sum(take(t.entries.values, every), axis=1).T[:, None, :]
         weights = self._weights(states.T[:, None, :], logits, xp.ones_like(u))
-        drawn, total = self._drawn(weights, v[None, :])
+        state, total = self._draw_states(weights, v[None, :])
         where = take(single.rows[:, 0], number) * x.shape[1] + chain
-        x = xp.reshape(self._backend.update(flat, where, drawn[0, :], donate=True), x.shape)
+        x = xp.reshape(self._backend.update(flat, where, state[0, :], donate=True), x.shape)
         if isinstance(p, tuple):
             return x, p
         places = take(single.places[:, :, 0], number).T * p.shape[1] + chain
-        found = xp.reshape((weights / total)[:, 0, :], (-1,))
-        flat = self._backend.update(xp.reshape(p, (-1,)), xp.reshape(places, (-1,)), found, donate=True)
+        probabilities = xp.reshape((weights / total)[:, 0, :], (-1,))
+        flat = self._backend.update(xp.reshape(p, (-1,)), xp.reshape(places, (-1,)), probabilities, donate=True)
         return x, xp.reshape(flat, p.shape)
 
     def log_transition(self, t: TableSweep, x: Array, mode: Array) -> Array:
         """(C,) log T(mode <- x): of a sweep at beta = 1 in which every draw is forced to `mode` (N,) int32."""
         total = self._xp.zeros_like(self.log_weights(t.entries, x))
-        one = total + 1.0
-        shift = self.halves(t.entries, one)
+        ones = total + 1.0
+        shift = self.halves(t.entries, ones)
         for section in t.sections:
 
             def body(b: Any, carry: tuple[Array, Array], section: Section = section) -> tuple[Array, Array]:
                 mixed, total = carry
-                weights = self._chunk_weights(t.entries, section, b, mixed, one, shift)
+                weights = self._chunk_weights(t.entries, section, b, mixed, ones, shift)
                 rows = self._backend.take(section.rows, b)
                 target = self._backend.take(mode, rows)[:, None] + self._xp.zeros_like(mixed[:1, :])
                 chosen = self._xp.sum(self._xp.where(self._numbers(weights) == target, weights, 0.0), axis=0)
                 never = chosen == 0
                 share = self._xp.where(never, 1.0, chosen) / self._xp.where(never, 1.0, self._xp.sum(weights, axis=0))
                 parts = self._xp.where(never, -self._xp.inf, self._xp.log(share))
-                there = self._backend.take(section.valid, b)[:, None] > 0
-                total = total + self._xp.sum(self._xp.where(there, parts, 0.0), axis=0)
+                is_variable = self._backend.take(section.valid, b)[:, None] > 0
+                total = total + self._xp.sum(self._xp.where(is_variable, parts, 0.0), axis=0)
                 return self._backend.update(mixed, rows, target, donate=True), total
 
             x, total = self._backend.fori_loop(0, section.rows.shape[0], body, (x + 0, total))
@@ -193,8 +193,10 @@ class TableBath:
 
     def _chunk_weights(self, entries: Entries, section: Section, b: Any, x: Array, beta: Array, shift: Array) -> Array:
         """(K, w, C) what the states of a chunk's variables weigh at beta given the rest, the heaviest of each 1."""
-        found = self._backend.take(entries.values, self.places(section, b, x, shift))
-        return self._weights(self._backend.take(section.states, b)[:, :, None], self._xp.sum(found, axis=1), beta)
+        entries_of_states = self._backend.take(entries.values, self.places(section, b, x, shift))
+        return self._weights(
+            self._backend.take(section.states, b)[:, :, None], self._xp.sum(entries_of_states, axis=1), beta
+        )
 
     def places(self, section: Section, b: Any, x: Array, shift: Array) -> Array:
         """(K, d, w, C) int32: where in `Entries.values` those of a chunk's variables stand; shift (C,) of `halves`."""
@@ -221,10 +223,10 @@ class TableBath:
         self, entries: Entries, section: Section, b: Any, x: Array, p: Array, beta: Array, shift: Array, u: Array
     ) -> tuple[Array, Array]:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
-        drawn, total = self.choose(section, b, weights, x, u)
-        x = self._backend.update(x, self._backend.take(section.rows, b), drawn, donate=True)
+        states, total = self.choose(section, b, weights, x, u)
+        x = self._backend.update(x, self._backend.take(section.rows, b), states, donate=True)
         whole = self._xp.where(total > 0, total, 1.0)  # beside zeros that a chain has met there may be no state left
-        return x, self._kept(section, b, p, weights / whole)
+        return x, self._store_probabilities(section, b, p, weights / whole)
 
     def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """(w, C) the next states of a chunk's variables, and the sums of their weights: the step of all sweeps.
@@ -235,9 +237,9 @@ class TableBath:
             x: (N, C) before the step.
             u: (w, C) uniform.
         """
-        return self._drawn(weights, u)
+        return self._draw_states(weights, u)
 
-    def _drawn(self, weights: Array, u: Array) -> tuple[Array, Array]:
+    def _draw_states(self, weights: Array, u: Array) -> tuple[Array, Array]:
         """(states, their variables' sums of weights): no state of weight 0 is drawn, whatever is rounded."""
         xp = self._xp
         upto = xp.cumulative_sum(weights, axis=0)
@@ -245,8 +247,8 @@ class TableBath:
         beyond = (upto <= u * total) & (upto < total)
         return xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32), total
 
-    def _kept(self, section: Section, b: Any, p: Array, found: Array) -> Array:
+    def _store_probabilities(self, section: Section, b: Any, p: Array, probabilities: Array) -> Array:
         if isinstance(p, tuple):
             return p
         places = self._xp.reshape(self._backend.take(section.places, b), (-1,))
-        return self._backend.update(p, places, self._xp.reshape(found, (-1, found.shape[2])), donate=True)
+        return self._backend.update(p, places, self._xp.reshape(probabilities, (-1, p.shape[1])), donate=True)

@@ -57,9 +57,9 @@ class Tiles:
             s, p = carry
             b, inner = self._fields(scan, low, width, s, backward=backward)
             first = backend.window(s, low, width)
-            x, drawn = self._drawn(b, inner, first, backend.window(threshold, low, width), beta)
+            x, states = self._draw_tile(b, inner, first, backend.window(threshold, low, width), beta)
             rows = low + xp.arange(width)
-            s = backend.update(s, rows, drawn, donate=True)
+            s = backend.update(s, rows, states, donate=True)
             if isinstance(p, tuple):
                 return s, p
             return s, backend.update(p, rows, backend.sigmoid(x), donate=True)
@@ -71,7 +71,7 @@ class Tiles:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         return self._backend.sigmoid(self._backend.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
 
-    def forced_fields(self, scan: Scan, s: Array, target: Array, seen: Any, total: Array) -> Array:
+    def sum_forced_fields(self, scan: Scan, s: Array, target: Array, function: Any, total: Array) -> Array:
         """Add up what a sweep meets that forces values upon all variables, one after another.
 
         Args:
@@ -89,10 +89,10 @@ class Tiles:
             before = xp.matmul(xp.where(columns < rows, weights, 0.0), target)
             x = xp.matmul(xp.where(columns > rows, weights, 0.0), s)
             x = backend.add(x, (backend.window(scan.biases, low, width) + before)[:, None])
-            return total + xp.sum(seen(x, backend.window(target, low, width)[:, None]), axis=0)
+            return total + xp.sum(function(x, backend.window(target, low, width)[:, None]), axis=0)
 
-        found: Array = self._over(s.shape[0], tile, total, backward=False)
-        return found
+        total_with_tiles: Array = self._over(s.shape[0], tile, total, backward=False)
+        return total_with_tiles
 
     def _over(self, rows: int, tile: Any, carry: Any, *, backward: bool) -> Any:
         """Whole tiles in a loop, and the rest of the rows."""
@@ -118,18 +118,20 @@ class Tiles:
         others = xp.matmul(weights, s) - xp.matmul(inner, backend.window(s, low, width))
         return backend.add(others, backend.window(scan.biases, low, width)[:, None]), inner
 
-    def _drawn(self, b: Array, inner: Array, first: Array, threshold: Array, beta: Array | None) -> tuple[Array, Array]:
+    def _draw_tile(
+        self, b: Array, inner: Array, first: Array, threshold: Array, beta: Array | None
+    ) -> tuple[Array, Array]:
         """(x, s) of a tile, (width, C), from a first guess of s."""
         xp = self._xp
 
         def repeat(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            x, drawn, _ = carry
-            last = drawn
+            x, states, _ = carry
+            last = states
             for _ in range(self._at_once):
-                last, x = drawn, b + xp.matmul(inner, drawn)
+                last, x = states, b + xp.matmul(inner, states)
                 x = x if beta is None else x * beta
-                drawn = xp.astype(x > threshold, self._backend.real)
-            return x, drawn, xp.any(drawn != last)
+                states = xp.astype(x > threshold, self._backend.real)
+            return x, states, xp.any(states != last)
 
-        x, drawn, _ = self._backend.while_loop(lambda carry: carry[2], repeat, (b, first, xp.asarray(True)))
-        return x, drawn
+        x, states, _ = self._backend.while_loop(lambda carry: carry[2], repeat, (b, first, xp.asarray(True)))
+        return x, states

@@ -46,7 +46,7 @@ class Fields:
         xp = self._xp
         x = xp.reshape(block.biases, (-1, 1))
         if block.windows is not None:
-            x = self._windowed_product(block.windows, block.weights, s, x)
+            x = self._window_product(block.windows, block.weights, s, x)
         elif block.neighbours is None:
             x = self._backend.add(self._dense_product(block.weights, s, low), x)
         elif block.neighbours.shape[0] > GATHER_AT_ONCE:
@@ -70,7 +70,7 @@ class Fields:
             return self._xp.matmul(weights[:, :low], s[:low, :])
         return self._xp.matmul(weights, s)
 
-    def _windowed_product(self, windows: Windows, weights: Array, s: Array, x: Array) -> Array:
+    def _window_product(self, windows: Windows, weights: Array, s: Array, x: Array) -> Array:
         """x + Σ_j W_ij s_j, window by window."""
         xp = self._xp
         margin = xp.zeros_like(s[:1, :]) + xp.reshape(windows.margin, (-1, 1))
@@ -124,8 +124,8 @@ class HeatBath:
         if not backward:
             return self.sweep_blocks(sweep, s, u)[0]
         for low, high, block in reversed(spans(sweep)):
-            drawn = self.draws.draw(self.fields.of_block(block, s, low), u[low:high, :])[1]
-            s = self._backend.update(s, slice(low, high), drawn, donate=True)
+            values = self.draws.draw(self.fields.of_block(block, s, low), u[low:high, :])[1]
+            s = self._backend.update(s, slice(low, high), values, donate=True)
         return s
 
     def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, beta: Array | None = None) -> tuple[Array, list[Array]]:
@@ -133,8 +133,8 @@ class HeatBath:
         probabilities = []
         for low, high, block in spans(sweep):
             x = self.fields.of_block(block, s, low)
-            p, drawn = self.draws.draw(x if beta is None else x * beta, u[low:high, :])
-            s = self._backend.update(s, slice(low, high), drawn, donate=True)
+            p, values = self.draws.draw(x if beta is None else x * beta, u[low:high, :])
+            s = self._backend.update(s, slice(low, high), values, donate=True)
             probabilities.append(p)
         return s, probabilities
 
@@ -148,8 +148,8 @@ class HeatBath:
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             b = chunks - 1 - i if backward else i
-            own = self._xp.take(u, self._backend.take(scan.rows, b), axis=0)
-            return self.update_chunk(scan, b, *carry, own, beta)
+            of_chunk = self._xp.take(u, self._backend.take(scan.rows, b), axis=0)
+            return self.update_chunk(scan, b, *carry, of_chunk, beta)
 
         swept: tuple[Array, Array] = self._backend.fori_loop(0, chunks, body, (s, p))
         return swept
@@ -160,8 +160,8 @@ class HeatBath:
         """Update the rows of chunk b with uniforms u (w, C); p is passed through where it is ()."""
         rows = self._backend.take(scan.rows, b)
         x = self.fields.of_chunk(scan, rows, s)
-        fresh, drawn = self.draws.draw(x if beta is None else x * beta, u)
-        s = self._backend.update(s, rows, drawn, donate=True)
+        fresh, values = self.draws.draw(x if beta is None else x * beta, u)
+        s = self._backend.update(s, rows, values, donate=True)
         return s, p if isinstance(p, tuple) else self._backend.update(p, rows, fresh, donate=True)
 
     # Random scan: every chain updates a variable of its own
@@ -178,9 +178,9 @@ class HeatBath:
         else:
             columns, weights = self.fields.entries(scan, rows)
             pull = xp.sum(weights * self._backend.take(flat, columns * s.shape[1] + chains), axis=0)
-        fresh, drawn = self.draws.draw(self._backend.take(scan.biases, rows) + pull, u)
+        fresh, values = self.draws.draw(self._backend.take(scan.biases, rows) + pull, u)
         cells = rows * s.shape[1] + chains
-        s = xp.reshape(self._backend.update(flat, cells, drawn, donate=True), s.shape)
+        s = xp.reshape(self._backend.update(flat, cells, values, donate=True), s.shape)
         if not isinstance(p, tuple):
             p = xp.reshape(self._backend.update(xp.reshape(p, (-1,)), cells, fresh, donate=True), p.shape)
         return s, p
@@ -188,10 +188,10 @@ class HeatBath:
     def conditionals(self, sweep: Sweep | Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         if isinstance(sweep, Sweep):
-            found = []
+            probabilities = []
             for low, _, block in spans(sweep):
-                found.append(self._backend.sigmoid(self.fields.of_block(block, s, low)))
-            return self._xp.concat(found, axis=0)
+                probabilities.append(self._backend.sigmoid(self.fields.of_block(block, s, low)))
+            return self._xp.concat(probabilities, axis=0)
         if in_tiles(sweep):
             return self.tiles.conditionals(sweep, s)
 
@@ -205,9 +205,9 @@ class HeatBath:
 
 def spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
     """(first row, end, block) of each block; all static."""
-    found, low = [], 0
+    blocks, low = [], 0
     for block in sweep.first + sweep.middle + sweep.last:
         high = low + block.biases.shape[0]
-        found.append((low, high, block))
+        blocks.append((low, high, block))
         low = high
-    return found
+    return blocks

@@ -149,6 +149,6 @@ def _colour_classes(model: PairwiseModel) -> list[IntArray]:
     for i in range(model.num_variables):
         around = W.indices[W.indptr[i] : W.indptr[i + 1]]
         if len(around):
-            taken = set(colour[around].tolist())
-            colour[i] = next(c for c in range(len(taken) + 1) if c not in taken)
+            neighbour_colours = set(colour[around].tolist())
+            colour[i] = next(c for c in range(len(neighbour_colours) + 1) if c not in neighbour_colours)
     return [np.flatnonzero(colour == c) for c in [*range(colour.max() + 1), -1] if (colour == c).any()]

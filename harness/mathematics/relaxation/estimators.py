@@ -88,9 +88,9 @@ def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) ->
         return _too_large()
     constant = relaxation.model.log_constant
     rng = np.random.default_rng(zlib.crc32(alpha.tobytes()))
-    drawn = relaxation.cholesky @ rng.standard_normal((n, min(batches * chains, FROM_ZERO)))
+    from_normal = relaxation.cholesky @ rng.standard_normal((n, min(batches * chains, FROM_ZERO)))
     _, ahead = relaxation.conditional(alpha.transpose(0, 2, 1) + relaxation.bias)
-    _, back = relaxation.conditional(drawn.T + relaxation.bias)
+    _, back = relaxation.conditional(from_normal.T + relaxation.bias)
     both = ratio(ahead, back)
     level, error = statistics.log_mean(series)
     estimates = {
@@ -135,7 +135,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     # log q(z) - log p*(z) of each half's draws under the other half's fit
     crossed = [half.series(fits[1 - k].log_density(half.z) - half.log_target) for k, half in enumerate(halves)]
     proposed = [_proposal_log_ratios(relaxation, fits[1 - k], crossed[k].size, rng) for k in (0, 1)]
-    bridge = _joined([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2, _UNSEEN_OF_HALF) for k in (0, 1)], memory)
+    bridge = _mean_ratio([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2, _UNSEEN_OF_HALF) for k in (0, 1)], memory)
     weights = {"mirrored": crossed}
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
         with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little
@@ -145,7 +145,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     constant = relaxation.model.log_constant
     estimates = {"bridge": bridge.claim.plus(constant)}
     for name, parts in weights.items():
-        level, error = _pooled_log_mean(parts)
+        level, error = _log_mean_of_halves(parts)
         unsupported = Claim(-level, np.inf, np.inf)
         found = beside(Claim(-level, error, error), bridge) if name == "mirrored" else unsupported
         estimates[name] = found.plus(constant)
@@ -161,7 +161,7 @@ def _too_large() -> LogZEstimates:
     return LogZEstimates({}, {"log_z_max_variables": float(MAX_VARIABLES)})
 
 
-def _joined(directions: Sequence[Ratio], memory: float) -> Ratio:
+def _mean_ratio(directions: Sequence[Ratio], memory: float) -> Ratio:
     """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
     values, ses, bounds, overlaps, shared, supported = zip(*directions, strict=True)
     # up to two errors apart by chance
@@ -251,7 +251,7 @@ def _proposal_log_ratios(relaxation: Relaxation, q: _Gaussian, count: int, rng: 
     return np.asarray(target - log_q)
 
 
-def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
+def _log_mean_of_halves(parts: Sequence[FloatArray]) -> tuple[float, float]:
     """Log of the mean weight over both halves, and its standard error.
 
     Each half's draws also made the fit that weighs the other's, so that the two means are as good as one: where q is

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics.rounding import widened, widened_log_z
+from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import FactorGraph, PairwiseModel
 
 
@@ -31,16 +31,16 @@ def test_rounding_is_claimed(backend: str) -> None:
 def test_large_terms_that_cancel_leave_their_rounding() -> None:
     model = PairwiseModel.from_edges([3e4, 0.0], [(0, 1)], [-3e4 + 0.3])
     marginals = np.array([0.5, 1.0])
-    found = widened(np.zeros(2), marginals, model, "float32")
+    found = add_rounding(np.zeros(2), marginals, model, "float32")
     np.testing.assert_allclose(found, [2**-23 * (1 + 0.25 * 6e4), 2**-23], rtol=1e-4)
-    assert widened(np.zeros(2), marginals, model, "float64").max() < 1e-11
+    assert add_rounding(np.zeros(2), marginals, model, "float64").max() < 1e-11
 
 
 def test_terms_of_factors_leave_their_rounding() -> None:
     tables = [([0, 1], np.array([[0.0, 300.0], [0.0, -400.0], [-np.inf, 1.0]])), ([1], np.array([0.0, 2.0]))]
     graph = FactorGraph.from_log_tables([3, 2], tables)
     assert graph.reach.tolist() == [400.0, 402.0]
-    found = widened([np.zeros(3), np.zeros(2)], [np.full(3, 1 / 3), np.array([0.0, 1.0])], graph, "float32")
+    found = add_rounding([np.zeros(3), np.zeros(2)], [np.full(3, 1 / 3), np.array([0.0, 1.0])], graph, "float32")
     np.testing.assert_allclose(found[0], 2**-23 * (1 + 400 * 2 / 9))
     assert found[1].tolist() == [2**-23] * 2
 
@@ -71,6 +71,6 @@ def test_log_z_is_claimed_no_finer_than_sums_of_log_weights() -> None:
 
 
 def test_unresolved_log_z_stays_unresolved_and_large_values_keep_their_last_place() -> None:
-    assert widened_log_z(float("inf"), 1.0, rare(20), "float32") == float("inf")
-    assert widened_log_z(0.0, 2.0**23, rare(20), "float32") >= 1.0
-    assert widened_log_z(0.25, 1.0, rare(20), "float64") == pytest.approx(0.25, abs=1e-12)
+    assert add_rounding_to_log_z(float("inf"), 1.0, rare(20), "float32") == float("inf")
+    assert add_rounding_to_log_z(0.0, 2.0**23, rare(20), "float32") >= 1.0
+    assert add_rounding_to_log_z(0.25, 1.0, rare(20), "float64") == pytest.approx(0.25, abs=1e-12)

@@ -105,8 +105,8 @@ def test_no_single_change_raises_the_weight(model: PairwiseModel, scan: str) -> 
 
 def test_what_was_found_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, calls = generators.grid(4, 5, seed=0), []
-    found = modes._found
-    monkeypatch.setattr(modes, "_found", lambda *given: calls.append(1) or found(*given))
+    search = modes._search_mode
+    monkeypatch.setattr(modes, "_search_mode", lambda *given: calls.append(1) or search(*given))
     first, second = Gibbs().plan(model).mode, Gibbs().plan(model).mode
     second[:] = 0.5  # a caller's own
     np.testing.assert_array_equal(first, Gibbs().plan(model).mode)

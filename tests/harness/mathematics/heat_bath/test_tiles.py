@@ -91,7 +91,7 @@ def test_forced_fields_and_conditionals(backend, n, form):
             return (2 * target - 1) * x - arrays.xp.logaddexp((2 * target - 1) * x, 0 * x)
 
         of = Tiles(arrays)
-        return of.forced_fields(t, s, target, seen, s[0, :] * 0), of.conditionals(t, s)
+        return of.sum_forced_fields(t, s, target, seen, s[0, :] * 0), of.conditionals(t, s)
 
     found, p = arrays.compile(summed)(put(arrays, scan), arrays.to_device(s), arrays.to_device(target))
     np.testing.assert_allclose(arrays.to_host(found), wanted, atol=1e-9)
