@@ -107,5 +107,5 @@ class MetropolisBath(TableBath):
             moves = weights / xp.where(here, 1.0, xp.maximum(rest, total - weights))
         left = xp.sum(xp.where(here, 0.0, moves), axis=0)
         stay = xp.where(left < 1, 1 - left, 0.0)
-        drawn, _ = self._drawn(xp.where(here, stay, moves), u)
+        drawn, _ = self._draw_states(xp.where(here, stay, moves), u)
         return drawn, xp.sum(weights, axis=0)
