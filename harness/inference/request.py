@@ -17,7 +17,7 @@ from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.kernels import Wish
 from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
-from spinbench.models.possible import check_weight_range
+from spinbench.models.possible_states import check_weight_range
 
 TARGETS = ("map",)
 

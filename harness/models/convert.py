@@ -14,7 +14,7 @@ from spinbench.errors import ConversionError
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.possible import possible_state_sets
+from spinbench.models.possible_states import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
 # As a factor, "exactly one of K" has 2**K entries.

@@ -14,7 +14,7 @@ from spinbench.models.checks import check_index
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.possible import possible_states
+from spinbench.models.possible_states import possible_states
 
 Evidence = Mapping[Any, int | Sequence[float] | npt.NDArray[Any]]
 """State, or likelihoods of all states, of a variable by its index or label."""

@@ -21,7 +21,7 @@ from spinbench.models.conditionals import Conditional
 from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph, group_by_order
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.possible import possible_state_sets
+from spinbench.models.possible_states import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
 ROUNDING = 16 * float(np.finfo(np.float64).eps)

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from spinbench.errors import IntractableError, ModelError
-from spinbench.models import FactorGraph, Model, PairwiseModel, parts
+from spinbench.models import FactorGraph, Model, PairwiseModel, wide_models
 from spinbench.models.forney.model import ForneyModel
 from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
@@ -145,7 +145,7 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
         return _whole(model, sliced, marginals=marginals, plugins_last=plugins_last)
-    places = parts.core_variables(core)
+    places = wide_models.core_variables(core)
     if not marginals:
         return _whole(core.model, sliced, places, marginals=False)
     try:
@@ -162,14 +162,14 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
         return split(cast("FloatArray", flat), part.cardinalities)
 
     of_core = split(cast("FloatArray", flat), core.model.cardinalities)
-    return solver, log_z, np.concatenate(parts.marginals(core, of_core, solve_part)), variables
+    return solver, log_z, np.concatenate(wide_models.marginals(core, of_core, solve_part)), variables
 
 
 def _core(model: Model, method: str) -> Simplification | None:
     """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
     if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree", "ganak"):
         return None
-    core = parts.extract_core(model)
+    core = wide_models.extract_core(model)
     return core if core.step is not None and core.step.conditionals else None
 
 

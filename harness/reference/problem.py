@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import origin_of_possible_states
+from spinbench.models.possible_states import origin_of_possible_states
 from spinbench.reference.network import (
     FlatFactors,
     FloatArray,

@@ -16,7 +16,7 @@ from spinbench.inference.answers import ALL_SOLVERS
 from spinbench.inference.checks import best_states
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact
-from spinbench.models import FactorGraph, Model, parts
+from spinbench.models import FactorGraph, Model, wide_models
 from spinbench.reference import cache
 from spinbench.reference.choice import Limits, candidates, first
 from spinbench.reference.memory import default_max_bytes
@@ -75,7 +75,7 @@ def check_cost(model: Model, seconds: float) -> None:
     limits = Limits(default_max_bytes(), seconds)
     if cache.load(model, "auto", limits.max_bytes, marginals=True) is not None:
         return
-    core = parts.extract_core(model) if isinstance(model, FactorGraph) else None
+    core = wide_models.extract_core(model) if isinstance(model, FactorGraph) else None
     given = model if core is None or core.step is None else core.model
     problem = Problem(given, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * seconds))
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)

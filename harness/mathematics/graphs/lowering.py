@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.possible import origin_of_possible_states, possible_states
+from spinbench.models.possible_states import origin_of_possible_states, possible_states
 from spinbench.reference.problem import Problem
 
 FLOOR = -2000.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spinbench.errors import ModelError
 from spinbench.models import FactorGraph, PairwiseModel, generators, lattices, load, save, simplify, to_pairwise
 from spinbench.models.factor_graph import FactorArrays
-from spinbench.models.possible import check_weight_range, possible_states
+from spinbench.models.possible_states import check_weight_range, possible_states
 
 seeds = st.integers(0, 2**32 - 1)
 cardinalities = st.lists(st.integers(1, 4), min_size=1, max_size=4)
