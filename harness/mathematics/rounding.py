@@ -8,7 +8,8 @@ in the logarithms of sums of non-negative terms. No step subtracts weights, so t
 place of the logarithms at hand: of the finite ones of the model, added up, at most, and the logarithm of the number of
 states. The errors of all steps add up.
 
-Where finite weights dwarf the others, none of this leaves anything to say: `models.possible_states` refuses such models.
+Where finite weights dwarf the others, none of this leaves anything to say: `models.possible_states` refuses such
+models.
 """
 
 from __future__ import annotations

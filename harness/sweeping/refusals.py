@@ -66,9 +66,9 @@ def _method(settings: dict[str, Any]) -> None:
 def _model(spec: dict[str, Any]) -> None:
     specs.check_spec(spec)
     if spec.get("corpus") is not None:  # else each message would say so
-        from spinbench.papers.relaxation.crf.corpus import read_folder
+        from spinbench.papers.relaxation.crf.corpus import read_corpus
 
-        read_folder(Path(spec["corpus"]))
+        read_corpus(Path(spec["corpus"]))
 
 
 def _backend(settings: dict[str, Any]) -> None:

@@ -13,7 +13,16 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.record_types import Record
-from spinbench.papers.gauging.points import EXACT, GRAPHS, NAMES, Point, Quantity, base_name, points, write_csv
+from spinbench.papers.gauging.points import (
+    EXACT,
+    GRAPHS,
+    NAMES,
+    Point,
+    Quantity,
+    average_points,
+    paper_method_name,
+    write_csv,
+)
 from spinbench.reporting import drawing
 from spinbench.reporting.display import shown
 from spinbench.reporting.leaderboard import short
@@ -25,7 +34,9 @@ if TYPE_CHECKING:
 # BP gives no bound
 TITLES: Mapping[Quantity, str] = {"error": "mean |log Z - answer| / |log Z|", "gain": "mean log(Z_answer / Z_MF)"}
 GAP = "mean log Z - answer (nats)"
-LOOKS: Mapping[str, tuple[str, str, Any]] = {
+AXIS_LABELS = {"β": "β", "factors": "number of factors"}
+SCALES: Mapping[Quantity, str] = {"error": "log", "gain": "linear"}
+STYLES: Mapping[str, tuple[str, str, Any]] = {
     name: (colour, marker, line)
     for name, colour, marker, line in zip(
         (EXACT, *NAMES.values()),
@@ -36,26 +47,26 @@ LOOKS: Mapping[str, tuple[str, str, Any]] = {
     )
 }
 """Colour, marker and line of a method, whatever is drawn beside it."""
-WIDEST, THINNEST = 3.0, 1.1
-LARGEST, SMALLEST = 8.0, 4.5
+MAX_LINE_WIDTH, MIN_LINE_WIDTH = 3.0, 1.1
+MAX_MARKER_SIZE, MIN_MARKER_SIZE = 8.0, 4.5
 """Points: lines and markers of the first method and of the last, which lies above it, so that equal curves show."""
-DODGE = 0.2
+MAX_OFFSET = 0.2
 """Between the first and the last curve, sideways, of the least distance of two x. Where curves rise, those further to
 the right seem lower: the exact one is the first."""
 
 
 def report_errors(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """Figures 1 and 2: tables to print; gauge_error.csv, .png and .svg into the folder."""
-    return _report(records, folder, "error")
+    return _write_report(records, folder, "error")
 
 
 def report_gains(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """Figures 3 and 4: tables to print; gauge_gain.csv, .png and .svg into the folder."""
-    return _report(records, folder, "gain")
+    return _write_report(records, folder, "gain")
 
 
 @drawing.style()
-def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
+def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """Draw PATH.png and PATH.svg: one panel for each kind of graph, a curve a method, bars of one standard error.
 
     Curves that agree are told apart by a shift to the side, by lines and by widths; below stands what bars are.
@@ -63,117 +74,132 @@ def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
     Raises:
         SpinbenchError: a file cannot be written.
     """
-    panels = list(dict.fromkeys(point.panel for point in found))
-    methods = sorted(dict.fromkeys(point.method for point in found), key=lambda method: method != EXACT)
+    panels = list(dict.fromkeys(point.panel for point in points))
+    methods = sorted(dict.fromkeys(point.method for point in points), key=lambda method: method != EXACT)
     figure = drawing.new_figure(3.7 * len(panels) + 2.0, 3.6)
-    looks = _looks(methods)
+    styles = _curve_styles(methods)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
-        _draw_panel(axes, [point for point in found if point.panel == panel], looks)
-        axes.set(title=panel, ylabel=TITLES[quantity], yscale="log" if quantity == "error" else "linear")
+        _draw_panel(axes, [point for point in points if point.panel == panel], styles)
+        axes.set(title=panel, ylabel=TITLES[quantity], yscale=SCALES[quantity])
     entries: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries[label] = handle
     figure.legend(list(entries.values()), list(entries), loc="outside right upper", frameon=False, handlelength=3.2)
     figure.supxlabel(
-        f"{_means(found)}; curves are shifted sideways, so that none hides another", fontsize=8.5, color=drawing.MUTED
+        f"{_describe_averages(points)}; curves are shifted sideways, so that none hides another",
+        fontsize=8.5,
+        color=drawing.MUTED,
     )
     for suffix in (".png", ".svg"):
         drawing.save(figure, path.with_name(path.name + suffix))
 
 
-def _report(records: Sequence[Record], folder: Path, quantity: Quantity) -> list[RenderableType]:
-    found = points(records, quantity)
-    if not any(point.models for point in found):
+def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -> list[RenderableType]:
+    figure_points = average_points(records, quantity)
+    if not any(point.models for point in figure_points):
         return [f"no figure: no record of {', '.join(GRAPHS)} gives {TITLES[quantity].removeprefix('mean ')}"]
     stem = folder / f"gauge_{quantity}"
-    write_csv(found, stem.with_name(f"{stem.name}.csv"))
-    draw(found, quantity, stem)
+    write_csv(figure_points, stem.with_name(f"{stem.name}.csv"))
+    draw_figure(figure_points, quantity, stem)
     parts: list[RenderableType] = []
-    for panel in dict.fromkeys(point.panel for point in found):
-        here = [point for point in found if point.panel == panel]
-        parts.append(_table(here, f"{panel}: {TITLES[quantity]}", [(p.value, p.value_se) for p in here]))
-        if any(point.gap is not None for point in here):
-            parts.append(_table(here, f"{panel}: {GAP}", [(p.gap, p.gap_se) for p in here]))
+    for panel in dict.fromkeys(point.panel for point in figure_points):
+        panel_points = [point for point in figure_points if point.panel == panel]
+        parts.append(
+            _build_table(panel_points, f"{panel}: {TITLES[quantity]}", [(p.value, p.value_se) for p in panel_points])
+        )
+        if any(point.gap is not None for point in panel_points):
+            parts.append(_build_table(panel_points, f"{panel}: {GAP}", [(p.gap, p.gap_se) for p in panel_points]))
     path = stem.with_name(f"{stem.name}.png")
-    return [*parts, *_remarks(found), f"figure: {shown(path)}, .svg and .csv beside it"]
+    return [*parts, *_describe_failures(figure_points), f"figure: {shown(path)}, .svg and .csv beside it"]
 
 
-def _table(found: Sequence[Point], title: str, values: Sequence[tuple[float | None, float | None]]) -> Table:
+def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[float | None, float | None]]) -> Table:
     """Methods down, x across."""
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1), min_width=len(title)
     )
-    across = sorted({point.x for point in found})
-    table.add_column(found[0].axis)
+    across = sorted({point.x for point in points})
+    table.add_column(points[0].axis)
     for x in across:
         table.add_column(f"{x:g}", justify="right", no_wrap=True)
-    place = {(point.method, point.x): value for point, value in zip(found, values, strict=True)}
-    for method in dict.fromkeys(point.method for point in found):
-        table.add_row(method, *(_text(*place.get((method, x), (None, None))) for x in across))
+    place = {(point.method, point.x): value for point, value in zip(points, values, strict=True)}
+    for method in dict.fromkeys(point.method for point in points):
+        table.add_row(method, *(_format_with_error(*place.get((method, x), (None, None))) for x in across))
     return table
 
 
-def _text(value: float | None, error: float | None) -> str:
-    return short(value) if error is None else f"{short(value)} ± {error:.1g}"
+def _format_with_error(value: float | None, error: float | None) -> str:
+    if error is None:
+        return short(value)
+    return f"{short(value)} ± {error:.1g}"
 
 
-def _means(found: Sequence[Point]) -> str:
+def _describe_averages(points: Sequence[Point]) -> str:
     """What a point and its bar are."""
-    models = {point.models + point.missing for point in found}
-    count = f"{min(models)}{f' to {max(models)}' if len(models) > 1 else ''} model{'' if models == {1} else 's'}"
+    models = {point.models + point.missing for point in points}
+    count = "1 model" if models == {1} else f"{min(models)} models"
+    if len(models) > 1:
+        count = f"{min(models)} to {max(models)} models"
     return f"means over {count}; error bars: ± standard error of the mean over models"
 
 
-def _remarks(found: Sequence[Point]) -> Iterator[str]:
-    yield _means(found)
-    for method in dict.fromkeys(point.method for point in found):
-        mine = [point for point in found if point.method == method]
-        late, missing = sum(p.not_converged for p in mine), sum(p.missing for p in mine)
-        if late or missing:
-            told = [f"{late} not converged"] * bool(late) + [f"{missing} without a value"] * bool(missing)
-            yield f"{method}: {', '.join(told)}, of {sum(p.models + p.missing for p in mine)}"
+def _describe_failures(points: Sequence[Point]) -> Iterator[str]:
+    yield _describe_averages(points)
+    for method in dict.fromkeys(point.method for point in points):
+        curve = [point for point in points if point.method == method]
+        late, missing = sum(p.not_converged for p in curve), sum(p.missing for p in curve)
+        remarks = []
+        if late:
+            remarks.append(f"{late} not converged")
+        if missing:
+            remarks.append(f"{missing} without a value")
+        if remarks:
+            yield f"{method}: {', '.join(remarks)}, of {sum(p.models + p.missing for p in curve)}"
 
 
-def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """By curve: the method's own, with other settings its markers filled in another way; thinner the later it is."""
-    looks: dict[str, dict[str, Any]] = {}
-    seen: Counter[str] = Counter()
+    styles: dict[str, dict[str, Any]] = {}
+    occurrences: Counter[str] = Counter()
     last = max(len(methods) - 1, 1)
-    for turn, method in enumerate(methods):
-        base = base_name(method)
-        colour, marker, line = LOOKS.get(base, (drawing.INK, "o", "-"))
-        looks[method] = {
+    for position, method in enumerate(methods):
+        base = paper_method_name(method)
+        colour, marker, line = STYLES.get(base, (drawing.INK, "o", "-"))
+        edge = ("white", 0.5)
+        if marker in "x_":  # markers without an inside
+            edge = (colour, 1.2)
+        styles[method] = {
             "color": colour,
             "marker": marker,
-            "markeredgecolor": colour if marker in "x_" else "white",
-            "markeredgewidth": 1.2 if marker in "x_" else 0.5,
+            "markeredgecolor": edge[0],
+            "markeredgewidth": edge[1],
             "linestyle": line,
-            "fillstyle": drawing.FILLS[seen[base] % len(drawing.FILLS)],
-            "linewidth": WIDEST + (THINNEST - WIDEST) * turn / last,
-            "markersize": LARGEST + (SMALLEST - LARGEST) * turn / last,
+            "fillstyle": drawing.FILLS[occurrences[base] % len(drawing.FILLS)],
+            "linewidth": MAX_LINE_WIDTH + (MIN_LINE_WIDTH - MAX_LINE_WIDTH) * position / last,
+            "markersize": MAX_MARKER_SIZE + (MIN_MARKER_SIZE - MAX_MARKER_SIZE) * position / last,
         }
-        seen[base] += 1
-    return looks
+        occurrences[base] += 1
+    return styles
 
 
-def _shifts(methods: Sequence[str], across: Sequence[float]) -> dict[str, float]:
-    """How far to the side a curve lies, so that equal ones do not hide each other; all within `DODGE`."""
+def _curve_offsets(methods: Sequence[str], across: Sequence[float]) -> dict[str, float]:
+    """How far to the side a curve lies, so that equal ones do not hide each other; all within `MAX_OFFSET`."""
     gap = min((right - left for left, right in pairwise(across)), default=0.0)
     last = max(len(methods) - 1, 1)
-    return {method: DODGE * gap * (turn / last - 0.5) for turn, method in enumerate(methods)}
+    return {method: MAX_OFFSET * gap * (position / last - 0.5) for position, method in enumerate(methods)}
 
 
-def _draw_panel(axes: Axes, found: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> None:
-    across = sorted({point.x for point in found})
-    shifts = _shifts(list(looks), across)
-    for method in looks:
-        curve = sorted((p.x, p.value, p.value_se or 0.0) for p in found if p.method == method and p.value is not None)
+def _draw_panel(axes: Axes, points: Sequence[Point], styles: Mapping[str, Mapping[str, Any]]) -> None:
+    across = sorted({point.x for point in points})
+    shifts = _curve_offsets(list(styles), across)
+    for method in styles:
+        curve = sorted((p.x, p.value, p.value_se or 0.0) for p in points if p.method == method and p.value is not None)
         if curve:
             x, y, spread = zip(*curve, strict=True)
-            shifted = [one + shifts[method] for one in x]
-            axes.errorbar(shifted, y, spread, label=method, elinewidth=0.8, **looks[method])
-    axes.set_xlabel(found[0].axis if found[0].axis == "β" else "number of factors")
+            shifted_x = [position + shifts[method] for position in x]
+            axes.errorbar(shifted_x, y, spread, label=method, elinewidth=0.8, **styles[method])
+    axes.set_xlabel(AXIS_LABELS[points[0].axis])
     axes.set_xticks(across)
     axes.grid(color=drawing.GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -66,40 +66,40 @@ class Point:
     log_z_known: int
 
 
-def points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
+def average_points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
     """All points of a figure, by panel, method and x, which is β where that varies, else the number of factors."""
-    used = [r for r in records if r.status != "skipped" and r.config["model"]["name"] in GRAPHS]
-    varied = quantity == "error" or len({r.config["model"]["beta"] for r in used}) > 1
-    log_z, field = _known(used)
+    usable = [r for r in records if r.status != "skipped" and r.config["model"]["name"] in GRAPHS]
+    beta_varies = quantity == "error" or len({r.config["model"]["beta"] for r in usable}) > 1
+    log_z, mean_field = _reference_log_z(usable)
     groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
-    for label, group in variants.variants(used).items():
+    for label, group in variants.variants(usable).items():
         for record in group:
             model = record.config["model"]
-            x = float(model["beta"]) if varied else float(_factors(model))
-            groups[_panel(model, beta=varied), _named(label), x].append(record)
+            x = float(model["beta"] if beta_varies else _count_factors(model))
+            groups[_panel_title(model, beta=beta_varies), _curve_label(label), x].append(record)
     if quantity == "gain":
-        groups |= _exact(groups, log_z)
-    axis = "β" if varied else "factors"
-    places = sorted(groups, key=lambda place: _order(*place))
+        groups |= _group_exact_records(groups, log_z)
+    axis = "β" if beta_varies else "factors"
+    places = sorted(groups, key=lambda place: _point_sort_key(*place))
     return [
-        _point((panel, axis, x, method), groups[panel, method, x], quantity, log_z, field)
+        _average_point((panel, axis, x, method), groups[panel, method, x], quantity, log_z, mean_field)
         for panel, method, x in places
     ]
 
 
-def _point(
+def _average_point(
     place: tuple[str, str, float, str],
     group: Sequence[Record],
     quantity: Quantity,
     log_z: Mapping[str, float],
-    field: Mapping[str, float],
+    mean_field: Mapping[str, float],
 ) -> Point:
     """From the records of a point; `place` is its panel, axis, x and method."""
     values, gaps, open_ended = [], [], 0
     for record in group:
-        bound = log_z.get(_key(record)) if place[-1] == EXACT else _log_z(record)
-        true, base = log_z.get(_key(record)), field.get(_key(record))
-        value = _relative(bound, true) if quantity == "error" else _difference(bound, base)
+        bound = log_z.get(_model_key(record)) if place[-1] == EXACT else _log_z_estimate(record)
+        true, base = log_z.get(_model_key(record)), mean_field.get(_model_key(record))
+        value = _relative_error(bound, true) if quantity == "error" else _difference(bound, base)
         gap = _difference(true, bound)
         if gap is not None:
             gaps.append(gap)
@@ -107,10 +107,10 @@ def _point(
             values.append(value)
             open_ended += place[-1] != EXACT and record.result.status != "ok"
     missing = len(group) - len(values)
-    return Point(*place, len(values), missing, open_ended, *_average(values), *_average(gaps), len(gaps))
+    return Point(*place, len(values), missing, open_ended, *_mean_and_error(values), *_mean_and_error(gaps), len(gaps))
 
 
-def write_csv(found: Sequence[Point], path: Path) -> None:
+def write_csv(points: Sequence[Point], path: Path) -> None:
     """One line a point, columns as in `Point`; what is not known is empty.
 
     Raises:
@@ -121,83 +121,95 @@ def write_csv(found: Sequence[Point], path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow([field.name for field in fields(Point)])
-            writer.writerows(astuple(point) for point in found)
+            writer.writerows(astuple(point) for point in points)
     except OSError as error:
         raise SpinbenchError(f"the table {path} cannot be written: {error.strerror or error}") from error
 
 
-def _known(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float]]:
+def _reference_log_z(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float]]:
     """For each model log Z, and the best bound of mean field, as far as they are known."""
     log_z: dict[str, float] = {}
-    field: dict[str, float] = {}
+    mean_field: dict[str, float] = {}
     for record in records:
-        key = _key(record)
-        if (known := record.exact_log_z) is not None:
-            log_z[key] = float(known)
-        if record.config["method"]["name"] == BASELINE and (bound := _log_z(record)) is not None:
-            field[key] = max(bound, field.get(key, -math.inf))
-    return log_z, field
+        key = _model_key(record)
+        if (exact_log_z := record.exact_log_z) is not None:
+            log_z[key] = float(exact_log_z)
+        if record.config["method"]["name"] == BASELINE and (bound := _log_z_estimate(record)) is not None:
+            mean_field[key] = max(bound, mean_field.get(key, -math.inf))
+    return log_z, mean_field
 
 
-def _order(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
+def _point_sort_key(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
     """Panels by their text with numbers as such, methods as in `NAMES`, the exact values last."""
-    words: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
-    names, name = [*NAMES.values(), EXACT], base_name(method)
-    return words, names.index(name) if name else len(names), method, x
+    panel_parts: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
+    names, name = [*NAMES.values(), EXACT], paper_method_name(method)
+    return panel_parts, names.index(name) if name else len(names), method, x
 
 
-def base_name(method: str) -> str:
+def paper_method_name(method: str) -> str:
     """A curve's label without settings; empty for methods that the paper does not have."""
     names = (name for name in (*NAMES.values(), EXACT) if f"{method} ".startswith(f"{name} "))
     return max(names, key=len, default="")
 
 
-def _exact(
+def _group_exact_records(
     groups: Mapping[tuple[str, str, float], Sequence[Record]], log_z: Mapping[str, float]
 ) -> dict[tuple[str, str, float], list[Record]]:
     """One record of each model, for the curve that no bound can pass, where log Z is known of all models of a point:
     the mean over some of them cannot be compared with the others' means."""
-    found: dict[tuple[str, str, float], dict[str, Record]] = defaultdict(dict)
+    records_by_point: dict[tuple[str, str, float], dict[str, Record]] = defaultdict(dict)
     for (panel, _, x), group in groups.items():
         for record in group:
-            found[panel, EXACT, x].setdefault(_key(record), record)
-    return {place: list(models.values()) for place, models in found.items() if models.keys() <= log_z.keys()}
+            records_by_point[panel, EXACT, x].setdefault(_model_key(record), record)
+    return {place: list(models.values()) for place, models in records_by_point.items() if models.keys() <= log_z.keys()}
 
 
-def _panel(model: Mapping[str, Any], *, beta: bool) -> str:
+def _panel_title(model: Mapping[str, Any], *, beta: bool) -> str:
     """The graphs and the kind of their factors, with their number where β varies and with β where it does not."""
     name = GRAPHS[model["name"]]
-    graph = f"{model['degree']}{name}" if name.startswith("-") else name
-    fixed = f"{_factors(model)} factors" if beta else f"β = {model['beta']:g}"
+    graph = name
+    if name.startswith("-"):
+        graph = f"{model['degree']}{name}"
+    fixed = f"β = {model['beta']:g}"
+    if beta:
+        fixed = f"{_count_factors(model)} factors"
     return f"{graph}, {fixed}, {model['kind']}"
 
 
-def _factors(model: Mapping[str, Any]) -> int:
-    return int(model["rows"]) * int(model["cols"]) if "rows" in model else int(model["nodes"])
+def _count_factors(model: Mapping[str, Any]) -> int:
+    if "rows" in model:
+        return int(model["rows"]) * int(model["cols"])
+    return int(model["nodes"])
 
 
-def _named(label: str) -> str:
+def _curve_label(label: str) -> str:
     method, _, settings = label.partition(" ")
     return " ".join(filter(None, [NAMES.get(method, method), settings]))
 
 
-def _key(record: Record) -> str:
+def _model_key(record: Record) -> str:
     return json.dumps(record.config["model"], sort_keys=True)
 
 
-def _log_z(record: Record) -> float | None:
-    return None if record.result_or_none is None else record.result_or_none.log_z
+def _log_z_estimate(record: Record) -> float | None:
+    if record.result_or_none is None:
+        return None
+    return record.result_or_none.log_z
 
 
-def _relative(bound: float | None, true: float | None) -> float | None:
-    return None if bound is None or not true else abs(true - bound) / abs(true)
+def _relative_error(bound: float | None, true: float | None) -> float | None:
+    if bound is None or not true:
+        return None
+    return abs(true - bound) / abs(true)
 
 
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _difference(minuend: float | None, subtrahend: float | None) -> float | None:
+    if minuend is None or subtrahend is None:
+        return None
+    return minuend - subtrahend
 
 
-def _average(values: Sequence[float]) -> tuple[float | None, float | None]:
+def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
     """The mean, and its standard error, which is None for fewer than two values."""
     if not values:
         return None, None

@@ -15,7 +15,7 @@ from rich.table import Table
 from spinbench.errors import SpinbenchError
 from spinbench.measuring.record_types import Record
 from spinbench.papers.relaxation import grid_figure
-from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, described, graph_sets
+from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, format_settings, group_by_graph_set
 from spinbench.reporting.display import shown
 from spinbench.reporting.leaderboard import short
 
@@ -25,26 +25,26 @@ FILE = "mse"
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """Write a figure (PNG, SVG) and its numbers (CSV) for each set of graphs into `folder`; the summaries as tables."""
-    found = graph_sets(records)
-    if not found:
+    sets = group_by_graph_set(records)
+    if not sets:
         return ["no heat maps: there is no good record of a model with c1 and c2"]
     parts: list[RenderableType] = []
-    for graphs in found:
-        stem = folder / (f"{FILE}_{graphs.name}" if graphs.name else FILE)
-        parts.append(summary(graphs))
-        if (compared := comparisons(graphs)) is not None:
-            parts.append(compared)
+    for graphs in sets:
+        stem = folder / "_".join(filter(None, (FILE, graphs.name)))
+        parts.append(build_summary_table(graphs))
+        if (comparison := build_comparison_table(graphs)) is not None:
+            parts.append(comparison)
         try:
             write_csv(graphs, stem.with_name(f"{stem.name}.csv"))
             for suffix in (".png", ".svg"):
-                grid_figure.draw(graphs, TITLES, stem.with_name(stem.name + suffix))
+                grid_figure.draw_heat_maps(graphs, TITLES, stem.with_name(stem.name + suffix))
         except OSError as error:
             raise SpinbenchError(f"the figure {stem}.png cannot be written: {error.strerror or error}") from error
         parts.append(f"heat maps: {shown(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it")
     return parts
 
 
-def summary(graphs: GraphSet) -> Table:
+def build_summary_table(graphs: GraphSet) -> Table:
     """Mean, median and maximum over the graphs, one line a method."""
     table = Table(
         title=graphs.title,
@@ -59,13 +59,13 @@ def summary(graphs: GraphSet) -> Table:
     for title in ("marginal\nMSE", "median", "max", "log Z\nMSE", "median", "max"):
         table.add_column(title, justify="right", no_wrap=True)
     for column in graphs.columns:
-        values = {measure: sorted(_values(column, measure).values()) for measure in MEASURES}
-        figures = [text for measure in MEASURES for text in _statistics(values[measure])]
+        values = {measure: sorted(_mse_by_graph(column, measure).values()) for measure in MEASURES}
+        figures = [text for measure in MEASURES for text in _format_statistics(values[measure])]
         table.add_row(column.label, str(len(values["marginal"])), *figures)
     return table
 
 
-def comparisons(graphs: GraphSet) -> Table | None:
+def build_comparison_table(graphs: GraphSet) -> Table | None:
     """For each pair of methods and each measure, on how many graphs the second has the smaller MSE."""
     if len(graphs.columns) < 2:
         return None
@@ -73,13 +73,13 @@ def comparisons(graphs: GraphSet) -> Table | None:
     table.add_column("smaller MSE")
     for title in ("marginals", "log Z"):
         table.add_column(title, justify="right")
-    for one, other in combinations(graphs.columns, 2):
+    for first_column, second_column in combinations(graphs.columns, 2):
         counts = []
         for measure in MEASURES:
-            first, second = _values(one, measure), _values(other, measure)
+            first, second = _mse_by_graph(first_column, measure), _mse_by_graph(second_column, measure)
             both = first.keys() & second.keys()
             counts.append(f"{sum(second[place] < first[place] for place in both)} of {len(both)}")
-        table.add_row(f"{other.label} than {one.label}", *counts)
+        table.add_row(f"{second_column.label} than {first_column.label}", *counts)
     return table
 
 
@@ -109,16 +109,16 @@ def write_csv(graphs: GraphSet, path: Path) -> None:
         )
         for measure in MEASURES:
             for column in graphs.columns:
-                front = [measure, column.label, column.method, column.backend, described(column.settings)]
+                front = [measure, column.label, column.method, column.backend, format_settings(column.settings)]
                 for (c1, c2), cell in sorted(column.cells[measure].items()):
                     writer.writerow([*front, c1, c2, cell.mse, cell.standard_error, cell.runs, cell.missing])
 
 
-def _values(column: Column, measure: str) -> dict[tuple[float, float], float]:
+def _mse_by_graph(column: Column, measure: str) -> dict[tuple[float, float], float]:
     return {place: cell.mse for place, cell in column.cells[measure].items() if cell.mse is not None}
 
 
-def _statistics(values: Sequence[float]) -> tuple[str, str, str]:
+def _format_statistics(values: Sequence[float]) -> tuple[str, str, str]:
     """Of sorted values."""
     if not values:
         return "–", "–", "–"

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 COLOURS = "cividis"
 """Made for colour-blind readers: Nuñez, Anderton and Renslow, PLOS ONE 2018. Lightness rises with the error."""
-SMALLEST = 1e-12
+MIN_ERROR = 1e-12
 """Errors of exact methods are drawn like this."""
-PANEL = 2.75
+PANEL_INCHES = 2.75
 """Inches a side."""
 STYLE: dict[Any, Any] = {"font.size": 9, "axes.titlesize": 9.5, "svg.fonttype": "none", "svg.hashsalt": "spinbench"}
 
 
-def draw(graphs: GraphSet, titles: Mapping[str, str], path: Path) -> None:
+def draw_heat_maps(graphs: GraphSet, titles: Mapping[str, str], path: Path) -> None:
     """Draw a set into a file of the kind that its name says.
 
     Args:
@@ -40,14 +40,14 @@ def draw(graphs: GraphSet, titles: Mapping[str, str], path: Path) -> None:
 
     with matplotlib.rc_context(STYLE):
         columns = len(graphs.columns)
-        figure = Figure(figsize=(PANEL * columns + 1.3, PANEL * len(titles) + 0.9), layout="constrained")
+        figure = Figure(figsize=(PANEL_INCHES * columns + 1.3, PANEL_INCHES * len(titles) + 0.9), layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(len(titles), columns, squeeze=False, sharex=True, sharey=True)
         for row, (measure, title) in zip(panels, titles.items(), strict=True):
-            norm = _norm(graphs, measure)
+            norm = _colour_scale(graphs, measure)
             for panel, column in zip(row, graphs.columns, strict=True):
                 values = {place: cell.mse for place, cell in column.cells[measure].items()}
-                _panel(panel, graphs, values, norm)
+                _draw_heat_map(panel, graphs, values, norm)
             figure.colorbar(ScalarMappable(norm, COLOURS), ax=list(row), label=title, aspect=22, pad=0.015)
             row[0].set_ylabel("$c_1$ (biases)")
         for panel, column in zip(panels[0], graphs.columns, strict=True):
@@ -59,7 +59,7 @@ def draw(graphs: GraphSet, titles: Mapping[str, str], path: Path) -> None:
         figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def compact(value: float) -> str:
+def format_compact(value: float) -> str:
     """Two significant digits (integers below 10 000 whole), in at most six characters."""
     if value == 0:
         return "0"
@@ -70,33 +70,35 @@ def compact(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def _norm(graphs: GraphSet, measure: str) -> LogNorm:
+def _colour_scale(graphs: GraphSet, measure: str) -> LogNorm:
     """Over all methods; at least a factor of ten, so that small differences stay small."""
     from matplotlib.colors import LogNorm
 
     values = [cell.mse for column in graphs.columns for cell in column.cells[measure].values() if cell.mse is not None]
-    known = [max(value, SMALLEST) for value in values] or [1.0]
-    low, high = min(known), max(known)
+    positive = [max(value, MIN_ERROR) for value in values] or [1.0]
+    low, high = min(positive), max(positive)
     if high < 10 * low:
         middle = (low * high) ** 0.5
         low, high = middle / 10**0.5, middle * 10**0.5
     return LogNorm(low, high)
 
 
-def _panel(panel: Axes, graphs: GraphSet, values: Mapping[tuple[float, float], float | None], norm: LogNorm) -> None:
+def _draw_heat_map(
+    panel: Axes, graphs: GraphSet, values: Mapping[tuple[float, float], float | None], norm: LogNorm
+) -> None:
     """One heat map; graphs without a value stay white with a dash."""
     import numpy as np
 
     table = np.full((len(graphs.c1), len(graphs.c2)), np.nan)
     for (c1, c2), value in values.items():
         if value is not None:
-            table[graphs.c1.index(c1), graphs.c2.index(c2)] = max(value, SMALLEST)
+            table[graphs.c1.index(c1), graphs.c2.index(c2)] = max(value, MIN_ERROR)
     panel.imshow(np.ma.masked_invalid(table), norm=norm, cmap=COLOURS, origin="lower", aspect="equal")
     for i, c1 in enumerate(graphs.c1):
         for j, c2 in enumerate(graphs.c2):
             value = values.get((c1, c2))
-            dark = value is not None and norm(max(value, SMALLEST)) < 0.5
-            text = "–" if value is None else compact(value)
+            dark = value is not None and norm(max(value, MIN_ERROR)) < 0.5
+            text = "–" if value is None else format_compact(value)
             panel.text(j, i, text, ha="center", va="center", fontsize=6.8, color="white" if dark else "black")
     panel.set_xticks(range(len(graphs.c2)), [f"{c2:g}" for c2 in graphs.c2])
     panel.set_yticks(range(len(graphs.c1)), [f"{c1:g}" for c1 in graphs.c1])

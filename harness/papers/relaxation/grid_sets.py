@@ -74,7 +74,7 @@ class GraphSet:
     c2: tuple[float, ...]
 
 
-def graph_sets(records: Iterable[Record]) -> list[GraphSet]:
+def group_by_graph_set(records: Iterable[Record]) -> list[GraphSet]:
     """Records of models with the parameters c1 and c2, by everything else about the model."""
     groups: dict[str, list[Record]] = defaultdict(list)
     models: dict[str, dict[str, Any]] = {}
@@ -83,15 +83,15 @@ def graph_sets(records: Iterable[Record]) -> list[GraphSet]:
         if record.status == "skipped" or "c1" not in model or "c2" not in model:
             continue
         rest = {key: value for key, value in model.items() if key not in ("c1", "c2", "seed")}
-        key = described(rest)
+        key = format_settings(rest)
         models[key] = rest
         groups[key].append(record)
-    differing = _differing(models)
+    differences = _differing_parameters(models)
     return [
         GraphSet(
-            name=described(differing[key]).replace(" ", "_").replace("=", "-"),
-            title=_title(models[key], group),
-            columns=tuple(_columns(group)),
+            name=format_settings(differences[key]).replace(" ", "_").replace("=", "-"),
+            title=_figure_title(models[key], group),
+            columns=tuple(_build_columns(group)),
             c1=tuple(sorted({float(record.config["model"]["c1"]) for record in group})),
             c2=tuple(sorted({float(record.config["model"]["c2"]) for record in group})),
         )
@@ -100,88 +100,97 @@ def graph_sets(records: Iterable[Record]) -> list[GraphSet]:
     ]
 
 
-def _columns(records: Sequence[Record]) -> list[Column]:
+def _build_columns(records: Sequence[Record]) -> list[Column]:
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
         axes = record.axes
         groups[axes.method, axes.backend, record.protocol].append(record)
-    labels = _labels({key: group[0].config for key, group in groups.items()})
+    labels = _column_labels({key: group[0].config for key, group in groups.items()})
     return [
         Column(
             label=labels[key],
             method=key[0],
             backend=key[1],
             settings={k: v for k, v in group[0].config["method"].items() if k != "name"},
-            cells={measure: _cells(group, value) for measure, value in MEASURES.items()},
+            cells={measure: _average_by_graph(group, value) for measure, value in MEASURES.items()},
         )
         for key, group in groups.items()
     ]
 
 
-def _cells(records: Sequence[Record], value: variants.Value) -> dict[tuple[float, float], Cell]:
+def _average_by_graph(records: Sequence[Record], value: variants.Value) -> dict[tuple[float, float], Cell]:
     runs: dict[tuple[float, float], list[float | None]] = defaultdict(list)
     for record in records:
         model = record.config["model"]
         error = value(record)
-        runs[float(model["c1"]), float(model["c2"])].append(None if error is None else error**2)
-    return {place: _cell(values) for place, values in runs.items()}
+        square = None if error is None else error**2
+        runs[float(model["c1"]), float(model["c2"])].append(square)
+    return {place: _average_squares(values) for place, values in runs.items()}
 
 
-def _cell(squares: Sequence[float | None]) -> Cell:
-    known = [square for square in squares if square is not None]
-    if not known:
+def _average_squares(squares: Sequence[float | None]) -> Cell:
+    values = [square for square in squares if square is not None]
+    if not values:
         return Cell(None, None, 0, len(squares))
-    mean, spread = math.fsum(known) / len(known), None
-    if len(known) > 1:
-        spread = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / (len(known) - 1) / len(known))
-    return Cell(mean, spread, len(known), len(squares) - len(known))
+    mean, spread = math.fsum(values) / len(values), None
+    if len(values) > 1:
+        spread = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1) / len(values))
+    return Cell(mean, spread, len(values), len(squares) - len(values))
 
 
-def _labels(configs: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+def _column_labels(configs: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
     """Names, with what counts as a sample of Gibbs, and with the settings that tell columns of one method apart."""
-    found = {}
+    labels = {}
     for key, config in configs.items():
-        method, settings = config["method"]["name"], _settings(config)
-        rivals = [_settings(other) for name, other in configs.items() if name[0] == method and name != key]
-        told = {name for name in settings if any(other.get(name) != settings[name] for other in rivals)}
+        method, settings = config["method"]["name"], _flatten_settings(config)
+        rivals = [_flatten_settings(other) for name, other in configs.items() if name[0] == method and name != key]
+        distinguishing = {name for name in settings if any(other.get(name) != settings[name] for other in rivals)}
         remarks = []
         if method == "gibbs" and config["budget"].get("samples") is not None and "sample" in settings:
             remarks.append(f"1 {settings['sample']} a sample")
-            told -= {"sample", "scan"} if "sample" in told else set()
-        remarks += [f"{name}={settings[name]}" for name in settings if name in told]
+            if "sample" in distinguishing:
+                distinguishing -= {"sample", "scan"}
+        remarks += [f"{name}={settings[name]}" for name in settings if name in distinguishing]
         name = NAMES.get(method, method)
-        found[key] = f"{name} ({', '.join(remarks)})" if remarks else name
-    return found
+        labels[key] = name
+        if remarks:
+            labels[key] += f" ({', '.join(remarks)})"
+    return labels
 
 
-def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     method = {key: value for key, value in config["method"].items() if key != "name"}
     budget = {key: value for key, value in config["budget"].items() if value is not None}
     return {**method, **budget, "chains": config["chains"], "backend": config["backend"]["name"]}
 
 
-def _title(model: Mapping[str, Any], records: Sequence[Record]) -> str:
+def _figure_title(model: Mapping[str, Any], records: Sequence[Record]) -> str:
     runs = len({record.config["seed"] for record in records})
-    size = f"{model['rows']} × {model['cols']} {model['name']}" if "rows" in model else str(model["name"])
+    size = str(model["name"])
+    if "rows" in model:
+        size = f"{model['rows']} × {model['cols']} {size}"
     rest = {k: v for k, v in model.items() if k not in ("name", "rows", "cols")}
-    spent = " or ".join(sorted({_spent(record.config["budget"]) for record in records}))
-    return f"{size}, {described(rest)}: {runs} run{'s' * (runs > 1)} of {spent}"
+    spent = " or ".join(sorted({_format_budget(record.config["budget"]) for record in records}))
+    noun = "runs" if runs > 1 else "run"
+    return f"{size}, {format_settings(rest)}: {runs} {noun} of {spent}"
 
 
-def _spent(budget: Mapping[str, Any]) -> str:
-    amount = f"{budget['seconds']:g} s" if budget.get("seconds") else f"{budget['samples']:,} samples".replace(",", " ")
-    dropped = budget.get("burn_in")
-    return amount if dropped is None else f"{amount} after {dropped:,} of burn-in".replace(",", " ")
+def _format_budget(budget: Mapping[str, Any]) -> str:
+    seconds = budget.get("seconds")
+    amount = f"{seconds:g} s" if seconds else f"{budget['samples']:,} samples"
+    if budget.get("burn_in") is not None:
+        amount += f" after {budget['burn_in']:,} of burn-in"
+    return amount.replace(",", " ")
 
 
-def _differing(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _differing_parameters(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return {
         key: {name: value for name, value in model.items() if any(m.get(name) != value for m in models.values())}
         for key, model in models.items()
     }
 
 
-def described(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: Mapping[str, Any]) -> str:
     """NAME=VALUE, with spaces between."""
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings.items()

@@ -54,7 +54,7 @@ class Message:
     labels: npt.NDArray[np.bool_]
 
 
-def read_folder(folder: Path) -> Corpus:
+def read_corpus(folder: Path) -> Corpus:
     """All files below a folder, in the order of their paths, but for hidden, empty and binary ones.
 
     UTF-8, or UTF-16 with a byte-order mark, else Latin-1, which reads anything.
@@ -69,7 +69,7 @@ def read_folder(folder: Path) -> Corpus:
         if not path.is_file() or any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue
         try:
-            text = decode(path.read_bytes())
+            text = decode_text(path.read_bytes())
         except OSError as error:
             raise ModelError(f"the corpus's file {path} cannot be read: {error.strerror or error}") from error
         if text is not None and text.strip():
@@ -78,10 +78,10 @@ def read_folder(folder: Path) -> Corpus:
         raise ModelError(
             f"the corpus {folder} holds {len(texts)} texts and no <speaker> tag; tagged announcements are needed"
         )
-    return make_corpus(texts, str(folder))
+    return corpus_from_texts(texts, str(folder))
 
 
-def make_corpus(texts: list[str], source: str) -> Corpus:
+def corpus_from_texts(texts: list[str], source: str) -> Corpus:
     """From raw texts."""
     digest = hashlib.sha256()
     for text in texts:
@@ -90,7 +90,7 @@ def make_corpus(texts: list[str], source: str) -> Corpus:
     return Corpus(digest.hexdigest(), source, tuple(texts))
 
 
-def decode(content: bytes) -> str | None:
+def decode_text(content: bytes) -> str | None:
     """Text with line feeds alone; None for what is no text (it holds zero bytes)."""
     for mark, encoding in _BOMS:
         if content.startswith(mark):
@@ -106,7 +106,7 @@ def decode(content: bytes) -> str | None:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def parse(text: str) -> Message:
+def parse_announcement(text: str) -> Message:
     """Tokens, and the labels that <speaker> … </speaker> give them.
 
     All other tags of letters only are dropped: <sentence> and <paragraph> may overlap <speaker>, so that the text is no
@@ -126,15 +126,15 @@ def parse(text: str) -> Message:
             labels.append(start >= 0)
         elif tag.lower() == "speaker":
             if not closing:
-                _end_with_line(labels, lines, start, open_line)
+                _close_tag_at_line_end(labels, lines, start, open_line)
                 start, open_line = len(tokens), line
             else:
                 start = -1
-    _end_with_line(labels, lines, start, open_line)
+    _close_tag_at_line_end(labels, lines, start, open_line)
     return Message(tuple(tokens), np.array(lines, dtype=np.int64), np.array(labels, dtype=np.bool_))
 
 
-def _end_with_line(labels: list[bool], lines: list[int], start: int, line: int) -> None:
+def _close_tag_at_line_end(labels: list[bool], lines: list[int], start: int, line: int) -> None:
     """Take back the labels of a tag that was not closed, but on its own line."""
     if start >= 0:
         labels[start:] = [at == line for at in lines[start:]]

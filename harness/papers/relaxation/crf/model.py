@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spinbench.papers.relaxation.crf.corpus import Corpus, Message
     from spinbench.papers.relaxation.crf.train import Weights
 
-LENGTHS = (50, 628)
+TEST_LENGTHS = (50, 628)
 """Tokens of a test message, as in the paper."""
 MAX_WIDTH = 15
 """Of a test message's graph, by the min-degree order, so that the exact answer is cheap."""
@@ -31,7 +31,7 @@ VERSION = 1  # raise it whenever the tokens, features, graph or training change
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedSplit:
     """Weights, and the messages that they were not trained on.
 
     Attributes:
@@ -67,103 +67,105 @@ def skip_chain(
     Raises:
         ModelError: a parameter is out of range, or the folder is not one of tagged announcements.
     """
-    from spinbench.papers.relaxation.crf.corpus import parse, read_folder
+    from spinbench.papers.relaxation.crf.corpus import parse_announcement, read_corpus
 
-    _require(message >= 0 and tests >= 1, f"message = {message} and tests = {tests}; 0 <= message < tests is needed")
-    _require(message < tests, f"message = {message}; there are {tests} test messages (tests), numbered from 0")
-    _require(split >= 0, f"split = {split}; it must be 0 or more")
-    _require(l2 > 0, f"l2 = {l2}; a positive number is needed")
-    _require(messages > tests, f"messages = {messages} and tests = {tests}; some must be left for training")
-    texts = _synthetic(messages) if corpus is None else read_folder(Path(corpus))
-    found = trained(texts, split, tests, l2)
+    _check_parameter(
+        message >= 0 and tests >= 1, f"message = {message} and tests = {tests}; 0 <= message < tests is needed"
+    )
+    _check_parameter(message < tests, f"message = {message}; there are {tests} test messages (tests), numbered from 0")
+    _check_parameter(split >= 0, f"split = {split}; it must be 0 or more")
+    _check_parameter(l2 > 0, f"l2 = {l2}; a positive number is needed")
+    _check_parameter(messages > tests, f"messages = {messages} and tests = {tests}; some must be left for training")
+    texts = _synthetic_corpus(messages) if corpus is None else read_corpus(Path(corpus))
+    trained_split = load_or_train(texts, split, tests, l2)
     kind = "synthetic" if texts.synthetic else "seminar"
-    name = f"skip_chain of {kind} announcement {found.tests[message]}"
-    return to_model(parse(texts.texts[found.tests[message]]), found.weights, name)
+    name = f"skip_chain of {kind} announcement {trained_split.tests[message]}"
+    return skip_chain_model(parse_announcement(texts.texts[trained_split.tests[message]]), trained_split.weights, name)
 
 
-def to_model(message: Message, weights: Weights, name: str = "skip_chain") -> PairwiseModel:
+def skip_chain_model(message: Message, weights: Weights, name: str = "skip_chain") -> PairwiseModel:
     """A message's model: biases from the features of its tokens, couplings from the kinds of its edges.
 
     Labels are "3 Smith": the token's number and the token.
     """
-    from spinbench.papers.relaxation.crf.skipchain import edges_of
-    from spinbench.papers.relaxation.crf.tokens import features_of
+    from spinbench.papers.relaxation.crf.skipchain import build_edges
+    from spinbench.papers.relaxation.crf.tokens import extract_features
 
-    features = features_of([message])
+    features = extract_features([message])
     values = np.array([weights.features.get(feature, 0.0) for feature in features.names])
     biases = np.bincount(features.rows, values[features.columns], minlength=features.tokens)
-    edges, kinds = edges_of(message)
+    edges, kinds = build_edges(message)
     labels = [f"{k} {token}" for k, token in enumerate(message.tokens)]
     return PairwiseModel.from_edges(biases, edges, weights.edges[kinds], name=name, labels=labels)
 
 
 @lru_cache(maxsize=4)
-def trained(corpus: Corpus, split: int, tests: int, l2: float) -> Trained:
+def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedSplit:
     """Weights for a choice of test messages, from memory, from the disk, or trained now.
 
     Raises:
         ModelError: too few messages fit the limits of a test message, or none of the others has a label.
     """
-    from spinbench.papers.relaxation.crf.corpus import parse
-    from spinbench.papers.relaxation.crf.train import train
+    from spinbench.papers.relaxation.crf.corpus import parse_announcement
+    from spinbench.papers.relaxation.crf.train import train_weights
 
     key = hashlib.sha256(f"{VERSION}/{corpus.digest}/{split}/{tests}/{l2!r}".encode()).hexdigest()
-    path = _folder() / f"{key}.npz"
-    if (found := _load(path, len(corpus.texts), tests)) is not None:
-        return found
-    with _only_one(path):
-        if (found := _load(path, len(corpus.texts), tests)) is not None:
-            return found
-        parsed = [parse(text) for text in corpus.texts]
-        chosen = choose_tests(parsed, split, tests)
+    path = _cache_folder() / f"{key}.npz"
+    if (trained_split := _load_weights(path, len(corpus.texts), tests)) is not None:
+        return trained_split
+    with _training_lock(path):
+        if (trained_split := _load_weights(path, len(corpus.texts), tests)) is not None:
+            return trained_split
+        parsed = [parse_announcement(text) for text in corpus.texts]
+        chosen = choose_test_messages(parsed, split, tests)
         others = [message for k, message in enumerate(parsed) if k not in set(chosen) and message.tokens]
         if not any(message.labels.any() for message in others):
             raise ModelError(f"the corpus {corpus.source}: no message that is left for training has a tagged speaker")
-        found = Trained(train(others, l2), chosen)
+        trained_split = TrainedSplit(train_weights(others, l2), chosen)
         with contextlib.suppress(OSError):  # a full disk costs only time
-            _save(path, found)
-    return found
+            _save_weights(path, trained_split)
+    return trained_split
 
 
-def choose_tests(messages: list[Message], split: int, tests: int) -> tuple[int, ...]:
-    """Indices of test messages, drawn from those that fit `LENGTHS` and `MAX_WIDTH` by PCG64 with the seed `split`.
+def choose_test_messages(messages: list[Message], split: int, tests: int) -> tuple[int, ...]:
+    """Indices of test messages, drawn by PCG64 with the seed `split` from those that fit `TEST_LENGTHS`, `MAX_WIDTH`.
 
     Raises:
         ModelError: there are too few.
     """
-    from spinbench.papers.relaxation.crf.skipchain import edges_of, min_degree_width
+    from spinbench.papers.relaxation.crf.skipchain import build_edges, min_degree_width
 
     chosen: list[int] = []
     for k in np.random.Generator(np.random.PCG64(split)).permutation(len(messages)).tolist():
         if len(chosen) == tests:
             break
         size = len(messages[k].tokens)
-        fits = LENGTHS[0] <= size <= LENGTHS[1]
-        if fits and min_degree_width(size, edges_of(messages[k])[0], MAX_WIDTH) <= MAX_WIDTH:
+        fits = TEST_LENGTHS[0] <= size <= TEST_LENGTHS[1]
+        if fits and min_degree_width(size, build_edges(messages[k])[0], MAX_WIDTH) <= MAX_WIDTH:
             chosen.append(k)
     if len(chosen) < tests:
         raise ModelError(
             f"model 'skip_chain': {tests} test messages were asked for; {len(chosen)} of {len(messages)} messages have "
-            f"{LENGTHS[0]} to {LENGTHS[1]} tokens and a graph of width {MAX_WIDTH} or less"
+            f"{TEST_LENGTHS[0]} to {TEST_LENGTHS[1]} tokens and a graph of width {MAX_WIDTH} or less"
         )
     return tuple(sorted(chosen))
 
 
 @lru_cache(maxsize=4)
-def _synthetic(messages: int) -> Corpus:
+def _synthetic_corpus(messages: int) -> Corpus:
     from spinbench.papers.relaxation.crf import synthetic
 
-    return synthetic.corpus(messages)
+    return synthetic.write_corpus(messages)
 
 
-def _folder() -> Path:
+def _cache_folder() -> Path:
     from spinbench.foundation.folders import cache_folder
 
     return cache_folder() / "crf"
 
 
 @contextlib.contextmanager
-def _only_one(path: Path) -> Iterator[None]:
+def _training_lock(path: Path) -> Iterator[None]:
     """Processes that need the same weights wait for the first one to train them."""
     from filelock import FileLock
 
@@ -172,7 +174,7 @@ def _only_one(path: Path) -> Iterator[None]:
         yield
 
 
-def _save(path: Path, content: Trained) -> None:
+def _save_weights(path: Path, content: TrainedSplit) -> None:
     weights = content.weights
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
@@ -191,8 +193,8 @@ def _save(path: Path, content: Trained) -> None:
         raise
 
 
-def _load(path: Path, texts: int, tests: int) -> Trained | None:
-    """What `_save` stored; None where there is nothing, or nothing whole."""
+def _load_weights(path: Path, texts: int, tests: int) -> TrainedSplit | None:
+    """What `_save_weights` stored; None where there is nothing, or nothing whole."""
     from spinbench.papers.relaxation.crf.train import Weights
 
     try:
@@ -211,9 +213,9 @@ def _load(path: Path, texts: int, tests: int) -> Trained | None:
         int(end[2]),
         float(end[3]),
     )
-    return Trained(weights, tuple(chosen.tolist()))
+    return TrainedSplit(weights, tuple(chosen.tolist()))
 
 
-def _require(holds: bool, message: str) -> None:
-    if not holds:
+def _check_parameter(condition: bool, message: str) -> None:
+    if not condition:
         raise ModelError(f"model 'skip_chain': {message}")

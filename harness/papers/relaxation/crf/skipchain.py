@@ -15,7 +15,7 @@ KINDS = ("same line", "across lines", "skip")
 """Of edges: neighbouring tokens on one line or on two, and equal capitalised tokens."""
 
 
-def edges_of(message: Message) -> tuple[IntArray, IntArray]:
+def build_edges(message: Message) -> tuple[IntArray, IntArray]:
     """Chain and skip edges.
 
     Returns:
@@ -23,7 +23,7 @@ def edges_of(message: Message) -> tuple[IntArray, IntArray]:
         kinds: (E,) int64, indices of `KINDS`.
     """
     n = len(message.tokens)
-    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1) if n > 1 else np.zeros((0, 2), dtype=np.int64)
+    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1) if n else np.zeros((0, 2), dtype=np.int64)
     places: dict[str, list[int]] = {}
     for k, token in enumerate(message.tokens):
         if token[0].isupper():

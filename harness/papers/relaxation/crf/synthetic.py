@@ -11,33 +11,37 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.papers.relaxation.crf.corpus import SYNTHETIC, Corpus, make_corpus
+from spinbench.papers.relaxation.crf.corpus import SYNTHETIC, Corpus, corpus_from_texts
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_FIRST = _words(
+_FIRST = _split_words(
     "Ada Aldo Amira Anton Beatrix Bela Carlos Clara Dmitri Edith Elif Emil Farid Fiona Goran Greta Hanna Hugo Ines "
     "Ivan Jana Jonas Kemal Lena Luca Marta Milo Nadia Nils Olga Oscar Petra Rafael Rosa Samir Selma Tomas Ursula Wanda"
 )
-_HEAD = _words("Bar Cal Dor Fen Gar Hol Kel Lam Mar Nor Pel Quin Ros Sand Tor Ull Ver Wex Yar Zim")
-_TAIL = _words("beck dale field gren hurst ison kov lund man ner olt quist rick sen ton vik well witz worth zano")
+_HEAD = _split_words("Bar Cal Dor Fen Gar Hol Kel Lam Mar Nor Pel Quin Ros Sand Tor Ull Ver Wex Yar Zim")
+_TAIL = _split_words("beck dale field gren hurst ison kov lund man ner olt quist rick sen ton vik well witz worth zano")
 _TITLES = ("Dr. ", "Dr. ", "Professor ", "Prof. ", "Mr. ", "Ms. ", "", "", "", "")
-_PLACES = _words("Altmark Brenholm Corvale Dunmere Estrand Falkenau Gristow Hallport")
-_UNITS = _words("Physics Statistics Robotics Linguistics Chemistry Economics Design Biology")
-_ADJECTIVES = _words("Adaptive Sparse Robust Causal Digital Parallel Modular Ancient Urban Quantum Thermal Social")
-_NOUNS = _words("Networks Markets Polymers Grammars Sensors Proteins Archives Materials Agents Turbines Maps Signals")
-_MONTHS = _words("January February March April May September October November")
-_DAYS = _words("Monday Tuesday Wednesday Thursday Friday")
-_HALLS = _words("Wren Alder Linden Birch Rowan Maple")
-_STUFF = _words(
+_PLACES = _split_words("Altmark Brenholm Corvale Dunmere Estrand Falkenau Gristow Hallport")
+_UNITS = _split_words("Physics Statistics Robotics Linguistics Chemistry Economics Design Biology")
+_ADJECTIVES = _split_words(
+    "Adaptive Sparse Robust Causal Digital Parallel Modular Ancient Urban Quantum Thermal Social"
+)
+_NOUNS = _split_words(
+    "Networks Markets Polymers Grammars Sensors Proteins Archives Materials Agents Turbines Maps Signals"
+)
+_MONTHS = _split_words("January February March April May September October November")
+_DAYS = _split_words("Monday Tuesday Wednesday Thursday Friday")
+_HALLS = _split_words("Wren Alder Linden Birch Rowan Maple")
+_STUFF = _split_words(
     "large models small samples careful measurements early results new methods known limits open problems cheap "
     "hardware slow processes hidden structure noisy data simple rules public records field studies long series "
     "shared memory local storms common errors"
 )
-_VERBS = _words("explain improve limit predict replace reveal shape support change suggest")
+_VERBS = _split_words("explain improve limit predict replace reveal shape support change suggest")
 _OPENERS = ("Often", "In practice", "For years", "So far", "As a rule", "At present", "By contrast", "Even so", "", "")
 
 # {s}: the speaker in some form, {o}: somebody else, {x}: either of the two, {a} … {d}: filler
@@ -71,40 +75,42 @@ _FILLER = (
 )
 
 
-def corpus(messages: int, seed: int = 0) -> Corpus:
+def write_corpus(messages: int, seed: int = 0) -> Corpus:
     """As a corpus; message k does not depend on how many there are."""
-    return make_corpus([announcement(k, seed) for k in range(messages)], SYNTHETIC)
+    return corpus_from_texts([write_announcement(k, seed) for k in range(messages)], SYNTHETIC)
 
 
-def announcement(number: int, seed: int = 0) -> str:
+def write_announcement(number: int, seed: int = 0) -> str:
     """One announcement with its tags, drawn from PCG64 with the seed (seed, number)."""
-    return _Writer(number, np.random.Generator(np.random.PCG64([seed, number]))).text()
+    return _AnnouncementWriter(number, np.random.Generator(np.random.PCG64([seed, number]))).announcement_text()
 
 
-class _Writer:
+class _AnnouncementWriter:
     """One announcement: the people and places of the event, and the sentences that tell of them."""
 
     def __init__(self, number: int, rng: np.random.Generator) -> None:
         self.number = number
         self.rng = rng
-        self.title = self.pick(_TITLES)
-        self.first, self.last = self.name()
-        self.others = [self.name() for _ in range(int(rng.integers(1, 4)))]
-        self.topic = f"{self.pick(_ADJECTIVES)} {self.pick(_NOUNS)} for {self.pick(_ADJECTIVES)} {self.pick(_NOUNS)}"
-        self.room = f"{self.pick(_HALLS)} Hall {rng.integers(100, 999)}"
-        self.hour = f"{rng.integers(1, 12)}:{self.pick(('00', '15', '30'))}"
-        self.day, self.month = self.pick(_DAYS), self.pick(_MONTHS)
+        self.title = self.choose(_TITLES)
+        self.first, self.last = self.random_name()
+        self.others = [self.random_name() for _ in range(int(rng.integers(1, 4)))]
+        self.topic = (
+            f"{self.choose(_ADJECTIVES)} {self.choose(_NOUNS)} for {self.choose(_ADJECTIVES)} {self.choose(_NOUNS)}"
+        )
+        self.room = f"{self.choose(_HALLS)} Hall {rng.integers(100, 999)}"
+        self.hour = f"{rng.integers(1, 12)}:{self.choose(('00', '15', '30'))}"
+        self.day, self.month = self.choose(_DAYS), self.choose(_MONTHS)
 
-    def pick(self, options: Any) -> Any:
+    def choose(self, options: Any) -> Any:
         return options[int(self.rng.integers(len(options)))]
 
-    def chance(self, probability: float) -> bool:
+    def draw_bernoulli(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
-    def name(self) -> tuple[str, str]:
-        return self.pick(_FIRST), self.pick(_HEAD) + self.pick(_TAIL)
+    def random_name(self) -> tuple[str, str]:
+        return self.choose(_FIRST), self.choose(_HEAD) + self.choose(_TAIL)
 
-    def speaker(self) -> str:
+    def speaker_name(self) -> str:
         """Some form of the speaker's name, tagged but for one time in thirty."""
         forms = (
             f"{self.title}{self.first} {self.last}",
@@ -113,72 +119,76 @@ class _Writer:
             f"{self.first[0]}. {self.last}",
             self.last,
         )
-        form: str = self.pick(forms)
-        return form if self.chance(1 / 30) else f"<speaker>{form}</speaker>"
+        form: str = self.choose(forms)
+        if self.draw_bernoulli(1 / 30):
+            return form
+        return f"<speaker>{form}</speaker>"
 
-    def other(self) -> str:
-        first, last = self.pick(self.others)
-        forms: tuple[str, ...] = (f"{first} {last}", f"{self.pick(_TITLES)}{last}", f"{first[0]}. {last}", last)
-        return str(self.pick(forms))
+    def other_name(self) -> str:
+        first, last = self.choose(self.others)
+        forms: tuple[str, ...] = (f"{first} {last}", f"{self.choose(_TITLES)}{last}", f"{first[0]}. {last}", last)
+        return str(self.choose(forms))
 
-    def sentence(self) -> str:
+    def random_sentence(self) -> str:
         kinds = (_SPEAKER, _OTHER, _EITHER, _FILLER)
         kind: Any = kinds[int(self.rng.choice(4, p=(0.12, 0.08, 0.15, 0.65)))]
-        either = self.speaker if self.chance(0.5) else self.other
-        text: str = self.pick(kind).format(
-            s=self.speaker(),
-            o=self.other(),
+        either = self.speaker_name if self.draw_bernoulli(0.5) else self.other_name
+        text: str = self.choose(kind).format(
+            s=self.speaker_name(),
+            o=self.other_name(),
             x=either(),
-            a=self.phrase(),
-            b=self.phrase(),
-            c=self.phrase(),
-            d=self.phrase(),
-            v=self.pick(_VERBS),
-            f=self.pick(_OPENERS),
-            p=self.pick(_PLACES),
-            h=self.pick(_HALLS),
-            u=self.pick(_UNITS),
-            m=self.pick(_MONTHS),
+            a=self.random_phrase(),
+            b=self.random_phrase(),
+            c=self.random_phrase(),
+            d=self.random_phrase(),
+            v=self.choose(_VERBS),
+            f=self.choose(_OPENERS),
+            p=self.choose(_PLACES),
+            h=self.choose(_HALLS),
+            u=self.choose(_UNITS),
+            m=self.choose(_MONTHS),
         )
         text = text.strip()
-        return text if text.startswith("<") else text[0].upper() + text[1:]
+        if text.startswith("<"):
+            return text
+        return text[0].upper() + text[1:]
 
-    def phrase(self) -> str:
-        return f"{self.pick(_STUFF)} {self.pick(_STUFF)}"
+    def random_phrase(self) -> str:
+        return f"{self.choose(_STUFF)} {self.choose(_STUFF)}"
 
-    def headers(self) -> list[str]:
+    def header_lines(self) -> list[str]:
         lines = [
             f"Type:     synthetic.announcements.{self.number}",
             "Note:     SYNTHETIC, written by the generator of spinbench; there is no such event",
         ]
-        if self.chance(0.8):
+        if self.draw_bernoulli(0.8):
             lines.append(f"Topic:    {self.topic}")
         lines.append(f"Dates:    {self.rng.integers(1, 29)}-{self.month[:3]}-95")
-        if self.chance(0.8):
+        if self.draw_bernoulli(0.8):
             lines.append(f"Time:     <stime>{self.hour} PM</stime>")
-        if self.chance(0.5):
-            lines.append(f"Who:      {self.speaker()}, University of {self.pick(_PLACES)}")
-        if self.chance(0.4):
-            lines.append(f"Host:     {self.other()}")
-        if self.chance(0.6):
+        if self.draw_bernoulli(0.5):
+            lines.append(f"Who:      {self.speaker_name()}, University of {self.choose(_PLACES)}")
+        if self.draw_bernoulli(0.4):
+            lines.append(f"Host:     {self.other_name()}")
+        if self.draw_bernoulli(0.6):
             lines.append(f"Place:    <location>{self.room}</location>")
-        lines.append(f"PostedBy: {self.other()} on {self.rng.integers(1, 29)}-{self.month[:3]}-95")
+        lines.append(f"PostedBy: {self.other_name()} on {self.rng.integers(1, 29)}-{self.month[:3]}-95")
         return [*lines, "Abstract: ", ""]
 
-    def body(self) -> list[str]:
+    def paragraphs(self) -> list[str]:
         """Paragraphs; their number is roughly log-normal."""
         paragraphs = []
-        if self.chance(0.35):  # a poster's middle: the name on a line of its own
-            paragraphs.append(f"    {self.topic}\n    {self.speaker()}\n    University of {self.pick(_PLACES)}")
+        if self.draw_bernoulli(0.35):  # a poster's middle: the name on a line of its own
+            paragraphs.append(f"    {self.topic}\n    {self.speaker_name()}\n    University of {self.choose(_PLACES)}")
         count = 1 + int(np.exp(self.rng.normal(0.7, 0.7)))
         for _ in range(count):
-            sentences = [self.sentence() for _ in range(int(self.rng.integers(2, 7)))]
-            paragraphs.append(self.tagged(sentences))
+            sentences = [self.random_sentence() for _ in range(int(self.rng.integers(2, 7)))]
+            paragraphs.append(self.tag_paragraph(sentences))
         place = f"{self.day}, {self.month} {self.rng.integers(1, 29)}, at <stime>{self.hour}</stime>"
         paragraphs.append(f"{place} in <location>{self.room}</location>")
         return paragraphs
 
-    def tagged(self, sentences: list[str]) -> str:
+    def tag_paragraph(self, sentences: list[str]) -> str:
         """A paragraph in its tags; those of a sentence that begins with the speaker overlap the name's."""
         inside = [text if text.startswith("<speaker>") else f"<sentence>{text}</sentence>" for text in sentences]
         for k, text in enumerate(inside):
@@ -186,6 +196,6 @@ class _Writer:
                 inside[k] = text.replace("<speaker>", "<speaker><sentence>", 1) + "</sentence>"
         return "<paragraph>" + textwrap.fill(" ".join(inside), 90, break_long_words=False) + "</paragraph>"
 
-    def text(self) -> str:
-        parts: list[str] = ["\n".join(self.headers()), *self.body()]
+    def announcement_text(self) -> str:
+        parts: list[str] = ["\n".join(self.header_lines()), *self.paragraphs()]
         return "\n".join([parts[0], "\n\n".join(parts[1:])]) + "\n"

@@ -42,7 +42,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     good = [record for record in records if record.status == "ok" and record.config["model"]["name"] == NAME]
     if not good:
         return [f"no table: there is no good record of model {NAME}"]
-    table = Table(title=title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
+    table = Table(title=table_title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
     table.add_column("sampler")
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -53,25 +53,26 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         table.add_row(
             label,
             str(marginal.models if marginal else 0),
-            cell(marginal),
-            cell(log_z),
+            format_average(marginal),
+            format_average(log_z),
             short(log_z.median if log_z else None),
-            *map(cell, others),
+            *map(format_average, others),
             short(variants.median(group, variants.metric("run_seconds"))),
         )
     return [table, NOTE]
 
 
-def title(records: Sequence[Record]) -> str:
+def table_title(records: Sequence[Record]) -> str:
     """It says where the announcements are from."""
     corpora = {record.config["model"].get("corpus") for record in records}
-    texts = " and ".join(
-        "SYNTHETIC announcements (written by spinbench)" if name is None else f"announcements in {name}"
-        for name in sorted(corpora, key=str)
-    )
-    return f"Table 1: skip-chain CRF on {texts}"
+    texts = {name: f"announcements in {name}" for name in sorted(corpora, key=str)}
+    if None in texts:
+        texts[None] = "SYNTHETIC announcements (written by spinbench)"
+    return f"Table 1: skip-chain CRF on {' and '.join(texts.values())}"
 
 
-def cell(found: variants.Average | None) -> str:
+def format_average(average: variants.Average | None) -> str:
     """A value with its standard error."""
-    return short(None) if found is None else with_error(found.value, found.error)
+    if average is None:
+        return short(None)
+    return with_error(average.value, average.error)

@@ -43,37 +43,41 @@ class Features:
     columns: IntArray
     names: tuple[str, ...]
 
-    def counts(self) -> IntArray:
+    def count_tokens(self) -> IntArray:
         """(len(names),) how many tokens have each."""
         return np.bincount(self.columns, minlength=len(self.names)).astype(np.int64)
 
-    def matrix(self, vocabulary: Mapping[str, int]) -> sparse.csr_array[Any, tuple[int, int]]:
+    def indicator_matrix(self, vocabulary: Mapping[str, int]) -> sparse.csr_array[Any, tuple[int, int]]:
         """(n, len(vocabulary)) float64 indicators; features that the vocabulary lacks are left out."""
         from scipy import sparse
 
         target = np.array([vocabulary.get(name, -1) for name in self.names], dtype=np.int64)
         columns = target[self.columns] if len(target) else self.columns
-        known = columns >= 0
-        indices = (self.rows[known], columns[known])
-        return sparse.csr_array((np.ones(known.sum()), indices), shape=(self.tokens, len(vocabulary)))
+        in_vocabulary = columns >= 0
+        indices = (self.rows[in_vocabulary], columns[in_vocabulary])
+        return sparse.csr_array((np.ones(in_vocabulary.sum()), indices), shape=(self.tokens, len(vocabulary)))
 
 
-def features_of(messages: Sequence[Message]) -> Features:
+def extract_features(messages: Sequence[Message]) -> Features:
     """The features of all tokens."""
     numbers: dict[str, int] = {}  # of attributes, whatever token they are of
-    seen: dict[str, list[int]] = {}
+    attributes_by_token: dict[str, list[int]] = {}
     window: list[list[int]] = []
-    own: list[list[int]] = []
+    context_attributes: list[list[int]] = []
     for message in messages:
         for token in message.tokens:
-            if token not in seen:
-                seen[token] = [numbers.setdefault(name, len(numbers)) for name in attributes(token)]
-            window.append(seen[token])
-        own += [[numbers.setdefault(name, len(numbers)) for name in names] for names in context(message)]
+            if token not in attributes_by_token:
+                attributes_by_token[token] = [
+                    numbers.setdefault(name, len(numbers)) for name in token_attributes(token)
+                ]
+            window.append(attributes_by_token[token])
+        context_attributes += [
+            [numbers.setdefault(name, len(numbers)) for name in names] for names in position_attributes(message)
+        ]
     outside = numbers.setdefault("outside", len(numbers))
     size = len(numbers)
-    rows, codes = _in_window([len(message.tokens) for message in messages], window, outside, size)
-    owners, values = _pairs(own)
+    rows, codes = _window_features([len(message.tokens) for message in messages], window, outside, size)
+    owners, values = _owner_value_pairs(context_attributes)
     rows.append(owners)
     codes.append(len(WINDOW) * size + values)
     code = np.concatenate(codes)
@@ -84,69 +88,71 @@ def features_of(messages: Sequence[Message]) -> Features:
     return Features(len(window), np.concatenate(rows), (np.cumsum(used) - 1)[code], labels)
 
 
-def _in_window(
-    lengths: list[int], attributes_of: list[list[int]], outside: int, size: int
+def _window_features(
+    lengths: list[int], token_attributes: list[list[int]], outside: int, size: int
 ) -> tuple[list[IntArray], list[IntArray]]:
     """Tokens, and slot · size + attribute, of what each token sees in its window; `outside` beyond its message."""
     first = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
     last = first + np.repeat(lengths, lengths) - 1
-    owners, values = _pairs(attributes_of)
+    owners, values = _owner_value_pairs(token_attributes)
     rows, codes = [], []
     for slot, offset in enumerate(WINDOW):
         row = owners - offset
         inside = (row >= first[owners]) & (row <= last[owners])
         rows.append(row[inside])
         codes.append(slot * size + values[inside])
-        seen_from = np.arange(len(attributes_of)) + offset
-        beyond = np.flatnonzero((seen_from < first) | (seen_from > last))
+        position = np.arange(len(token_attributes)) + offset
+        beyond = np.flatnonzero((position < first) | (position > last))
         rows.append(beyond)
         codes.append(np.full(len(beyond), slot * size + outside))
     return rows, codes
 
 
-def attributes(token: str) -> list[str]:
+def token_attributes(token: str) -> list[str]:
     """Of the token alone: word, shapes, title."""
-    found = [f"word={token.lower()}", *(f"shape={shape}" for shape in shapes(token))]
-    return [*found, "title"] if token.lower() in TITLES else found
+    names = [f"word={token.lower()}", *(f"shape={shape}" for shape in word_shapes(token))]
+    if token.lower() in TITLES:
+        names.append("title")
+    return names
 
 
-def shapes(token: str) -> list[str]:
+def word_shapes(token: str) -> list[str]:
     """Capital, Xx (a capital, then lower case), capitals, initial, number, punctuation; none for lower case."""
-    found = []
+    shape_names = []
     if token[0].isupper():
-        found.append("capital")
+        shape_names.append("capital")
         if len(token) == 1:
-            found.append("initial")
+            shape_names.append("initial")
         elif token.isupper():
-            found.append("capitals")
+            shape_names.append("capitals")
         elif token[1:].islower():
-            found.append("Xx")
+            shape_names.append("Xx")
     elif token.isdigit():
-        found.append("number")
+        shape_names.append("number")
     elif not token[0].isalnum():
-        found.append("punctuation")
-    return found
+        shape_names.append("punctuation")
+    return shape_names
 
 
-def headers(message: Message) -> list[str]:
+def header_fields(message: Message) -> list[str]:
     """For each token the first word of its line, in lower case, where a colon follows it; else the empty text."""
-    found: list[str] = []
+    fields: list[str] = []
     current = ""
     tokens, lines = message.tokens, message.lines.tolist()
     for k, token in enumerate(tokens):
         if k == 0 or lines[k] != lines[k - 1]:
-            field = k + 1 < len(tokens) and tokens[k + 1] == ":" and lines[k + 1] == lines[k]
-            current = token.lower() if field else ""
-        found.append(current)
-    return found
+            is_field = k + 1 < len(tokens) and tokens[k + 1] == ":" and lines[k + 1] == lines[k]
+            current = token.lower() if is_field else ""
+        fields.append(current)
+    return fields
 
 
-def context(message: Message) -> list[list[str]]:
+def position_attributes(message: Message) -> list[list[str]]:
     """Of each token: what depends on its place."""
     tokens, lines, n = message.tokens, message.lines.tolist(), len(message.tokens)
-    fields = headers(message)
-    named = ["Xx" in shapes(token) for token in tokens]
-    found = []
+    fields = header_fields(message)
+    is_name_like = ["Xx" in word_shapes(token) for token in tokens]
+    attributes_by_position = []
     for k, token in enumerate(tokens):
         names = ["bias", f"suffix={token[-3:].lower()}", f"line={min(lines[k], LAST_LINE)}", f"header={fields[k]}"]
         if token[0].isupper():
@@ -155,15 +161,15 @@ def context(message: Message) -> list[list[str]]:
             names.append("begins line")
         if k + 1 == n or lines[k] != lines[k + 1]:
             names.append("ends line")
-        if named[k] and k + 1 < n and named[k + 1]:
+        if is_name_like[k] and k + 1 < n and is_name_like[k + 1]:
             names.append("Xx before Xx")
-        if named[k] and k > 0 and named[k - 1]:
+        if is_name_like[k] and k > 0 and is_name_like[k - 1]:
             names.append("Xx behind Xx")
-        found.append(names)
-    return found
+        attributes_by_position.append(names)
+    return attributes_by_position
 
 
-def _pairs(values: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+def _owner_value_pairs(values: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     """Lists of numbers as (owner, number) pairs."""
     sizes = np.array([len(row) for row in values], dtype=np.int64)
     flat = np.fromiter((value for row in values for value in row), dtype=np.int64, count=int(sizes.sum()))

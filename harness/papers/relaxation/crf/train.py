@@ -16,8 +16,8 @@ from spinbench.mathematics.graphs.message_layouts import Incidence, incidence
 from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
 from spinbench.models import PairwiseModel
 from spinbench.papers.relaxation.crf.corpus import Message
-from spinbench.papers.relaxation.crf.skipchain import KINDS, edges_of
-from spinbench.papers.relaxation.crf.tokens import features_of
+from spinbench.papers.relaxation.crf.skipchain import KINDS, build_edges
+from spinbench.papers.relaxation.crf.tokens import extract_features
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -29,9 +29,9 @@ MIN_COUNT = 3
 """Features that fewer tokens of the training messages have are left out."""
 TOLERANCE = 1e-9
 """Largest change of a message (in log odds) when sum-product counts as converged."""
-SWEEPS = 1000
+MAX_SWEEPS = 1000
 DAMPING = 0.5
-RESTARTS = 20
+MAX_RESTARTS = 20
 """Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped."""
 
 _LINE_SEARCH_FAILED = 2  # SciPy's status
@@ -75,14 +75,14 @@ class Objective:
     """
 
     def __init__(self, messages: Sequence[Message], l2: float, min_count: int = MIN_COUNT) -> None:
-        features = features_of(messages)
-        counts = features.counts()
+        features = extract_features(messages)
+        counts = features.count_tokens()
         names = sorted(name for name, count in zip(features.names, counts, strict=True) if count >= min_count)
         self.vocabulary = {name: column for column, name in enumerate(names)}
         self.l2 = l2
         self.unconverged = 0
-        self.x: sparse.csr_array[Any, tuple[int, int]] = features.matrix(self.vocabulary)
-        self.graph = Graph.of(messages)
+        self.x: sparse.csr_array[Any, tuple[int, int]] = features.indicator_matrix(self.vocabulary)
+        self.graph = MessageGraphs.from_messages(messages)
         y = np.concatenate([message.labels for message in messages]).astype(np.float64)
         i, j = self.graph.edges.T
         together = np.bincount(self.graph.kinds, y[i] * y[j], minlength=len(KINDS))
@@ -105,7 +105,7 @@ class Objective:
         value = log_z - float(self.observed @ theta) + 0.5 * self.l2 * float(theta @ theta)
         return value, expected - self.observed + self.l2 * theta
 
-    def accept(self, theta: FloatArray) -> None:
+    def set_starting_point(self, theta: FloatArray) -> None:
         """Let the calls to come start from the messages at this point."""
         if not np.array_equal(self._last[0], theta):
             self(theta)
@@ -113,7 +113,7 @@ class Objective:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class MessageGraphs:
     """The graphs of messages side by side.
 
     Attributes:
@@ -130,10 +130,10 @@ class Graph:
     incidence: Incidence
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Graph:
+    def from_messages(cls, messages: Sequence[Message]) -> MessageGraphs:
         """Nodes are numbered through."""
         bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
-        parts = [edges_of(message) for message in messages]
+        parts = [build_edges(message) for message in messages]
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
         order = np.lexsort(edges.T[::-1])
         edges, kinds = edges[order], np.concatenate([part[1] for part in parts])[order]
@@ -160,22 +160,22 @@ class Graph:
         factors, totals = make_factors(graph, np.float64), np.empty(len(biases))
         work = work_space(factors)
         sum_up_all(factors, messages, totals)
-        left = 0
+        unconverged = 0
         for low, high in itertools.pairwise(self.bounds.tolist()):
             part = factors._replace(variables=factors.variables[low : high + 1])
-            for sweep in range(2 * SWEEPS):
-                damping = 0.0 if sweep < SWEEPS else DAMPING
+            for sweep in range(2 * MAX_SWEEPS):
+                damping = 0.0 if sweep < MAX_SWEEPS else DAMPING
                 if sequential_sweep(part, messages, totals, damping, work) <= TOLERANCE:
                     break
             else:
-                left += 1
+                unconverged += 1
         beliefs, log_z = bethe(graph, self.incidence, messages[:, None])
         first, second = MessagePassing(np).pair_cavities(graph, totals[:, None], messages[:, None])
         both = (first + second)[:, 0] + pairs.weights
-        return float(log_z[0]), beliefs[1::2, 0], np.exp(both - pair_log_z(graph, first, second)[:, 0]), left
+        return float(log_z[0]), beliefs[1::2, 0], np.exp(both - pair_log_z(graph, first, second)[:, 0]), unconverged
 
 
-def train(
+def train_weights(
     messages: Sequence[Message], l2: float = 1.0, *, iterations: int = 300, min_count: int = MIN_COUNT
 ) -> Weights:
     """Minimise `Objective` from zero weights; the same messages give the same weights on one machine.
@@ -190,19 +190,19 @@ def train(
 
     minimize: Any = optimize.minimize  # its stubs do not accept a callable object with jac=True
     objective = Objective(messages, l2, min_count)
-    theta, done = np.zeros(objective.size), 0
-    for _ in range(RESTARTS):
-        found = minimize(
+    theta, iterations_done = np.zeros(objective.size), 0
+    for _ in range(MAX_RESTARTS):
+        solution = minimize(
             objective,
             theta,
             jac=True,
             method="L-BFGS-B",
-            callback=objective.accept,
-            options={"maxiter": iterations - done, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-3},
+            callback=objective.set_starting_point,
+            options={"maxiter": iterations - iterations_done, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-3},
         )
-        theta, done = found.x, done + int(found.nit)
-        objective.accept(theta)
-        if found.status != _LINE_SEARCH_FAILED:
+        theta, iterations_done = solution.x, iterations_done + int(solution.nit)
+        objective.set_starting_point(theta)
+        if solution.status != _LINE_SEARCH_FAILED:
             break
     value, gradient = objective(theta)
     count = len(objective.vocabulary)
@@ -210,7 +210,7 @@ def train(
         dict(zip(objective.vocabulary, theta[:count].tolist(), strict=True)),
         theta[count:],
         value,
-        done,
+        iterations_done,
         objective.unconverged,
         float(np.abs(gradient).max()),
     )

@@ -50,7 +50,7 @@ def place(found: list[points.Point], method: str, x: float) -> points.Point:
 
 def test_errors_are_relative_to_the_size_of_log_z_and_averaged_over_models() -> None:
     runs = [record("g_mf", 9.0), record("g_mf", -5.0, -4.0, seed=1), record("bp", 10.5), record("g_mf", 1.0, beta=1.0)]
-    found = points.points(typed(runs), "error")
+    found = points.average_points(typed(runs), "error")
     point = place(found, "G-MF", 0.5)
     values = [0.1, 0.25]
     assert point.value == pytest.approx(statistics.fmean(values))
@@ -70,7 +70,7 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
         record("g_bp", 9.5, seed=1, ended=False, **REGULAR, nodes=20),
         record("g_bp", 30.0, None, **REGULAR, nodes=200),
     ]
-    found = points.points(typed(runs), "gain")
+    found = points.average_points(typed(runs), "gain")
     point = place(found, "G-BP", 20)
     assert (point.panel, point.axis) == ("3-regular graph, β = 0.5, generic", "factors")
     assert point.value == pytest.approx(statistics.fmean([9.5 - 8.5, 9.5 - 9.0]))
@@ -80,14 +80,14 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
     assert place(found, "exact", 20).value == pytest.approx(statistics.fmean([1.5, 1.0]))
     assert place(found, "exact", 20).models == 2
     one_unknown = [*runs, record("g_bp", 9.5, None, seed=2, **REGULAR, nodes=20)]
-    assert "exact" not in {point.method for point in points.points(typed(one_unknown), "gain")}
+    assert "exact" not in {point.method for point in points.average_points(typed(one_unknown), "gain")}
 
 
 def test_gains_are_against_beta_where_it_varies() -> None:
     grid = {"name": "gauge_grid", "rows": 10, "cols": 10, "kind": "supermodular"}
     (panel,) = {
         point.panel
-        for point in points.points(
+        for point in points.average_points(
             typed([{**record("forney_mf", 1.0), "config": config(beta, grid)} for beta in (0.5, 1.0)]), "gain"
         )
     }
@@ -96,7 +96,7 @@ def test_gains_are_against_beta_where_it_varies() -> None:
 
 def test_points_come_in_the_papers_order_whatever_the_order_of_the_records() -> None:
     kinds = [("g_bp_multiple", 10), ("g_mf", 4), ("forney_mf", 10), ("g_bp", 4), ("bp", 4), ("g_bp_multiple", 4)]
-    found = points.points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
+    found = points.average_points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
     assert [(point.panel.split(",")[1], point.method) for point in found] == [
         *((" 4 factors", method) for method in ("BP", "G-MF", "G-BP", "G-BP-multiple")),
         *((" 10 factors", method) for method in ("MF", "G-BP-multiple")),
@@ -140,7 +140,7 @@ def test_an_axis_with_bp_is_not_called_a_bound() -> None:
 
 def test_equal_curves_do_not_hide_each_other() -> None:
     methods = [points.EXACT, *points.NAMES.values(), "BP restarts=8"]
-    looks, shifts = figures._looks(methods), figures._shifts(methods, [0.25, 0.5, 1.0])
+    looks, shifts = figures._curve_styles(methods), figures._curve_offsets(methods, [0.25, 0.5, 1.0])
     assert len({(one["color"], one["fillstyle"]) for one in looks.values()}) == len(methods)
     assert len({one["marker"] for one in looks.values()}) == len(methods) - 1, "a method keeps its marker"
     widths = [looks[method]["linewidth"] for method in methods]
@@ -151,7 +151,7 @@ def test_equal_curves_do_not_hide_each_other() -> None:
 
 
 def test_a_method_looks_the_same_whatever_is_drawn_beside_it() -> None:
-    alone, among = figures._looks(["G-BP"])["G-BP"], figures._looks(list(points.NAMES.values()))["G-BP"]
+    alone, among = figures._curve_styles(["G-BP"])["G-BP"], figures._curve_styles(list(points.NAMES.values()))["G-BP"]
     assert {key: alone[key] for key in ("color", "marker", "linestyle")} == {
         key: among[key] for key in ("color", "marker", "linestyle")
     }
@@ -199,7 +199,7 @@ def test_smoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", "experiment=gauge_fig1", "size=smoke", "method=forney_mf,g_bp", "sweep_dir=out"]) == 0
     assert "figure: out/gauge_error.png" in capsys.readouterr().out
-    found = points.points(typed(records.read_records(tmp_path / "out")), "error")
+    found = points.average_points(typed(records.read_records(tmp_path / "out")), "error")
     assert [point.method for point in found] == ["MF", "G-BP"]
     field, gauged = (point.gap for point in found)
     assert field is not None

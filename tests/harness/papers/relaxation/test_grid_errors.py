@@ -78,7 +78,9 @@ def only(found: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
 def test_mse_is_the_mean_of_the_squares_of_single_runs() -> None:
     """Not the square of the mean error, nor of the error of the mean estimate."""
     graphs = only(
-        grid_sets.graph_sets(typed([record(seed=i, rmse=r, error=10 * r) for i, r in enumerate((0.1, 0.3, 0.2))]))
+        grid_sets.group_by_graph_set(
+            typed([record(seed=i, rmse=r, error=10 * r) for i, r in enumerate((0.1, 0.3, 0.2))])
+        )
     )
     (column,) = graphs.columns
     squares = [0.01, 0.09, 0.04]
@@ -95,7 +97,7 @@ def test_runs_without_a_value_are_counted_and_left_out() -> None:
         record(seed=1, error=None),
         record(seed=2, status="failed", rmse=None, error=None),
     ]
-    cells = only(grid_sets.graph_sets(typed([*runs, record(c2=3, rmse=None, error=None)]))).columns[0].cells
+    cells = only(grid_sets.group_by_graph_set(typed([*runs, record(c2=3, rmse=None, error=None)]))).columns[0].cells
     assert cells["marginal"][0.5, 0.5] == grid_sets.Cell(pytest.approx(0.01), pytest.approx(0.0), 2, 1)
     assert cells["log_z"][0.5, 0.5] == grid_sets.Cell(4.0, None, 1, 2)
     assert cells["log_z"][0.5, 3.0] == grid_sets.Cell(None, None, 0, 1)
@@ -106,7 +108,7 @@ def test_an_estimate_that_nothing_vouches_for_is_still_the_papers() -> None:
     unresolved = record(error=None, log_z="mirrored_in_sample")
     unresolved["result"] = {"log_z_estimates": {"bridge": [7.0, 0.1], "mirrored_in_sample": [5.0, None]}}
     unresolved["reference"] = {"log_z": 7.5}
-    cells = only(grid_sets.graph_sets(typed([unresolved]))).columns[0].cells
+    cells = only(grid_sets.group_by_graph_set(typed([unresolved]))).columns[0].cells
     assert cells["log_z"][0.5, 0.5].mse == pytest.approx(2.5**2)
 
 
@@ -119,7 +121,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         record("block_gibbs", slack=0.1),
         record("block_gibbs", slack=0.5),
     ]
-    labels = [column.label for column in only(grid_sets.graph_sets(typed(runs))).columns]
+    labels = [column.label for column in only(grid_sets.group_by_graph_set(typed(runs))).columns]
     assert labels == [
         "Gibbs (1 update a sample)",
         "Gibbs (1 sweep a sample)",
@@ -127,7 +129,9 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         "block Gibbs (slack=0.1)",
         "block Gibbs (slack=0.5)",
     ]
-    timed = only(grid_sets.graph_sets(typed([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)])))
+    timed = only(
+        grid_sets.group_by_graph_set(typed([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)]))
+    )
     assert timed.columns[0].label == "Gibbs"
     assert timed.title == "10 × 10 grid, kind=standard: 1 run of 0.2 s"
 
@@ -135,7 +139,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
 def test_graphs_of_another_kind_are_another_figure(tmp_path: Path) -> None:
     kinds = ("frustrated", "standard")
     runs = [record(model={"kind": kind}, seed=seed) for kind in kinds for seed in (0, 1)]
-    found = grid_sets.graph_sets(typed([*runs, {**record(), "status": "skipped"}]))
+    found = grid_sets.group_by_graph_set(typed([*runs, {**record(), "status": "skipped"}]))
     assert [graphs.name for graphs in found] == ["kind-frustrated", "kind-standard"]
     assert found[0].title == "10 × 10 grid, kind=frustrated: 2 runs of 10 000 samples after 2 000 of burn-in"
     grid_errors.report(typed(runs), tmp_path)
@@ -182,18 +186,20 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
 
     drawn = [node.text for node in ET.parse(tmp_path / "mse.svg").iter("{http://www.w3.org/2000/svg}text")]
     assert drawn.count("DHMC") == 1
-    assert drawn.count(grid_figure.compact((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
+    assert drawn.count(grid_figure.format_compact((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
     assert {"MSE of node marginals", "MSE of log Z (nats²)"} <= set(drawn)
     assert (tmp_path / "mse.png").stat().st_size < 300_000
 
 
 def test_a_colour_bar_a_row_covers_all_methods() -> None:
     graphs = only(
-        grid_sets.graph_sets(typed([record("gibbs", rmse=1e-3, error=1.0), record("dhmc", rmse=1e-1, error=1.1)]))
+        grid_sets.group_by_graph_set(
+            typed([record("gibbs", rmse=1e-3, error=1.0), record("dhmc", rmse=1e-1, error=1.1)])
+        )
     )
-    norm = grid_figure._norm(graphs, "marginal")
+    norm = grid_figure._colour_scale(graphs, "marginal")
     assert (norm.vmin, norm.vmax) == (pytest.approx(1e-6), pytest.approx(1e-2))
-    flat = grid_figure._norm(graphs, "log_z")
+    flat = grid_figure._colour_scale(graphs, "log_z")
     assert flat.vmax == pytest.approx(10 * flat.vmin)
 
 
@@ -211,7 +217,7 @@ def test_a_colour_bar_a_row_covers_all_methods() -> None:
     ],
 )
 def test_values_are_short(value: float, text: str) -> None:
-    assert grid_figure.compact(value) == text
+    assert grid_figure.format_compact(value) == text
 
 
 def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:

@@ -10,16 +10,18 @@ import pytest
 from spinbench import cli
 from spinbench.errors import ModelError
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import decode, make_corpus, parse, read_folder
+from spinbench.papers.relaxation.crf.corpus import corpus_from_texts, decode_text, parse_announcement, read_corpus
 
 
 def labelled(text: str) -> list[str]:
-    message = parse(text)
+    message = parse_announcement(text)
     return [token for token, label in zip(message.tokens, message.labels, strict=True) if label]
 
 
 def test_tags_go_and_the_speaker_stays() -> None:
-    message = parse("Who: <speaker>Dr. Ann Lee</speaker>\nat <stime>3:30</stime> in <location>Hall 5</location>.")
+    message = parse_announcement(
+        "Who: <speaker>Dr. Ann Lee</speaker>\nat <stime>3:30</stime> in <location>Hall 5</location>."
+    )
     assert message.tokens == ("Who", ":", "Dr", ".", "Ann", "Lee", "at", "3", ":", "30", "in", "Hall", "5", ".")
     assert message.labels.tolist() == [False] * 2 + [True] * 4 + [False] * 8
     assert message.lines.tolist() == [0] * 6 + [1] * 8
@@ -46,8 +48,8 @@ def test_tags_that_overlap_or_do_not_end(text: str, names: list[str]) -> None:
 
 
 def test_addresses_in_angle_brackets_are_text() -> None:
-    assert parse("<0.15@x.edu>").tokens == ("<", "0", ".", "15", "@", "x", ".", "edu", ">")
-    assert parse("naïve_Ångström9").tokens == ("naïve", "_", "Ångström9")
+    assert parse_announcement("<0.15@x.edu>").tokens == ("<", "0", ".", "15", "@", "x", ".", "edu", ">")
+    assert parse_announcement("naïve_Ångström9").tokens == ("naïve", "_", "Ångström9")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_addresses_in_angle_brackets_are_text() -> None:
     ],
 )
 def test_encodings(content: bytes, text: str | None) -> None:
-    assert decode(content) == text
+    assert decode_text(content) == text
 
 
 def test_folder_is_read_in_order_without_what_is_no_message(tmp_path: Path) -> None:
@@ -70,31 +72,31 @@ def test_folder_is_read_in_order_without_what_is_no_message(tmp_path: Path) -> N
     for name, content in {**texts, "empty": b" \n", ".hidden": b"x", ".git/x": b"x", "picture": b"\0\1"}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    found = read_folder(tmp_path)
+    found = read_corpus(tmp_path)
     assert found.texts == ("second?", "Zoë <speaker>Lee</speaker>", "third")
     assert not found.synthetic
-    assert found == make_corpus(list(found.texts), "elsewhere")
-    assert found != make_corpus(["second?Zoë <speaker>Lee</speaker>", "third"], str(tmp_path))
+    assert found == corpus_from_texts(list(found.texts), "elsewhere")
+    assert found != corpus_from_texts(["second?Zoë <speaker>Lee</speaker>", "third"], str(tmp_path))
 
 
 def test_folder_without_tags_or_without_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nowhere is no folder"):
-        read_folder(tmp_path / "nowhere")
+        read_corpus(tmp_path / "nowhere")
     (tmp_path / "x").write_text("Who: Ann")
     with pytest.raises(ModelError, match="holds 1 texts and no <speaker> tag"):
-        read_folder(tmp_path)
+        read_corpus(tmp_path)
 
 
 def test_synthetic_announcements_say_what_they_are_and_have_the_structure() -> None:
-    corpus = synthetic.corpus(60)
+    corpus = synthetic.write_corpus(60)
     assert corpus.synthetic
-    assert corpus.texts[:20] == synthetic.corpus(20).texts
-    assert corpus.texts[0] != synthetic.announcement(0, seed=1)
+    assert corpus.texts[:20] == synthetic.write_corpus(20).texts
+    assert corpus.texts[0] != synthetic.write_announcement(0, seed=1)
     assert all("SYNTHETIC" in text[:120] for text in corpus.texts)
     joined = "\n".join(corpus.texts)
     for part in ("Who:  ", "Topic:  ", "Host:  ", "<paragraph>", "<stime>", "<location>", "<speaker><sentence>"):
         assert part in joined
-    messages = [parse(text) for text in corpus.texts]
+    messages = [parse_announcement(text) for text in corpus.texts]
     assert all(message.labels.any() for message in messages if len(message.tokens) > 300)
     repeated = 0
     for message in messages:

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import parse
-from spinbench.papers.relaxation.crf.skipchain import edges_of, min_degree_width
-from spinbench.papers.relaxation.crf.tokens import features_of, headers, shapes
+from spinbench.papers.relaxation.crf.corpus import parse_announcement
+from spinbench.papers.relaxation.crf.skipchain import build_edges, min_degree_width
+from spinbench.papers.relaxation.crf.tokens import extract_features, header_fields, word_shapes
 
 TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"
 
 
 def names_at(text: str, token: int, *before: str) -> set[str]:
     """Features of a token of the last of several messages."""
-    found = features_of([parse(part) for part in (*before, text)])
-    row = sum(len(parse(part).tokens) for part in before) + token
+    found = extract_features([parse_announcement(part) for part in (*before, text)])
+    row = sum(len(parse_announcement(part).tokens) for part in before) + token
     return {found.names[column] for column in found.columns[found.rows == row]}
 
 
@@ -36,7 +36,7 @@ def names_at(text: str, token: int, *before: str) -> set[str]:
     ],
 )
 def test_shapes(token: str, expected: list[str]) -> None:
-    assert shapes(token) == expected
+    assert word_shapes(token) == expected
 
 
 @pytest.mark.parametrize("before", [(), ("Other words, before.",)])
@@ -61,33 +61,33 @@ def test_features_at_the_ends() -> None:
 
 
 def test_matrix_is_of_indicators_and_leaves_out_the_unknown() -> None:
-    found = features_of([parse(TEXT), parse(""), parse("Lee")])
-    everything = found.matrix({name: k for k, name in enumerate(found.names)}).toarray()
+    found = extract_features([parse_announcement(TEXT), parse_announcement(""), parse_announcement("Lee")])
+    everything = found.indicator_matrix({name: k for k, name in enumerate(found.names)}).toarray()
     assert everything.shape == (15, len(found.names))
     assert set(np.unique(everything)) == {0.0, 1.0}
-    assert (everything.sum(axis=0) == found.counts()).all()
-    some = found.matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
+    assert (everything.sum(axis=0) == found.count_tokens()).all()
+    some = found.indicator_matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
     assert some.T.tolist() == [[0.0] * 15, [float(k in (5, 10, 14)) for k in range(15)]]
 
 
 def test_headers_need_the_colon_on_their_line() -> None:
-    assert headers(parse("Time : 3\nWho\n: x\nnone")) == ["time"] * 3 + [""] * 4
+    assert header_fields(parse_announcement("Time : 3\nWho\n: x\nnone")) == ["time"] * 3 + [""] * 4
 
 
 def test_edges_of_a_message() -> None:
     """0 Ann 1 Ann 2 saw / 3 Lee 4 , 5 Ann 6 saw 7 Lee"""
-    edges, kinds = edges_of(parse("Ann Ann saw\nLee, Ann saw Lee"))
+    edges, kinds = build_edges(parse_announcement("Ann Ann saw\nLee, Ann saw Lee"))
     found = dict(zip(map(tuple, edges.tolist()), kinds.tolist(), strict=True))
     chain = {(k, k + 1): int(k == 2) for k in range(7)}
     assert found == chain | {(0, 5): 2, (1, 5): 2, (3, 7): 2}
     assert len(edges) == len(found)
-    assert [part.shape for part in edges_of(parse("one"))] == [(0, 2), (0,)]
-    assert [part.shape for part in edges_of(parse(""))] == [(0, 2), (0,)]
+    assert [part.shape for part in build_edges(parse_announcement("one"))] == [(0, 2), (0,)]
+    assert [part.shape for part in build_edges(parse_announcement(""))] == [(0, 2), (0,)]
 
 
 def test_skip_edges_join_all_equal_capitalised_tokens() -> None:
-    message = parse(synthetic.announcement(1))
-    edges, kinds = edges_of(message)
+    message = parse_announcement(synthetic.write_announcement(1))
+    edges, kinds = build_edges(message)
     same = {
         (i, j)
         for i, j in itertools.combinations(range(len(message.tokens)), 2)

@@ -11,33 +11,37 @@ from spinbench import reference
 from spinbench.errors import ModelError
 from spinbench.models import PairwiseModel
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import Message, parse
-from spinbench.papers.relaxation.crf.model import choose_tests, skip_chain, to_model, trained
-from spinbench.papers.relaxation.crf.skipchain import edges_of
-from spinbench.papers.relaxation.crf.tokens import features_of
-from spinbench.papers.relaxation.crf.train import Graph, Objective, Weights, train
+from spinbench.papers.relaxation.crf.corpus import Message, parse_announcement
+from spinbench.papers.relaxation.crf.model import choose_test_messages, load_or_train, skip_chain, skip_chain_model
+from spinbench.papers.relaxation.crf.skipchain import build_edges
+from spinbench.papers.relaxation.crf.tokens import extract_features
+from spinbench.papers.relaxation.crf.train import MessageGraphs, Objective, Weights, train_weights
 
 TINY = "Who: Ann Lee\nAnn will, Lee says\nwith Ann ."
 WORDS = ("alpha", "beta", "gamma", "Delta", "Rho", "Tau", ".")
 
 
 def messages(count: int) -> list[Message]:
-    return [parse(text) for text in synthetic.corpus(count).texts]
+    return [parse_announcement(text) for text in synthetic.write_corpus(count).texts]
 
 
 def model_of(message: Message, biases: np.ndarray, weights: np.ndarray) -> PairwiseModel:
-    edges, kinds = edges_of(message)
+    edges, kinds = build_edges(message)
     return PairwiseModel.from_edges(biases, edges, weights[kinds])
 
 
 def run(parts: list[Message], biases: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-    graph = Graph.of(parts)
+    graph = MessageGraphs.from_messages(parts)
     return graph.sum_product(biases, weights, np.zeros(2 * len(graph.edges)))
 
 
 def test_sum_product_is_exact_on_chains_side_by_side() -> None:
     rng = np.random.default_rng(0)
-    parts = [parse("one of a\nkind, not two"), parse("word"), parse("some more\nwords")]
+    parts = [
+        parse_announcement("one of a\nkind, not two"),
+        parse_announcement("word"),
+        parse_announcement("some more\nwords"),
+    ]
     weights = np.array([2.0, -3.0, 0.0])
     biases = rng.normal(size=sum(len(part.tokens) for part in parts))
     log_z, nodes, pairs, left = run(parts, biases, weights)
@@ -54,13 +58,15 @@ def test_sum_product_is_exact_on_chains_side_by_side() -> None:
     # d log Z / dW is the belief of the pair
     step = 1e-5
     up, down = (run(parts, biases, weights + np.array([0.0, sign * step, 0.0]))[0] for sign in (1, -1))
-    assert pairs[Graph.of(parts).kinds == 1].sum() == pytest.approx((up - down) / (2 * step), abs=1e-8)
+    assert pairs[MessageGraphs.from_messages(parts).kinds == 1].sum() == pytest.approx(
+        (up - down) / (2 * step), abs=1e-8
+    )
 
 
 def test_sum_product_is_close_on_weak_loops_and_tells_when_it_does_not_converge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    message = parse(TINY)
+    message = parse_announcement(TINY)
     biases = np.random.default_rng(1).normal(size=len(message.tokens))
     weights = np.array([0.4, 0.2, 0.3])
     answer = reference.solve(model_of(message, biases, weights), cache=False)
@@ -68,8 +74,8 @@ def test_sum_product_is_close_on_weak_loops_and_tells_when_it_does_not_converge(
     assert left == 0
     assert log_z == pytest.approx(answer.log_z, abs=2e-3)
     np.testing.assert_allclose(nodes, [vector[1] for vector in answer.marginals], atol=2e-3)
-    monkeypatch.setattr("spinbench.papers.relaxation.crf.train.SWEEPS", 1)
-    assert run([message, parse("a b")], np.append(biases, [0, 0]), weights)[3] >= 1
+    monkeypatch.setattr("spinbench.papers.relaxation.crf.train.MAX_SWEEPS", 1)
+    assert run([message, parse_announcement("a b")], np.append(biases, [0, 0]), weights)[3] >= 1
 
 
 def test_gradient_against_differences() -> None:
@@ -85,7 +91,7 @@ def test_gradient_against_differences() -> None:
         unit[k] = step
         difference = (objective(theta + unit)[0] - objective(theta - unit)[0]) / (2 * step)
         assert gradient[k] == pytest.approx(difference, abs=1e-5 + 1e-6 * abs(difference))
-    objective.accept(theta)
+    objective.set_starting_point(theta)
     again = objective(theta)
     assert again[0] == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(again[1], gradient, atol=1e-6)
@@ -99,7 +105,7 @@ def planted(count: int) -> tuple[list[Message], np.ndarray]:
     found = []
     for _ in range(count):
         text = "\n".join(" ".join(rng.choice(WORDS, 5)) for _ in range(3))
-        blank = parse(text)
+        blank = parse_announcement(text)
         biases = np.array([word_weights[token] for token in blank.tokens]) - 0.5
         labels = reference.sample(model_of(blank, biases, edges), 1, rng)[0].astype(bool)
         found.append(Message(blank.tokens, blank.lines, labels))
@@ -109,13 +115,13 @@ def planted(count: int) -> tuple[list[Message], np.ndarray]:
 def test_training_recovers_planted_weights() -> None:
     """400 messages of 15 tokens; a coupling's standard error is about 1 / sqrt(E p(1-p)), 0.06 and less."""
     parts, edges = planted(400)
-    weights = train(parts, l2=0.05)
+    weights = train_weights(parts, l2=0.05)
     assert weights.unconverged == 0
     assert weights.gradient < 0.05
     np.testing.assert_allclose(weights.edges, edges, atol=0.3)
     means = {}
     for token in WORDS:  # the window's other features have no weight, but for noise
-        model = to_model(parse(" ".join(["beta", token, "beta"])), weights)
+        model = skip_chain_model(parse_announcement(" ".join(["beta", token, "beta"])), weights)
         means[token] = model.biases[1]
     order = sorted(WORDS, key=means.__getitem__)
     assert order[0] == "Tau"
@@ -125,23 +131,23 @@ def test_training_recovers_planted_weights() -> None:
 
 def test_training_repeats_itself_and_lowers_the_objective() -> None:
     parts = messages(8)
-    first, second = train(parts), train(parts)
+    first, second = train_weights(parts), train_weights(parts)
     assert first.features == second.features
     assert (first.edges == second.edges).all()
     objective = Objective(parts, 1.0)
     assert first.objective < 0.2 * objective(np.zeros(objective.size))[0]
     assert first.gradient < 0.1
-    found = features_of(parts)
-    often = {name for name, count in zip(found.names, found.counts(), strict=True) if count >= 3}
+    found = extract_features(parts)
+    often = {name for name, count in zip(found.names, found.count_tokens(), strict=True) if count >= 3}
     assert set(first.features) == often
 
 
 def test_exact_log_z_of_a_tiny_message() -> None:
-    message = parse(TINY)
+    message = parse_announcement(TINY)
     rng = np.random.default_rng(4)
-    names = features_of([message]).names
+    names = extract_features([message]).names
     weights = Weights(dict(zip(names, rng.normal(size=len(names)), strict=True)), np.array([2, -1, 0.9]), 0, 0, 0, 0)
-    model = to_model(message, weights)
+    model = skip_chain_model(message, weights)
     assert model.num_variables == len(message.tokens) == 12
     assert model.labels[2] == "2 Ann"
     token = [weights.features[name] for name in names_of(message, 2)]
@@ -157,13 +163,13 @@ def test_exact_log_z_of_a_tiny_message() -> None:
 
 
 def names_of(message: Message, token: int) -> list[str]:
-    found = features_of([message])
+    found = extract_features([message])
     return [found.names[column] for column in found.columns[found.rows == token]]
 
 
 class TestFamily:
     def test_a_folder_gives_what_its_texts_give(self, tmp_path: Path) -> None:
-        for k, text in enumerate(synthetic.corpus(14).texts):
+        for k, text in enumerate(synthetic.write_corpus(14).texts):
             (tmp_path / f"{k:03}.txt").write_text(text)
         mine = skip_chain(1, str(tmp_path), tests=2)
         synthetic_model = skip_chain(1, tests=2, messages=14)
@@ -171,17 +177,17 @@ class TestFamily:
         assert "synthetic" in synthetic_model.name
         assert "synthetic" not in mine.name
         assert skip_chain(0, tests=2, messages=14).content_hash != mine.content_hash
-        trained.cache_clear()
+        load_or_train.cache_clear()
         assert skip_chain(1, tests=2, messages=14).content_hash == mine.content_hash  # from the disk
 
     def test_test_messages_fit_the_limits_and_are_a_split(self) -> None:
-        parsed = [*messages(40), parse("short")]
-        chosen = choose_tests(parsed, 0, 12)
+        parsed = [*messages(40), parse_announcement("short")]
+        chosen = choose_test_messages(parsed, 0, 12)
         assert len(set(chosen)) == 12
         assert all(50 <= len(parsed[k].tokens) <= 628 for k in chosen)
-        assert chosen == choose_tests(parsed, 0, 12) != choose_tests(parsed, 1, 12)
+        assert chosen == choose_test_messages(parsed, 0, 12) != choose_test_messages(parsed, 1, 12)
         with pytest.raises(ModelError, match="3 test messages were asked for; 0 of 1 messages have"):
-            choose_tests([parse("short")], 0, 3)
+            choose_test_messages([parse_announcement("short")], 0, 3)
 
     @pytest.mark.parametrize(
         ("parameters", "sentence"),
