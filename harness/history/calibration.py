@@ -20,7 +20,7 @@ from spinbench.history.axes import Metric
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import effects, judge
 from spinbench.history.regression_test.effects import Effects
-from spinbench.history.regression_test.formatting import aligned
+from spinbench.history.regression_test.formatting import align_columns
 from spinbench.history.regression_test.measurements import Runs, Sides
 from spinbench.history.regression_test.noise import FloatArray
 
@@ -85,7 +85,7 @@ class Calibration:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *aligned([_HEADER, *(row.table_cells() for row in self.rows)])])
+        return "\n".join([self.sentence, *align_columns([_HEADER, *(row.table_cells() for row in self.rows)])])
 
 
 def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> Calibration:
@@ -122,7 +122,7 @@ def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> 
 def pairs_without_change(sittings: Sequence[Runs], names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Ordered pairs of sittings of one commit, and of commits whose cost the gate does not call changed."""
     for i, j in itertools.combinations(range(len(sittings)), 2):
-        if names[i] == names[j] or not judge.changed(_metrics_judged_by("cost"), Sides(sittings[i], sittings[j])):
+        if names[i] == names[j] or not judge.has_change(_metrics_judged_by("cost"), Sides(sittings[i], sittings[j])):
             yield from ((i, j), (j, i))
 
 
@@ -186,7 +186,7 @@ def _test_cost_comparison(sides: Sides, rng: random.Random) -> tuple[bool, bool,
     red, group_found, cell_found = False, False, False
     fractions = rng.random(), rng.random()
     for metric in _metrics_judged_by("cost"):
-        tested = effects.cost(metric, sides)
+        tested = effects.cost_effects(metric, sides)
         if tested.levels:
             group, cell = _plant_shifts(tested.groups, fractions, SLOWER_GROUP, SLOWER_CELL)
             red = red or _has_worse_unit(tested)
@@ -200,7 +200,7 @@ def _test_accuracy_comparison(sides: Sides, rng: random.Random) -> tuple[bool, b
     red, group_found = False, False
     fractions = rng.random(), rng.random()
     for metric in _metrics_judged_by("accuracy"):
-        tested = effects.accuracy(metric, sides)
+        tested = effects.accuracy_effects(metric, sides)
         noisy = tested.levels[0].error > 0 if tested.levels else np.zeros(0)
         if noisy.any():
             groups = [group if is_noisy else "" for group, is_noisy in zip(tested.groups, noisy, strict=True)]
@@ -224,7 +224,7 @@ def _plant_shifts(
 
 def _has_worse_unit(tested: Effects, shift: FloatArray | None = None) -> bool:
     """Whether any unit is called worse; with a shift of cells, whether one is that is made of these alone."""
-    for decision in (tested if shift is None else tested.shifted(shift)).decisions():
+    for decision in (tested if shift is None else tested.add_shift(shift)).decisions():
         worse = np.array([verdict == "worse" for verdict in decision.verdicts])
         if shift is not None:
             worse &= decision.level.weights[:, shift != 0].sum(axis=1) > 0.999

@@ -61,8 +61,8 @@ def _run_history(arguments: argparse.Namespace) -> int:
     from spinbench.history.changepoints import report
 
     how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
-    last = report.MOST_COMMITS if arguments.last is None else arguments.last
-    return _print_lines(report.lines(report.steps(history_root(), **how, last=last)))
+    last = report.MAX_COMMITS if arguments.last is None else arguments.last
+    return _print_lines(report.format_lines(report.find_steps(history_root(), **how, last=last)))
 
 
 def _print_lines(lines: list[str]) -> int:

@@ -100,7 +100,7 @@ def _select_newest_runs(records: Sequence[Record], newest: dict[Key, Settings]) 
             continue
         key, record_settings = _cell_key(record), _comparable_settings(record)
         if _have_same_settings(record_settings, newest.setdefault(key, record_settings)):
-            seed, run = record.config.get("seed", 0), measurements.run(record, metrics)
+            seed, run = record.config.get("seed", 0), measurements.summarize_record(record, metrics)
             if not run.failed or seed not in runs_by_cell.get(key, {}):
                 runs_by_cell.setdefault(key, {})[seed] = run
     return runs_by_cell
@@ -113,7 +113,7 @@ def detect_cost_changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bo
     """
     costs = [metric for metric in axes.metrics() if metric.judged == "cost"]
     is_changed = [
-        earlier != later and judge.changed(costs, Sides(*pair))
+        earlier != later and judge.has_change(costs, Sides(*pair))
         for (earlier, later), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
     ]
     restless = len(is_changed) >= MIN_PAIRS and 2 * sum(is_changed) > len(is_changed)
@@ -140,7 +140,7 @@ def select_runs(records: Sequence[Record], settings_by_key: Mapping[Key, Setting
         if key in settings_by_key and _have_same_settings(_comparable_settings(record), settings_by_key[key]):
             label = f"family {family}" if several and family else place.settings
             chosen.append((place._replace(settings=label), record))
-    return measurements.runs(chosen, axes.metrics())
+    return measurements.group_runs(chosen, axes.metrics())
 
 
 def _load_records(history: History, commit: str) -> list[Record]:

@@ -38,11 +38,11 @@ class GateReport:
     def __str__(self) -> str:
         """The report for people."""
         names = (f"base {self.base[:8]} {self.titles[0]}", f"head {self.head[:8]} {self.titles[1]}")
-        return "\n".join([*names, *formatting.lines(self.judgement), *self.left_out, self.summary()])
+        return "\n".join([*names, *formatting.format_lines(self.judgement), *self.left_out, self.summary()])
 
     def summary(self) -> str:
         """One sentence."""
-        return f"on {self.machine}: {formatting.summary(self.judgement)}"
+        return f"on {self.machine}: {formatting.format_summary(self.judgement)}"
 
 
 def gate(root: Path, base: str | None = None, head: str | None = None, *, machine: str | None = None) -> GateReport:

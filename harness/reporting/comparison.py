@@ -45,7 +45,7 @@ class Comparison:
     @property
     def differences(self) -> list[Finding]:
         """Of all metrics and cells, worst first."""
-        return judge.worst(self.judgement.findings)
+        return judge.sort_findings(self.judgement.findings)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -68,7 +68,7 @@ def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         raise SpinbenchError("A and B have no cell in common: no model, method and backend that both measured")
     metrics = axes.metrics()
     old, new = (
-        measurements.runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
+        measurements.group_runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
         for side in (0, 1)
     )
     return Comparison(judge.judge(Sides(old, new)), tuple(left_out))
@@ -187,9 +187,9 @@ def table(found: Comparison) -> Table:
 def sentences(found: Comparison) -> list[str]:
     """What would have been found, what was not compared, and how many of what."""
     return [
-        *formatting.remarks(found.judgement),
+        *formatting.format_remarks(found.judgement),
         *found.left_out,
-        f"B against A: {formatting.summary(found.judgement)}",
+        f"B against A: {formatting.format_summary(found.judgement)}",
     ]
 
 

@@ -31,7 +31,7 @@ MACHINE: dict[str, Any] = {
     "python": platform.python_version(),
     "versions": {"numpy": "2.3", "numba": "0.62"},
 }
-MACHINE_KEY = measurements.machine(Environment(**MACHINE)) or ()
+MACHINE_KEY = measurements.machine_parts(Environment(**MACHINE)) or ()
 NOISE = {"step_seconds": 0.02, "step_cpu_seconds": 0.05, "marginal_rmse": 0.1, "samples_per_ess": 0.02}
 
 Factor = Callable[[str, Cell], float]

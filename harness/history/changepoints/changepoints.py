@@ -1,9 +1,9 @@
 """Where a history's series change their level: cut where a difference is certain among all that were looked at, learn
 the noise anew, and look again.
 
-Each round finds the most striking cut of each stretch, corrects its p-value for the cuts that it was chosen from
-(Bonferroni) and for the stretches of all series (Benjamini and Hochberg), with the gate's own test and margin. What is
-found parts its series in two stretches. Rounds end when nothing is found: where nothing ever changed, there is one, and
+Each round finds the most striking cut of each segment, corrects its p-value for the cuts that it was chosen from
+(Bonferroni) and for the segments of all series (Benjamini and Hochberg), with the gate's own test and margin. What is
+found parts its series in two segments. Rounds end when nothing is found: where nothing ever changed, there is one, and
 the chance of any finding in it is the metric's alpha.
 
 Cuts are looked for in all windows of a fixed net, that of seeded binary segmentation (Kovács, Bühlmann, Li and Munk,
@@ -28,14 +28,14 @@ from spinbench.history.changepoints.metric_series import CommitMeans, MetricSeri
 from spinbench.history.regression_test import significance
 from spinbench.history.regression_test.effects import SHARES
 from spinbench.history.regression_test.measurements import Place, Runs
-from spinbench.history.regression_test.noise import MAX_FREEDOM, BoolArray, FloatArray, smaller
+from spinbench.history.regression_test.noise import MAX_FREEDOM, BoolArray, FloatArray, smaller_change
 from spinbench.history.regression_test.significance import Level
 
 LEVELS = ("group", "cell")
 MAX_ROUNDS = 50
 
 Indices = npt.NDArray[np.intp]
-Stretch = tuple[int, int, int]
+Segment = tuple[int, int, int]
 """Unit, first commit, and the one after the last."""
 
 
@@ -71,7 +71,7 @@ class Rows:
 
     Attributes:
         values: logarithms; 0 where there is none.
-        weights: 1 / variance; 0 where there is no value, or the commit lies outside the stretch.
+        weights: 1 / variance; 0 where there is no value, or the commit lies outside the segment.
         lengths: by how much fewer samples raise a value, as logarithms; a difference counts only as far as it is there
             with and without them.
         pool: (units, rows) of 0 and 1, sparse, the rows that are cut together and of which the mean difference counts.
@@ -101,49 +101,55 @@ class Cuts:
     tries: FloatArray
 
 
-def steps(metric: Metric, chain: Sequence[Runs]) -> tuple[MetricSeries, list[Step]]:
+def find_steps(metric: Metric, chain: Sequence[Runs]) -> tuple[MetricSeries, list[Step]]:
     """All changes of a metric that is judged, cells and groups, the most certain ones first.
 
     Args:
         metric: cost or accuracy.
         chain: what was measured of commits, oldest first.
     """
-    series = metric_series.collect(metric, chain)
-    found = [step for level in LEVELS if series.places for step in _of_level(series, level)]
-    return series, sorted(found, key=lambda one: (one.p, one.at, one.place))
+    series = metric_series.collect_series(metric, chain)
+    steps = [step for level in LEVELS if series.places for step in _find_level_steps(series, level)]
+    return series, sorted(steps, key=lambda found_step: (found_step.p, found_step.at, found_step.place))
 
 
-def _of_level(series: MetricSeries, level: str) -> list[Step]:
-    member, places = series.units(level)
+def _find_level_steps(series: MetricSeries, level: str) -> list[Step]:
+    membership, places = series.units(level)
     margin = math.log1p(series.metric.margin)
     alpha = series.metric.alpha * SHARES[series.metric.judged][level]
     changes: list[dict[int, float]] = [{} for _ in places]  # of each unit, p-values by commit
     for _ in range(MAX_ROUNDS):
-        stretches = list(_stretches(changes, len(series.speed)))
-        known = [(unit, at) for unit, own in enumerate(changes) for at in own]
-        means = metric_series.weigh(series, _pieces(series, member, known))
-        first = most_striking(_rows(series, level, member, means, stretches)[0], margin)
+        segments = list(_segments(changes, len(series.speed)))
+        changepoints = [(unit, at) for unit, unit_changes in enumerate(changes) for at in unit_changes]
+        means = metric_series.estimate_commit_means(series, _segment_indices(series, membership, changepoints))
+        candidate_cuts = find_most_significant_cuts(_build_rows(series, level, membership, means, segments)[0], margin)
         # what differs across the cut in question is no noise
-        tried = [(unit, at) for (unit, _, _), at in zip(stretches, first.at, strict=True) if at >= 0]
-        means = metric_series.weigh(series, _pieces(series, member, [*known, *tried]))
-        rows, freedom = _rows(series, level, member, means, stretches)
-        cuts = most_striking(rows, margin)
+        candidates = [(unit, at) for (unit, _, _), at in zip(segments, candidate_cuts.at, strict=True) if at >= 0]
+        means = metric_series.estimate_commit_means(
+            series, _segment_indices(series, membership, [*changepoints, *candidates])
+        )
+        rows, freedom = _build_rows(series, level, membership, means, segments)
+        cuts = find_most_significant_cuts(rows, margin)
         effects = Level(level, cuts.difference, np.sqrt(cuts.variance), freedom, np.empty((len(freedom), 0)))
-        decided = significance.decide(effects, margin, alpha, tries=cuts.tries)
+        decided = significance.decide_verdicts(effects, margin, alpha, tries=cuts.tries)
         p_values = np.minimum(decided.worse, decided.better)
-        new = [turn for turn, said in enumerate(decided.verdicts) if said in ("worse", "better") and cuts.at[turn] >= 0]
+        new = [
+            turn
+            for turn, verdict in enumerate(decided.verdicts)
+            if verdict in ("worse", "better") and cuts.at[turn] >= 0
+        ]
         for turn in new:
-            changes[stretches[turn][0]][int(cuts.at[turn])] = float(p_values[turn])
+            changes[segments[turn][0]][int(cuts.at[turn])] = float(p_values[turn])
         if not new:
             break
     return [
         step
-        for own, place, changed in zip(member, places, changes, strict=True)
-        for step in _told(series.metric, level, place, means, own, changed)
+        for unit_changes, place, changed in zip(membership, places, changes, strict=True)
+        for step in _build_steps(series.metric, level, place, means, unit_changes, changed)
     ]
 
 
-def windows(length: int) -> Iterator[tuple[int, int]]:
+def search_windows(length: int) -> Iterator[tuple[int, int]]:
     """First commit and the one after the last, of all windows."""
     for halvings in range(max(math.ceil(math.log2(max(length, 2))), 1)):
         size, count = length / 2**halvings, 2 ** (halvings + 1) - 1
@@ -152,69 +158,69 @@ def windows(length: int) -> Iterator[tuple[int, int]]:
         yield from sorted(span for span in spans if span[1] - span[0] > 1)
 
 
-def most_striking(rows: Rows, margin: float) -> Cuts:
+def find_most_significant_cuts(rows: Rows, margin: float) -> Cuts:
     """Of all cuts of all windows the one that lies the most standard errors beyond the margin."""
     length = rows.values.shape[1]
     units = rows.pool.shape[0]
-    sums = [_running(part) for part in (rows.weights, rows.weights * rows.values, rows.weights * rows.lengths)]
-    here = rows.pool @ (rows.weights > 0) > 0
-    counts = _running(here.astype(np.float64))
+    sums = [_cumulative_sums(part) for part in (rows.weights, rows.weights * rows.values, rows.weights * rows.lengths)]
+    is_measured = rows.pool @ (rows.weights > 0) > 0
+    counts = _cumulative_sums(is_measured.astype(np.float64))
     best = Cuts(np.full(units, -1), np.zeros(units), np.ones(units), np.ones(units))
-    score, seen = np.full(units, -1.0), np.zeros((units, length))
-    for first, end in windows(length):
+    best_score, n_windows = np.full(units, -1.0), np.zeros((units, length))
+    for first, end in search_windows(length):
         cuts = np.arange(first + 1, end)
-        difference, variance = _differences(sums, first, cuts, end)
-        known = np.isfinite(variance)
-        precision = rows.pool @ np.where(known, 1 / variance, 0.0)
+        difference, variance = _cut_differences(sums, first, cuts, end)
+        is_finite = np.isfinite(variance)
+        precision = rows.pool @ np.where(is_finite, 1 / variance, 0.0)
         before, after = counts[:, cuts] - counts[:, [first]], counts[:, [end]] - counts[:, cuts]
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = rows.pool @ np.where(known, difference / variance, 0.0) / precision
+            mean = rows.pool @ np.where(is_finite, difference / variance, 0.0) / precision
             spread = 1 / precision + rows.common[:, None] * (1 / before + 1 / after)
-            found = np.maximum(np.abs(mean) - margin, 0.0) / np.sqrt(spread)
-        valid: BoolArray = (precision > 0) & here[:, cuts]
-        seen[:, cuts] += valid
-        found = np.where(valid, found, -1.0)
-        place = found.argmax(axis=1)
+            scores = np.maximum(np.abs(mean) - margin, 0.0) / np.sqrt(spread)
+        valid: BoolArray = (precision > 0) & is_measured[:, cuts]
+        n_windows[:, cuts] += valid
+        scores = np.where(valid, scores, -1.0)
+        place = scores.argmax(axis=1)
         unit = np.arange(units)
-        better = found[unit, place] > score
-        score = np.where(better, found[unit, place], score)
+        better = scores[unit, place] > best_score
+        best_score = np.where(better, scores[unit, place], best_score)
         best.at[better] = cuts[place[better]]
         best.difference[better] = mean[better, place[better]]
         best.variance[better] = spread[better, place[better]]
-    return Cuts(best.at, best.difference, best.variance, _tries(seen, counts))
+    return Cuts(best.at, best.difference, best.variance, _count_distinct_cuts(n_windows, counts))
 
 
-def _stretches(changes: Sequence[Mapping[int, float]], length: int) -> Iterator[Stretch]:
+def _segments(changes: Sequence[Mapping[int, float]], length: int) -> Iterator[Segment]:
     """Of all units, between their changes."""
-    for unit, own in enumerate(changes):
-        for first, end in itertools.pairwise([0, *sorted(own), length]):
+    for unit, unit_changes in enumerate(changes):
+        for first, end in itertools.pairwise([0, *sorted(unit_changes), length]):
             yield unit, first, end
 
 
-def _pieces(series: MetricSeries, member: BoolArray, changes: Iterable[tuple[int, int]]) -> FloatArray:
+def _segment_indices(series: MetricSeries, membership: BoolArray, changes: Iterable[tuple[int, int]]) -> FloatArray:
     """The number of changes of each cell, by its own series or its group's, up to each commit."""
-    found = np.zeros(series.values.shape[:2])
+    segment_index = np.zeros(series.values.shape[:2])
     for unit, at in changes:
-        found[member[unit], at:] += 1
-    return found
+        segment_index[membership[unit], at:] += 1
+    return segment_index
 
 
-def _rows(
-    series: MetricSeries, level: str, member: BoolArray, means: CommitMeans, stretches: Sequence[Stretch]
+def _build_rows(
+    series: MetricSeries, level: str, membership: BoolArray, means: CommitMeans, segments: Sequence[Segment]
 ) -> tuple[Rows, FloatArray]:
-    """The cells in each stretch, and the degrees of freedom of its errors."""
-    counted = member & ~means.certain if level == "group" else member
-    owner, cells = np.nonzero(counted[[unit for unit, _, _ in stretches]])
+    """The cells in each segment, and the degrees of freedom of its errors."""
+    counted = membership & ~means.certain if level == "group" else membership
+    owner, cells = np.nonzero(counted[[unit for unit, _, _ in segments]])
     commits = np.arange(means.values.shape[1])
-    spans = np.array([(first, end) for _, first, end in stretches])[owner]
+    spans = np.array([(first, end) for _, first, end in segments])[owner]
     weights = means.weights[cells] * ((spans[:, :1] <= commits) & (commits < spans[:, 1:]))
-    pool = csr_array((np.ones(len(cells)), (owner, np.arange(len(cells)))), shape=(len(stretches), len(cells)))
+    pool = csr_array((np.ones(len(cells)), (owner, np.arange(len(cells)))), shape=(len(segments), len(cells)))
     total = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = (pool @ total) ** 2 / (pool @ (total**2 / means.freedom[cells]))
-    common = np.zeros(len(stretches))
+    common = np.zeros(len(segments))
     if level == "group":
-        common = np.array([means.common[unit] for unit, _, _ in stretches])
+        common = np.array([means.common[unit] for unit, _, _ in segments])
     rows = Rows(
         values=means.values[cells],
         weights=weights,
@@ -225,15 +231,15 @@ def _rows(
     return rows, np.clip(np.nan_to_num(freedom), 1.0, MAX_FREEDOM)
 
 
-def _told(
-    metric: Metric, level: str, place: Place, means: CommitMeans, own: BoolArray, changes: Mapping[int, float]
+def _build_steps(
+    metric: Metric, level: str, place: Place, means: CommitMeans, members: BoolArray, changes: Mapping[int, float]
 ) -> Iterator[Step]:
     """The steps of one series, each between its neighbours."""
     from scipy.special import stdtrit
 
-    values, weights = means.values[own], means.weights[own]
-    quantile = float(stdtrit(float(means.freedom[own].mean()), 0.975))
-    shown = _shown(values, weights)
+    values, weights = means.values[members], means.weights[members]
+    quantile = float(stdtrit(float(means.freedom[members].mean()), 0.975))
+    relative_values = _relative_values(values, weights)
     ends = [0, *sorted(changes), values.shape[1]]
     for first, at, end in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
         (before, old), (after, new) = (
@@ -245,11 +251,11 @@ def _told(
         precision = 1 / (1 / before[both] + 1 / after[both])
         mean = float(precision @ difference / precision.sum())
         half = quantile / math.sqrt(precision.sum())
-        ratio, low, high = (math.exp(one) for one in (mean, mean - half, mean + half))
-        yield Step(metric, level, place, at, ratio, low, high, changes[at], shown)
+        ratio, low, high = (math.exp(log_ratio) for log_ratio in (mean, mean - half, mean + half))
+        yield Step(metric, level, place, at, ratio, low, high, changes[at], relative_values)
 
 
-def _shown(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
+def _relative_values(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
     """Of one cell as they are; of several less their means."""
     if len(values) == 1:
         mean = values[0]
@@ -260,24 +266,24 @@ def _shown(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
     return tuple(np.where((weights > 0).any(axis=0), np.exp(mean), math.nan).tolist())
 
 
-def _differences(sums: list[FloatArray], first: int, cuts: Indices, end: int) -> tuple[FloatArray, FloatArray]:
+def _cut_differences(sums: list[FloatArray], first: int, cuts: Indices, end: int) -> tuple[FloatArray, FloatArray]:
     """Of each row's weighted means after and before each cut, and the variances; infinite where one side is empty."""
-    before = [one[:, cuts] - one[:, [first]] for one in sums]
-    after = [one[:, [end]] - one[:, cuts] for one in sums]
+    before = [running[:, cuts] - running[:, [first]] for running in sums]
+    after = [running[:, [end]] - running[:, cuts] for running in sums]
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = 1 / before[0] + 1 / after[0]
         difference, longer = (after[i] / after[0] - before[i] / before[0] for i in (1, 2))
-    return smaller(difference, difference + longer), variance
+    return smaller_change(difference, difference + longer), variance
 
 
-def _running(values: FloatArray) -> FloatArray:
+def _cumulative_sums(values: FloatArray) -> FloatArray:
     """Sums of what comes before each commit, and of all."""
-    found: FloatArray = np.pad(np.cumsum(values, axis=1, dtype=np.float64), ((0, 0), (1, 0)))
-    return found
+    sums: FloatArray = np.pad(np.cumsum(values, axis=1, dtype=np.float64), ((0, 0), (1, 0)))
+    return sums
 
 
-def _tries(seen: FloatArray, counts: FloatArray) -> FloatArray:
-    """How many windows hold different values, at all cuts: not more than there are stretches that end there."""
+def _count_distinct_cuts(n_windows: FloatArray, counts: FloatArray) -> FloatArray:
+    """How many windows hold different values, at all cuts: not more than there are segments that end there."""
     before, after = counts[:, :-1], counts[:, -1:] - counts[:, :-1]
-    tries: FloatArray = np.maximum(np.minimum(seen, before * after).sum(axis=1), 1.0)
+    tries: FloatArray = np.maximum(np.minimum(n_windows, before * after).sum(axis=1), 1.0)
     return tries

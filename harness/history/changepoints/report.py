@@ -16,15 +16,15 @@ from spinbench.history.commits import newest_commits, runs_by_commit
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 
-MOST_COMMITS = 60
+MAX_COMMITS = 60
 """Newest recorded ones that are looked at, unless more are asked for."""
 BARS = "▁▂▃▄▅▆▇█"
 MISSING = "·"
-MARK = "|"
+CHANGE_MARK = "|"
 """Before the first commit after the change."""
-WIDTH = 30
+MAX_BARS = 30
 """Commits in a picture: those around the change."""
-LONGEST = 40
+MAX_TITLE_LENGTH = 40
 _HEADER = ("", "history", "change", "95 % interval", "commit", "p", "series")
 
 
@@ -43,7 +43,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedStep:
     """A step, and how many cells of a group have a step of their own there."""
 
     step: Step
@@ -51,37 +51,37 @@ class Found:
     cells: int = 0
 
     @property
-    def worse(self) -> bool:
+    def is_worse(self) -> bool:
         """Whether it is."""
         return self.step.ratio > 1
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepReport:
     """What was found in a history.
 
     Attributes:
         machine: whose.
         commits: hashes of those that were looked at, oldest first.
         series: number of cells' series, of all metrics, that could be judged.
-        found: the most certain ones first.
+        steps: the most certain ones first.
     """
 
     machine: str
     commits: tuple[str, ...]
     series: int
-    found: tuple[Found, ...]
+    steps: tuple[LocatedStep, ...]
 
 
-def steps(
+def find_steps(
     root: Path,
     *,
     since: str | None = None,
     worse: bool = False,
     machine: str | None = None,
-    last: int = MOST_COMMITS,
+    last: int = MAX_COMMITS,
     commits: Sequence[str] | None = None,
-) -> Steps:
+) -> StepReport:
     """The commits at which a method's accuracy or cost changed.
 
     Args:
@@ -106,97 +106,101 @@ def steps(
             "branch; `spinbench sweep` on clean checkouts adds more"
         )
     runs = runs_by_commit(history, names)
-    series, found = 0, []
+    series, steps = 0, []
     for metric in axes.metrics():
         if metric.judged != "no":
-            judged_series, own = changepoints.steps(metric, runs)
+            judged_series, metric_steps = changepoints.find_steps(metric, runs)
             series += len(judged_series.places)
-            found += [one for one in _folded(own) if names[one[0].at] not in old and (one[0].ratio > 1 or not worse)]
-    places = range(len(names)) if commits is not None else _places(history, names)
-    ordered = sorted(found, key=lambda one: (one[0].p, one[0].at))
-    told = tuple(Found(step, _commit(history, names, places, step), cells) for step, cells in ordered)
-    return Steps(history.machine, tuple(names), series, told)
+            steps += [
+                folded
+                for folded in _fold_cells_into_groups(metric_steps)
+                if names[folded[0].at] not in old and (folded[0].ratio > 1 or not worse)
+            ]
+    places = range(len(names)) if commits is not None else _branch_positions(history, names)
+    ordered = sorted(steps, key=lambda folded: (folded[0].p, folded[0].at))
+    located = tuple(LocatedStep(step, _build_commit(history, names, places, step), cells) for step, cells in ordered)
+    return StepReport(history.machine, tuple(names), series, located)
 
 
-def lines(found: Steps) -> list[str]:
+def format_lines(report: StepReport) -> list[str]:
     """A table, and a sentence of what was looked at."""
-    rows = [_row(one) for one in found.found]
-    return [*formatting.aligned([_HEADER, *rows] if rows else []), summary(found)]
+    rows = [_format_row(located) for located in report.steps]
+    return [*formatting.align_columns([_HEADER, *rows] if rows else []), format_summary(report)]
 
 
-def summary(found: Steps) -> str:
+def format_summary(report: StepReport) -> str:
     """One sentence."""
-    worse = sum(one.worse for one in found.found)
-    said = f"{worse} worse, {len(found.found) - worse} better" if found.found else "no change beyond noise"
-    said = said if found.series else "no cell was measured at two of them, so that nothing can be said"
-    span = f"{len(found.commits)} commits, {found.commits[0][:8]} to {found.commits[-1][:8]}"
-    return f"on {found.machine}: {found.series} series over {span}: {said}"
+    worse = sum(located.is_worse for located in report.steps)
+    changes = f"{worse} worse, {len(report.steps) - worse} better" if report.steps else "no change beyond noise"
+    changes = changes if report.series else "no cell was measured at two of them, so that nothing can be said"
+    span = f"{len(report.commits)} commits, {report.commits[0][:8]} to {report.commits[-1][:8]}"
+    return f"on {report.machine}: {report.series} series over {span}: {changes}"
 
 
-def commit(one: Commit) -> str:
+def format_commit(commit: Commit) -> str:
     """Hash and title, and how many commits before it may be meant as well."""
-    title = one.title if len(one.title) <= LONGEST else f"{one.title[: LONGEST - 1]}…"
-    also = f" (or one of {one.skipped} before it)" if one.skipped else ""
-    return f"{one.name[:8]} {title}{also}"
+    title = commit.title if len(commit.title) <= MAX_TITLE_LENGTH else f"{commit.title[: MAX_TITLE_LENGTH - 1]}…"
+    also = f" (or one of {commit.skipped} before it)" if commit.skipped else ""
+    return f"{commit.name[:8]} {title}{also}"
 
 
-def series(one: Found) -> str:
+def format_series(located: LocatedStep) -> str:
     """Metric and cell, or group."""
-    cells = f" (in {format_count(one.cells, 'cell')} by itself)" if one.cells else ""
-    return f"{one.step.metric.title}: {formatting.cell(one.step.place)}{cells}"
+    cells = f" (in {format_count(located.cells, 'cell')} by itself)" if located.cells else ""
+    return f"{located.step.metric.title}: {formatting.format_place(located.step.place)}{cells}"
 
 
 def sparkline(values: Sequence[float], at: int) -> str:
     """A series in characters, those around a change where it is long."""
-    first = min(max(at - WIDTH // 2, 0), max(len(values) - WIDTH, 0))
-    shown = values[first : first + WIDTH]
-    known = [value for value in shown if math.isfinite(value)]
-    low, high = min(known, default=0.0), max(known, default=0.0)
-    bars = [_bar(value, low, high) for value in shown]
-    return "".join([*bars[: at - first], MARK, *bars[at - first :]])
+    first = min(max(at - MAX_BARS // 2, 0), max(len(values) - MAX_BARS, 0))
+    window = values[first : first + MAX_BARS]
+    finite = [value for value in window if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    bars = [_bar_character(value, low, high) for value in window]
+    return "".join([*bars[: at - first], CHANGE_MARK, *bars[at - first :]])
 
 
-def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
+def _fold_cells_into_groups(steps: Sequence[Step]) -> Iterable[tuple[Step, int]]:
     """Groups with the number of their cells that have the same step; cells that have one of their own."""
-    groups = {(one.place.group, one.at, one.ratio > 1): one for one in found if one.level == "group"}
+    groups = {(step.place.group, step.at, step.ratio > 1): step for step in steps if step.level == "group"}
     counts = dict.fromkeys(groups, 0)
-    for one in found:
-        key = one.place.group, one.at, one.ratio > 1
-        if one.level == "cell" and key in groups:
+    for step in steps:
+        key = step.place.group, step.at, step.ratio > 1
+        if step.level == "cell" and key in groups:
             counts[key] += 1
-        elif one.level == "cell":
-            yield one, 0
-    yield from ((one, counts[key]) for key, one in groups.items())
+        elif step.level == "cell":
+            yield step, 0
+    yield from ((step, counts[key]) for key, step in groups.items())
 
 
-def _places(history: History, names: Sequence[str]) -> list[int]:
+def _branch_positions(history: History, names: Sequence[str]) -> list[int]:
     """Of commits among all of the current branch."""
     order = {name: turn for turn, name in enumerate(reversed(history.checkout.line("HEAD")))}
     return [order[name] for name in names]
 
 
-def _commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
-    known = step.at - 1
+def _build_commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
+    previous = step.at - 1
     if step.metric.judged == "cost":  # what else has no value at a commit is what it was before it
-        known = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=known)
-    return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[known] - 1)
+        previous = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=previous)
+    return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[previous] - 1)
 
 
-def _bar(value: float, low: float, high: float) -> str:
+def _bar_character(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return MISSING
     share = (value - low) / (high - low) if high > low else 0.0
     return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
 
 
-def _row(one: Found) -> tuple[str, ...]:
-    step = one.step
+def _format_row(located: LocatedStep) -> tuple[str, ...]:
+    step = located.step
     return (
-        "worse" if one.worse else "better",
+        "worse" if located.is_worse else "better",
         sparkline(step.values, step.at),
         f"x{step.ratio:.2f}",
         f"{step.low:.2f} … {step.high:.2f}",
-        commit(one.commit),
+        format_commit(located.commit),
         f"{step.p:.1g}",
-        series(one),
+        format_series(located),
     )

@@ -6,77 +6,82 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from spinbench.history.regression_test.effects import ALL
-from spinbench.history.regression_test.judge import Finding, Judgement, Tested, worst
+from spinbench.history.regression_test.judge import Finding, Judgement, Tested, sort_findings
 from spinbench.history.regression_test.measurements import Place
 
 LEVELS = {"all": "all cells together", "group": "group", "cell": "cell"}
 _HEADER = ("", "benchmark", "cell", "base", "head", "ratio", "95 % interval", "p")
 
 
-def lines(found: Judgement) -> list[str]:
+def format_lines(judgement: Judgement) -> list[str]:
     """What changed as an aligned table, what is known of the rest, and what was not judged."""
-    return [*changes(found), *remarks(found)]
+    return [*format_changes(judgement), *format_remarks(judgement)]
 
 
-def changes(found: Judgement) -> list[str]:
+def format_changes(judgement: Judgement) -> list[str]:
     """An aligned table of what is worse, better, fails or is mended; nothing where nothing is."""
-    rows = [_row(one) for one in worst(found.findings) if one.verdict in ("worse", "better")]
-    rows += [(one.verdict, "", cell(one.place), "", "", "", "", one.error) for one in found.failures]
-    return aligned([_HEADER, *rows] if rows else [])
+    changes = [finding for finding in sort_findings(judgement.findings) if finding.verdict in ("worse", "better")]
+    rows = [_format_finding(finding) for finding in changes]
+    rows += [
+        (failure.verdict, "", format_place(failure.place), "", "", "", "", failure.error)
+        for failure in judgement.failures
+    ]
+    return align_columns([_HEADER, *rows] if rows else [])
 
 
-def remarks(found: Judgement) -> list[str]:
+def format_remarks(judgement: Judgement) -> list[str]:
     """What would have been found at each level, how many numbers are identical, and what was not judged."""
-    levels = [_level(one) for one in found.tested]
-    same = [f"numbers identical in {found.identical} of {found.common} runs"] if found.common else []
-    return [*levels, *same, *found.notes]
+    levels = [_format_level(tested) for tested in judgement.tested]
+    same = [f"numbers identical in {judgement.identical} of {judgement.common} runs"] if judgement.common else []
+    return [*levels, *same, *judgement.notes]
 
 
-def summary(found: Judgement) -> str:
+def format_summary(judgement: Judgement) -> str:
     """How many of what."""
-    said = Counter(one.verdict for one in found.findings) + Counter(one.verdict for one in found.failures)
-    tests = sum(one.p is not None for one in found.findings)
+    counts = Counter[str](finding.verdict for finding in judgement.findings)
+    counts.update(failure.verdict for failure in judgement.failures)
+    tests = sum(finding.p is not None for finding in judgement.findings)
     return (
-        f"{tests} tests: {said['worse']} worse, {said['better']} better, "
-        f"{said['not worse than 10 %']} not worse than 10 %, the others undecided; "
-        f"{said['fails']} cells fail that worked, {said['mended']} work that failed"
+        f"{tests} tests: {counts['worse']} worse, {counts['better']} better, "
+        f"{counts['not worse than 10 %']} not worse than 10 %, the others undecided; "
+        f"{counts['fails']} cells fail that worked, {counts['mended']} work that failed"
     )
 
 
-def cell(place: Place) -> str:
+def format_place(place: Place) -> str:
     """ "grid gibbs numpy", "gibbs × numpy" for a group."""
     if place.model != ALL:
         return " ".join(part for part in place if part)
     return LEVELS["all"] if place.method == ALL else place.group
 
 
-def _row(one: Finding) -> tuple[str, ...]:
-    values = [f"{value:.3g}" if value is not None else "" for value in (one.base, one.head)]
+def _format_finding(finding: Finding) -> tuple[str, ...]:
+    values = [f"{value:.3g}" if value is not None else "" for value in (finding.base, finding.head)]
     return (
-        one.verdict,
-        f"{one.metric.title} [{one.metric.unit}]",
-        cell(one.place),
+        finding.verdict,
+        f"{finding.metric.title} [{finding.metric.unit}]",
+        format_place(finding.place),
         *values,
-        f"x{one.ratio:.2f}",
-        f"{one.low:.2f} … {one.high:.2f}",
-        f"{one.p:.1g}",
+        f"x{finding.ratio:.2f}",
+        f"{finding.low:.2f} … {finding.high:.2f}",
+        f"{finding.p:.1g}",
     )
 
 
-def _level(one: Tested) -> str:
-    units = sum(one.verdicts.values())
+def _format_level(tested: Tested) -> str:
+    units = sum(tested.verdicts.values())
     if units == 1:
-        (said,), name = one.verdicts, LEVELS[one.level]
+        (verdicts,), name = tested.verdicts, LEVELS[tested.level]
     else:
-        said, name = _list_verdicts(one.verdicts), f"{units} {LEVELS[one.level]}s"
-    return f"{one.metric.title}, {name}: {said}; changes from x{one.detectable:.2f} are found"
+        verdicts, name = _format_verdict_counts(tested.verdicts), f"{units} {LEVELS[tested.level]}s"
+    return f"{tested.metric.title}, {name}: {verdicts}; changes from x{tested.detectable:.2f} are found"
 
 
-def _list_verdicts(verdicts: Mapping[str, int]) -> str:
+def _format_verdict_counts(verdicts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns side by side."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -16,8 +16,8 @@ import numpy as np
 from spinbench.history import axes
 from spinbench.history.axes import Metric
 from spinbench.history.regression_test.effects import EFFECTS, Effects
-from spinbench.history.regression_test.measurements import Place, Run, Sides, having
-from spinbench.history.regression_test.significance import Decision, Said
+from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
+from spinbench.history.regression_test.significance import Decision, FindingVerdict
 
 BUSY_WAITING = 0.5
 """Share of their time for which runs waited, from which on the machine is called busy."""
@@ -43,7 +43,7 @@ class Finding:
     metric: Metric
     level: str
     place: Place
-    verdict: Said
+    verdict: FindingVerdict
     base: float | None = None
     head: float | None = None
     seeds: tuple[int, int] = (0, 0)
@@ -96,40 +96,49 @@ class Judgement:
     @property
     def worse(self) -> tuple[Finding, ...]:
         """What is worse beyond noise and margin."""
-        return tuple(one for one in self.findings if one.verdict == "worse")
+        return tuple(finding for finding in self.findings if finding.verdict == "worse")
 
     @property
     def red(self) -> bool:
         """Whether anything is worse, or fails that worked."""
-        return bool(self.worse) or any(one.verdict == "fails" for one in self.failures)
+        return bool(self.worse) or any(failure.verdict == "fails" for failure in self.failures)
 
 
 def judge(sides: Sides) -> Judgement:
     """Test every metric that any of the runs has, in the cells that both sides have."""
-    runs = [one for side in (sides.base, sides.head) for own in side.values() for one in own.values()]
-    measured = {name for one in runs for name in one.values}
+    runs = [run for side in (sides.base, sides.head) for cell_runs in side.values() for run in cell_runs.values()]
+    measured = {name for run in runs for name in run.values}
     effects = [EFFECTS[metric.judged](metric, sides) for metric in axes.metrics() if metric.name in measured]
-    decided = [(one, decision) for one in effects for decision in one.decisions()]
+    decided = [(tested_effects, decision) for tested_effects in effects for decision in tested_effects.decisions()]
     common = [(sides.base[place], sides.head[place]) for place in sides.common]
     pairs = [(base[seed].answer, head[seed].answer) for base, head in common for seed in base.keys() & head.keys()]
-    known = [pair for pair in pairs if all(pair)]
+    fingerprints = [pair for pair in pairs if all(pair)]
     return Judgement(
         findings=(
-            *(found for one, decision in decided for found in _findings_of_test(one, decision, sides)),
-            *(found for one in effects for found in _findings_without_test(one, sides)),
+            *(
+                finding
+                for tested_effects, decision in decided
+                for finding in _findings_with_test(tested_effects, decision, sides)
+            ),
+            *(finding for tested_effects in effects for finding in _findings_without_test(tested_effects, sides)),
         ),
-        failures=tuple(_failures(sides)),
+        failures=tuple(_find_failures(sides)),
         tested=tuple(
-            Tested(one.metric, level.level.name, Counter(level.verdicts), math.exp(float(np.median(level.detectable))))
-            for one, level in decided
+            Tested(
+                tested_effects.metric,
+                level.level.name,
+                Counter(level.verdicts),
+                math.exp(float(np.median(level.detectable))),
+            )
+            for tested_effects, level in decided
         ),
-        identical=sum(one == other for one, other in known),
-        common=len(known),
-        notes=(*(note for one in effects for note in one.notes), *_disturbances(runs)),
+        identical=sum(base_answer == head_answer for base_answer, head_answer in fingerprints),
+        common=len(fingerprints),
+        notes=(*(note for tested_effects in effects for note in tested_effects.notes), *_disturbance_notes(runs)),
     )
 
 
-def changed(metrics: Iterable[Metric], sides: Sides) -> bool:
+def has_change(metrics: Iterable[Metric], sides: Sides) -> bool:
     """Whether any of these metrics is better or worse beyond noise."""
     verdicts = {
         verdict
@@ -140,18 +149,23 @@ def changed(metrics: Iterable[Metric], sides: Sides) -> bool:
     return not verdicts.isdisjoint({"worse", "better"})
 
 
-def worst(findings: Sequence[Finding]) -> list[Finding]:
+def sort_findings(findings: Sequence[Finding]) -> list[Finding]:
     """Worse ones first, then better ones; wide ones before their parts, certain ones before others."""
     order = ("worse", "better", "undecided", "not worse than 10 %", "identical", "shown")
     levels = ("all", "group", "cell")
 
-    def key(one: Finding) -> tuple[int, int, float, Place]:
-        return order.index(one.verdict), levels.index(one.level), 1.0 if one.p is None else one.p, one.place
+    def key(finding: Finding) -> tuple[int, int, float, Place]:
+        return (
+            order.index(finding.verdict),
+            levels.index(finding.level),
+            1.0 if finding.p is None else finding.p,
+            finding.place,
+        )
 
     return sorted(findings, key=key)
 
 
-def _findings_of_test(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Finding]:
+def _findings_with_test(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Finding]:
     level = decision.level
     for unit, place in enumerate(effects.units(level)):
         yield Finding(
@@ -159,7 +173,7 @@ def _findings_of_test(effects: Effects, decision: Decision, sides: Sides) -> Ite
             level.name,
             place,
             decision.verdicts[unit],
-            **_means(effects.metric, sides, place) if level.name == "cell" else {},
+            **_geometric_means(effects.metric, sides, place) if level.name == "cell" else {},
             ratio=math.exp(level.difference[unit]),
             low=math.exp(decision.low[unit]),
             high=math.exp(decision.high[unit]),
@@ -169,42 +183,43 @@ def _findings_of_test(effects: Effects, decision: Decision, sides: Sides) -> Ite
 
 def _findings_without_test(effects: Effects, sides: Sides) -> Iterable[Finding]:
     for place, (verdict, reason) in effects.untested.items():
-        means = _means(effects.metric, sides, place)
+        means = _geometric_means(effects.metric, sides, place)
         ratio = means["head"] / means["base"] if means["head"] and means["base"] else None
         yield Finding(effects.metric, "cell", place, verdict, **means, ratio=ratio, reason=reason)
 
 
-def _means(metric: Metric, sides: Sides, place: Place) -> dict[str, Any]:
+def _geometric_means(metric: Metric, sides: Sides, place: Place) -> dict[str, Any]:
     """Geometric means of a cell at base and at head, and the numbers of seeds with a value."""
     values = [
-        [one.values[metric.name] for one in having(side[place], metric).values()] for side in (sides.base, sides.head)
+        [run.values[metric.name] for run in runs_with_metric(side[place], metric).values()]
+        for side in (sides.base, sides.head)
     ]
     base, head = (math.exp(math.fsum(side) / len(side)) if side else None for side in values)
     return {"base": base, "head": head, "seeds": (len(values[0]), len(values[1]))}
 
 
-def _failures(sides: Sides) -> Iterable[Failure]:
+def _find_failures(sides: Sides) -> Iterable[Failure]:
     """Cells that failed for at least half of the seeds that are good on the other side."""
     for place in sides.common:
         base, head = sides.base[place], sides.head[place]
-        if error := _broken(base, head):
+        if error := _majority_error(base, head):
             yield Failure(place, "fails", error)
-        elif error := _broken(head, base):
+        elif error := _majority_error(head, base):
             yield Failure(place, "mended", error)
 
 
-def _broken(good: Mapping[int, Run], other: Mapping[int, Run]) -> str:
+def _majority_error(this_side: Mapping[int, Run], other_side: Mapping[int, Run]) -> str:
     """The error of most of the good seeds, or, without common ones, of all others; empty where it works."""
-    seeds = [seed for seed, one in good.items() if not one.failed]
-    common = [other[seed] for seed in seeds if seed in other] or (list(other.values()) if seeds else [])
-    errors = [one.failed for one in common if one.failed]
+    seeds = [seed for seed, run in this_side.items() if not run.failed]
+    common = [other_side[seed] for seed in seeds if seed in other_side] or (list(other_side.values()) if seeds else [])
+    errors = [run.failed for run in common if run.failed]
     return errors[0] if errors and 2 * len(errors) >= len(common) else ""
 
 
-def _disturbances(runs: Sequence[Run]) -> Iterable[str]:
-    disturbed = sum(one.disturbed for one in runs)
+def _disturbance_notes(runs: Sequence[Run]) -> Iterable[str]:
+    disturbed = sum(run.disturbed for run in runs)
     if disturbed:
         yield f"{disturbed} of {len(runs)} records were disturbed: other programs used the processor meanwhile"
-    waited = [one.waited for one in runs if one.waited is not None]
+    waited = [run.waited for run in runs if run.waited is not None]
     if waited and float(np.median(waited)) > BUSY_WAITING:
         yield f"the machine was busy: processes waited for {np.median(waited):.0%} of their time"

@@ -20,11 +20,11 @@ from spinbench.measuring.record_types import Record
 MIN_BATCHES = 16
 MIN_RUN_SECONDS = 1e-3
 """Of shorter runs, and of those with fewer batches, the times of a step are shown, not judged."""
-SLOW = 1.15
+MAX_SLOWDOWN = 1.15
 """Of a fixed loop next to a run, compared with all runs of its sitting: the machine had less to give, for a while."""
-ROUNDING = 1e-6
+ROUNDING_ERROR = 1e-6
 """Relative difference of numbers that are the same but for the order of their sums."""
-PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
+MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
 """What must be equal for times to be compared."""
 
 NO_TIMES = "their records hold no times of single steps"
@@ -103,103 +103,104 @@ class Sides:
         return sorted(self.base.keys() & self.head.keys())
 
 
-def run(record: Record, metrics: Iterable[Metric]) -> Run:
+def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
     """Boil a record down."""
     if record.status != "ok":
         return Run(failed=record.error or "it failed")
     result = record.result_or_none
     if result is None:  # of a cell that only asv knows
-        return Run(failed="", values=_values(record, metrics))
+        return Run(failed="", values=_log_metrics(record, metrics))
     load, samples, batches = result.load or Load(), result.samples, result.batches
     wall, waited = load.wall_seconds, load.waited_seconds
     return Run(
         failed="",
-        values=_values(record, metrics),
-        scatter={name: one.scatter for name, one in record.metrics.items() if one.scatter is not None},
+        values=_log_metrics(record, metrics),
+        scatter={name: metric.scatter for name, metric in record.metrics.items() if metric.scatter is not None},
         answer=result.answer or "",
         numbers=result.numbers or "",
         samples=math.log(samples) if samples else math.nan,
         fixed=record.config["budget"].get("seconds") is None,
         timed=(int(batches.count), result.timing.run) if batches else None,
-        machine=machine(record.environment),
+        machine=machine_parts(record.environment),
         yardstick=tuple(load.yardstick or ()),
         waited=waited / wall if wall and waited is not None else None,
         disturbed=bool(record.oversubscribed),
     )
 
 
-def runs(records: Iterable[tuple[Place, Record]], metrics: Sequence[Metric]) -> Runs:
+def group_runs(records: Iterable[tuple[Place, Record]], metrics: Sequence[Metric]) -> Runs:
     """By cell and seed; of several records of one seed the last one counts, and refused cells have none."""
-    found: dict[Place, dict[int, Run]] = {}
+    runs: dict[Place, dict[int, Run]] = {}
     for place, record in records:
         if record.status != "skipped":
-            found.setdefault(place, {})[record.config.get("seed", 0)] = run(record, metrics)
-    return found
+            runs.setdefault(place, {})[record.config.get("seed", 0)] = summarize_record(record, metrics)
+    return runs
 
 
-def _values(record: Record, metrics: Iterable[Metric]) -> dict[str, float]:
-    return {metric.name: value for metric in metrics if (value := _value(record, metric)) is not None}
+def _log_metrics(record: Record, metrics: Iterable[Metric]) -> dict[str, float]:
+    return {metric.name: value for metric in metrics if (value := _log_metric(record, metric)) is not None}
 
 
-def _value(record: Record, metric: Metric) -> float | None:
+def _log_metric(record: Record, metric: Metric) -> float | None:
     """None where it was not measured, came to nothing, or was entered as another version of the metric."""
     versions = record.versions
     if versions is not None and versions.get(metric.name) != metric.version:
         return None
-    found = finite_values(record.metric(metric.name))
-    return math.log(max(statistics.median(found), metric.floor)) if found else None
+    values = finite_values(record.metric(metric.name))
+    return math.log(max(statistics.median(values), metric.floor)) if values else None
 
 
-def machine(environment: Environment) -> tuple[str, ...] | None:
+def machine_parts(environment: Environment) -> tuple[str, ...] | None:
     """The values of `PARTS`; None where nothing is known."""
     if environment == Environment():
         return None
-    known = {"cpu": environment.cpu, "cores": environment.cores, "python": environment.python, **environment.versions}
-    return tuple(str(known.get(part) or "") for part in PARTS)
+    parts = {"cpu": environment.cpu, "cores": environment.cores, "python": environment.python, **environment.versions}
+    return tuple(str(parts.get(part) or "") for part in MACHINE_PARTS)
 
 
-def usual_machine(runs: Runs) -> tuple[str, ...] | None:
+def most_common_machine(runs: Runs) -> tuple[str, ...] | None:
     """The machine of most runs."""
-    count = Counter(one.machine for one in _each(runs) if one.machine is not None)
+    count = Counter(run.machine for run in _iterate_runs(runs) if run.machine is not None)
     return count.most_common(1)[0][0] if count else None
 
 
-def on_machine(runs: Runs, wanted: tuple[str, ...] | None) -> Runs:
+def select_machine(runs: Runs, machine: tuple[str, ...] | None) -> Runs:
     """The runs of one machine, and those of which it is not known."""
-    if wanted is None:
+    if machine is None:
         return runs
-    kept = {
-        place: {seed: one for seed, one in own.items() if one.machine in (wanted, None)} for place, own in runs.items()
+    selected = {
+        place: {seed: run for seed, run in cell_runs.items() if run.machine in (machine, None)}
+        for place, cell_runs in runs.items()
     }
-    return {place: own for place, own in kept.items() if own}
+    return {place: cell_runs for place, cell_runs in selected.items() if cell_runs}
 
 
-def steady(runs: Runs) -> Runs:
+def exclude_slow_runs(runs: Runs) -> Runs:
     """Those next to which the machine had its usual speed."""
-    slow = SLOW * yardstick(runs)
+    slow = MAX_SLOWDOWN * median_yardstick(runs)
     return {
-        place: {seed: one for seed, one in own.items() if not max(one.yardstick, default=0.0) > slow}
-        for place, own in runs.items()
+        place: {seed: run for seed, run in cell_runs.items() if not max(run.yardstick, default=0.0) > slow}
+        for place, cell_runs in runs.items()
     }
 
 
-def yardstick(runs: Runs) -> float:
+def median_yardstick(runs: Runs) -> float:
     """The usual seconds of the fixed loop; NaN where they are not known."""
-    known = [seconds for one in _each(runs) for seconds in one.yardstick]
-    return float(np.median(known)) if known else math.nan
+    loop_seconds = [seconds for run in _iterate_runs(runs) for seconds in run.yardstick]
+    return float(np.median(loop_seconds)) if loop_seconds else math.nan
 
 
-def having(own: Mapping[int, Run], metric: Metric) -> dict[int, Run]:
+def runs_with_metric(cell_runs: Mapping[int, Run], metric: Metric) -> dict[int, Run]:
     """The runs of a cell that gave a metric, by seed."""
-    return {seed: one for seed, one in own.items() if metric.name in one.values}
+    return {seed: run for seed, run in cell_runs.items() if metric.name in run.values}
 
 
-def equal(one: Run, other: Run, metric: Metric) -> bool:
+def is_metric_equal(first: Run, second: Run, metric: Metric) -> bool:
     """Whether a metric is the same in both, but for rounding."""
-    return abs(one.values[metric.name] - other.values[metric.name]) <= ROUNDING
+    return abs(first.values[metric.name] - second.values[metric.name]) <= ROUNDING_ERROR
 
 
-def in_blocks(
+def stack_blocks(
     metric: Metric, places: Sequence[Place], chain: Sequence[Runs], seeds: Sequence[int] | None
 ) -> tuple[FloatArray, FloatArray]:
     """The values of a metric and their scatter, (cells, commits, blocks); NaN where there is none.
@@ -210,30 +211,33 @@ def in_blocks(
         chain: their runs, by commit.
         seeds: of the blocks, the same at all commits; None: a cell's runs at a commit in the order of their seeds.
     """
-    width = max((len(own) for runs in chain for own in runs.values()), default=0) if seeds is None else len(seeds)
+    if seeds is None:
+        width = max((len(cell_runs) for runs in chain for cell_runs in runs.values()), default=0)
+    else:
+        width = len(seeds)
     values = np.full((len(places), len(chain), width), math.nan)
     scatter = np.full(values.shape, math.nan)
     for i, place in enumerate(places):
         for turn, runs in enumerate(chain):
-            own = runs.get(place, {})
-            for block, seed in enumerate(sorted(own) if seeds is None else seeds):
-                if seed in own:
-                    values[i, turn, block] = own[seed].values[metric.name]
-                    scatter[i, turn, block] = own[seed].scatter.get(metric.name, 0.0)
+            cell_runs = runs.get(place, {})
+            for block, seed in enumerate(sorted(cell_runs) if seeds is None else seeds):
+                if seed in cell_runs:
+                    values[i, turn, block] = cell_runs[seed].values[metric.name]
+                    scatter[i, turn, block] = cell_runs[seed].scatter.get(metric.name, 0.0)
     return values, scatter
 
 
-def differing(one: Sequence[str], other: Sequence[str]) -> str:
+def machine_differences(first: Sequence[str], second: Sequence[str]) -> str:
     """In what two machines differ: "numba 0.60.0 and 0.61.0"."""
-    pairs = zip(PARTS, one, other, strict=True)
+    pairs = zip(MACHINE_PARTS, first, second, strict=True)
     return ", ".join(f"{part} {a or 'unknown'} and {b or 'unknown'}" for part, a, b in pairs if a != b)
 
 
-def unfit(runs: Sequence[Run], metric: Metric) -> str:
+def timing_exclusion_reason(runs: Sequence[Run], metric: Metric) -> str:
     """Why the times of a cell's runs cannot be judged; empty where they can."""
-    if not all(one.fixed for one in runs):
+    if not all(run.fixed for run in runs):
         return "their budgets are in seconds, which sets what a sample costs: measure them with experiment=gate"
-    timed = [one.timed for one in runs if one.timed is not None and metric.name in one.values]
+    timed = [run.timed for run in runs if run.timed is not None and metric.name in run.values]
     if not timed:
         return NO_TIMES
     batches, seconds = (statistics.median(part) for part in zip(*timed, strict=True))
@@ -242,5 +246,5 @@ def unfit(runs: Sequence[Run], metric: Metric) -> str:
     return ""
 
 
-def _each(runs: Runs) -> Iterable[Run]:
-    return (one for own in runs.values() for one in own.values())
+def _iterate_runs(runs: Runs) -> Iterable[Run]:
+    return (run for cell_runs in runs.values() for run in cell_runs.values())

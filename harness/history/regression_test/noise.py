@@ -22,21 +22,21 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-NOTHING = 1e-12
+ROUNDING_ERROR = 1e-12
 """Spreads and differences of logarithms below this are rounding errors."""
 MIN_UNITS = 6
 """Units with replicates below which no common law is fitted."""
-ROUNDS = 8
+N_MEAN_ITERATIONS = 8
 """Of alternating means, exact at once where no block is missing."""
 MAX_MODERATED_FREEDOM = 30.0
 """Degrees of freedom that a moderated variance is credited with at most: the law itself is an approximation."""
 MAX_FREEDOM = 60.0
 """The same of a variance with its part between commits."""
-WITHIN, WITHIN_FREEDOM = 0.06**2, 20.0
+DEFAULT_WITHIN_VARIANCE, DEFAULT_WITHIN_FREEDOM = 0.06**2, 20.0
 """W without any replicates."""
 FEW_UNITS_FREEDOM = 5.0
 """Degrees of freedom of `WITHIN` that count beside the replicates of a level with too few units for a common law."""
-BETWEEN = {"cell": 0.05**2, "group": 0.03**2, "all": 0.02**2}
+DEFAULT_BETWEEN_VARIANCE = {"cell": 0.05**2, "group": 0.03**2, "all": 0.02**2}
 """B without any history."""
 BETWEEN_FREEDOM = 20.0
 FREEDOM_OF_A_PAIR = 2 / 3
@@ -46,7 +46,7 @@ DISTURBANCE = 0.5
 
 
 @dataclass(frozen=True)
-class Noise:
+class VarianceEstimate:
     """Variances, one a unit, and the degrees of freedom with which they are known (0: not at all)."""
 
     variance: FloatArray
@@ -61,139 +61,150 @@ class Blocks:
         values: NaN where a unit was not measured.
         scatter: of the batches within each run, as a logarithm; 0 where it is not known.
         paired: whether the n-th block has the same seed at all commits.
-        pieces: (units, commits) or (1, commits), how many changes there are up to each commit; what neighbours differ
-            by across a change is no noise.
+        segment_index: (units, commits) or (1, commits), how many changes there are up to each commit; what
+            neighbours differ by across a change is no noise.
     """
 
     values: FloatArray
     scatter: FloatArray
     paired: bool
-    pieces: FloatArray
+    segment_index: FloatArray
 
-    def pooled(self, weights: FloatArray) -> Blocks:
-        """Weighted means of units; `pieces` have to be those of all of them."""
-        return replace(self, values=_weighted(weights, self.values), scatter=_weighted(weights, self.scatter))
+    def pool(self, weights: FloatArray) -> Blocks:
+        """Weighted means of units; `segment_index` has to be that of all of them."""
+        return replace(
+            self, values=_weighted_means(weights, self.values), scatter=_weighted_means(weights, self.scatter)
+        )
 
-    def centred(self) -> Blocks:
+    def centre(self) -> Blocks:
         """Less each unit's level, and what each seed adds to it, so that units with missing blocks can be pooled."""
         axis = 1 if self.paired else (1, 2)
-        return replace(self, values=self.values - mean(self.values, axis, keepdims=True))
+        return replace(self, values=self.values - finite_mean(self.values, axis, keepdims=True))
 
     def differences(self) -> tuple[FloatArray, FloatArray]:
         """Of neighbouring commits, (units, commits - 1), and from how many blocks each.
 
         The number is a harmonic mean where the commits have different seeds.
         """
-        return _differences(self.values, self.paired)
+        return _neighbour_differences(self.values, self.paired)
 
-    def disturbance(self) -> FloatArray:
+    def scatter_increase(self) -> FloatArray:
         """By how much more batches scatter at the last commit than at the one before it."""
-        return np.nan_to_num(_differences(self.scatter, self.paired)[0][:, -1])
+        return np.nan_to_num(_neighbour_differences(self.scatter, self.paired)[0][:, -1])
 
 
-def mean(values: FloatArray, axis: int | tuple[int, ...], *, keepdims: bool = False) -> FloatArray:
+def finite_mean(values: FloatArray, axis: int | tuple[int, ...], *, keepdims: bool = False) -> FloatArray:
     """Of what is finite; NaN where nothing is."""
-    known = np.isfinite(values)
-    count = known.sum(axis=axis, keepdims=keepdims)
-    total = np.where(known, values, 0.0).sum(axis=axis, keepdims=keepdims)
+    is_finite = np.isfinite(values)
+    count = is_finite.sum(axis=axis, keepdims=keepdims)
+    total = np.where(is_finite, values, 0.0).sum(axis=axis, keepdims=keepdims)
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 
-def smaller(one: FloatArray, other: FloatArray) -> FloatArray:
+def smaller_change(first: FloatArray, second: FloatArray) -> FloatArray:
     """Of two changes the smaller one, and none where they go different ways: the median of both and 0."""
-    return np.maximum(np.minimum(one, other), np.minimum(np.maximum(one, other), 0.0))
+    return np.maximum(np.minimum(first, second), np.minimum(np.maximum(first, second), 0.0))
 
 
-def split_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def split_seed_effects(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What each seed adds, (units, 1, blocks), and what neither the commit nor the seed explains."""
     seeds, rest = np.zeros((len(values), 1, values.shape[2])), values
-    for _ in range(ROUNDS):
-        rest = rest - mean(rest, 2, keepdims=True)
-        added = mean(rest, 1, keepdims=True)
+    for _ in range(N_MEAN_ITERATIONS):
+        rest = rest - finite_mean(rest, 2, keepdims=True)
+        added = finite_mean(rest, 1, keepdims=True)
         seeds, rest = seeds + added, rest - added
     return seeds, rest
 
 
-def replicates(values: FloatArray, *, paired: bool) -> Noise:
+def replicate_variance(values: FloatArray, *, paired: bool) -> VarianceEstimate:
     """The variance of each unit's blocks about the means of their commits, and of their seeds where these are paired.
 
     Args:
         values: (units, commits, blocks), NaN where a block is missing.
         paired: as of `Blocks`.
     """
-    known = np.isfinite(values)
-    parts = known.any(axis=2).sum(axis=1)
+    is_finite = np.isfinite(values)
+    parts = is_finite.any(axis=2).sum(axis=1)
     if paired:
-        rest = split_seeds(values)[1]
-        parts = parts + known.any(axis=1).sum(axis=1) - 1
+        rest = split_seed_effects(values)[1]
+        parts = parts + is_finite.any(axis=1).sum(axis=1) - 1
     else:
-        rest = values - mean(values, 2, keepdims=True)
-    freedom = np.maximum(known.sum(axis=(1, 2)) - parts, 0)
-    return Noise(np.nansum(rest**2, axis=(1, 2)) / np.maximum(freedom, 1), freedom.astype(np.float64))
+        rest = values - finite_mean(values, 2, keepdims=True)
+    freedom = np.maximum(is_finite.sum(axis=(1, 2)) - parts, 0)
+    return VarianceEstimate(np.nansum(rest**2, axis=(1, 2)) / np.maximum(freedom, 1), freedom.astype(np.float64))
 
 
-def within_commits(blocks: Blocks) -> Noise:
+def within_commit_variance(blocks: Blocks) -> VarianceEstimate:
     """W of each unit."""
-    own = replicates(blocks.values, paired=blocks.paired)
-    if not (own.variance > NOTHING**2).any():
-        return Noise(np.full(len(own.freedom), WITHIN), np.full(len(own.freedom), WITHIN_FREEDOM))
-    if len(own.freedom) >= MIN_UNITS:
-        return moderated(own)
-    freedom = own.freedom + FEW_UNITS_FREEDOM
-    return Noise((own.freedom * own.variance + FEW_UNITS_FREEDOM * WITHIN) / freedom, freedom)
+    estimate = replicate_variance(blocks.values, paired=blocks.paired)
+    if not (estimate.variance > ROUNDING_ERROR**2).any():
+        return VarianceEstimate(
+            np.full(len(estimate.freedom), DEFAULT_WITHIN_VARIANCE),
+            np.full(len(estimate.freedom), DEFAULT_WITHIN_FREEDOM),
+        )
+    if len(estimate.freedom) >= MIN_UNITS:
+        return moderate_variances(estimate)
+    freedom = estimate.freedom + FEW_UNITS_FREEDOM
+    return VarianceEstimate(
+        (estimate.freedom * estimate.variance + FEW_UNITS_FREEDOM * DEFAULT_WITHIN_VARIANCE) / freedom, freedom
+    )
 
 
-def between_commits(level: str, blocks: Blocks, within: FloatArray) -> Noise:
-    """B, from what neighbouring commits with `pieces` differ by beyond W."""
-    difference, count = (part[:, : blocks.pieces.shape[1] - 1] for part in blocks.differences())
-    known = np.isfinite(difference) & (np.diff(blocks.pieces, axis=1) == 0)
-    beyond = np.where(known, difference**2 / 2 - within[:, None] / np.maximum(count, 1), 0.0)
-    pairs = known.sum(axis=1)
+def between_commit_variance(level: str, blocks: Blocks, within: FloatArray) -> VarianceEstimate:
+    """B, from what neighbouring commits of one segment differ by beyond W."""
+    difference, count = (part[:, : blocks.segment_index.shape[1] - 1] for part in blocks.differences())
+    within_segment = np.isfinite(difference) & (np.diff(blocks.segment_index, axis=1) == 0)
+    beyond = np.where(within_segment, difference**2 / 2 - within[:, None] / np.maximum(count, 1), 0.0)
+    pairs = within_segment.sum(axis=1)
     excess = np.maximum(beyond.sum(axis=1) / np.maximum(pairs, 1), 0.0)
     freedom = pairs * FREEDOM_OF_A_PAIR
     strength = freedom.sum()
-    common = BETWEEN[level]
+    common = DEFAULT_BETWEEN_VARIANCE[level]
     if strength:
-        common = (BETWEEN_FREEDOM * common + strength * _typical(excess, freedom)) / (BETWEEN_FREEDOM + strength)
+        common = (BETWEEN_FREEDOM * common + strength * _typical_excess(excess, freedom)) / (BETWEEN_FREEDOM + strength)
     variance = (BETWEEN_FREEDOM * common + freedom * excess) / (BETWEEN_FREEDOM + freedom)
-    return Noise(variance, BETWEEN_FREEDOM + freedom)
+    return VarianceEstimate(variance, BETWEEN_FREEDOM + freedom)
 
 
-def satterthwaite(within: Noise, count: FloatArray | float, between: Noise) -> Noise:
+def satterthwaite_variance(
+    within: VarianceEstimate, count: FloatArray | float, between: VarianceEstimate
+) -> VarianceEstimate:
     """The variance of a mean over `count` blocks, W / k + B (Satterthwaite 1946)."""
     part = within.variance / count
     variance = part + between.variance
     freedom = variance**2 / (part**2 / within.freedom + between.variance**2 / between.freedom)
-    return Noise(variance, np.minimum(freedom, MAX_FREEDOM))
+    return VarianceEstimate(variance, np.minimum(freedom, MAX_FREEDOM))
 
 
-def moderated(own: Noise) -> Noise:
+def moderate_variances(noise: VarianceEstimate) -> VarianceEstimate:
     """Posterior variances; units without replicates have the common law's. Too few units share one pooled variance."""
-    known = (own.freedom > 0) & (own.variance > NOTHING**2)
-    variance, freedom = np.where(known, own.variance, 0.0), np.where(known, own.freedom, 0.0)
-    law = fit_law(Noise(variance[known], freedom[known]))
+    is_replicated = (noise.freedom > 0) & (noise.variance > ROUNDING_ERROR**2)
+    variance, freedom = np.where(is_replicated, noise.variance, 0.0), np.where(is_replicated, noise.freedom, 0.0)
+    law = fit_inverse_chi_square(VarianceEstimate(variance[is_replicated], freedom[is_replicated]))
     if law is None:
         total = freedom.sum()
         pooled = float(variance @ freedom) / total if total else 0.0
-        return Noise(np.full(len(variance), pooled), np.full(len(variance), min(total, MAX_MODERATED_FREEDOM)))
+        return VarianceEstimate(
+            np.full(len(variance), pooled), np.full(len(variance), min(total, MAX_MODERATED_FREEDOM))
+        )
     common, strength = law
     if math.isinf(strength):
-        return Noise(np.full(len(variance), common), np.full(len(variance), MAX_MODERATED_FREEDOM))
+        return VarianceEstimate(np.full(len(variance), common), np.full(len(variance), MAX_MODERATED_FREEDOM))
     posterior = (freedom * variance + strength * common) / (freedom + strength)
-    return Noise(posterior, np.minimum(freedom + strength, MAX_MODERATED_FREEDOM))
+    return VarianceEstimate(posterior, np.minimum(freedom + strength, MAX_MODERATED_FREEDOM))
 
 
-def fit_law(own: Noise) -> tuple[float, float] | None:
+def fit_inverse_chi_square(noise: VarianceEstimate) -> tuple[float, float] | None:
     """The law of the units' variances: its scale, and degrees of freedom that are small where the units differ.
 
     Moments of log variances (Smyth 2004, section 6.2). None for fewer than 6 units.
     """
     from scipy.special import digamma, polygamma
 
-    if len(own.variance) < MIN_UNITS:
+    if len(noise.variance) < MIN_UNITS:
         return None
-    half = own.freedom / 2
-    logs = np.log(own.variance) - digamma(half) + np.log(half)
+    half = noise.freedom / 2
+    logs = np.log(noise.variance) - digamma(half) + np.log(half)
     excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if excess <= 0:
         return float(np.exp(logs.mean())), math.inf
@@ -206,29 +217,29 @@ def fit_law(own: Noise) -> tuple[float, float] | None:
     return float(np.exp(logs.mean() + digamma(strength)) / strength), 2 * strength
 
 
-def _differences(values: FloatArray, paired: bool) -> tuple[FloatArray, FloatArray]:
+def _neighbour_differences(values: FloatArray, paired: bool) -> tuple[FloatArray, FloatArray]:
     if paired:
         each = np.diff(values, axis=1)
-        return mean(each, 2), np.isfinite(each).sum(axis=2).astype(np.float64)
+        return finite_mean(each, 2), np.isfinite(each).sum(axis=2).astype(np.float64)
     count = np.maximum(np.isfinite(values).sum(axis=2), 1e-9)
-    return np.diff(mean(values, 2), axis=1), 2 / (1 / count[:, :-1] + 1 / count[:, 1:])
+    return np.diff(finite_mean(values, 2), axis=1), 2 / (1 / count[:, :-1] + 1 / count[:, 1:])
 
 
-def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
+def _weighted_means(weights: FloatArray, values: FloatArray) -> FloatArray:
     """Means over the first axis, of what is known; NaN where nothing is."""
-    known = np.isfinite(values)
-    total = np.einsum("gc,cts->gts", weights, known)
-    sums = np.einsum("gc,cts->gts", weights, np.where(known, values, 0.0))
+    is_finite = np.isfinite(values)
+    total = np.einsum("gc,cts->gts", weights, is_finite)
+    sums = np.einsum("gc,cts->gts", weights, np.where(is_finite, values, 0.0))
     return np.where(total > 0, sums / np.where(total > 0, total, 1.0), math.nan)
 
 
-def _typical(excess: FloatArray, freedom: FloatArray) -> float:
+def _typical_excess(excess: FloatArray, freedom: FloatArray) -> float:
     """A scale for all units that a few whose cost did change do not raise."""
     from scipy.special import chdtri
 
-    known = freedom > 0
-    average = float(excess[known].mean())
-    if known.sum() < MIN_UNITS:
+    has_pairs = freedom > 0
+    average = float(excess[has_pairs].mean())
+    if has_pairs.sum() < MIN_UNITS:
         return average
-    nu = float(freedom[known].mean())
-    return min(average, float(np.median(excess[known])) * nu / float(chdtri(nu, 0.5)))
+    nu = float(freedom[has_pairs].mean())
+    return min(average, float(np.median(excess[has_pairs])) * nu / float(chdtri(nu, 0.5)))

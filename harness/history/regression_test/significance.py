@@ -11,10 +11,10 @@ import numpy as np
 from spinbench.history.regression_test.noise import FloatArray
 
 Verdict = Literal["worse", "better", "not worse than 10 %", "undecided"]
-Said = Verdict | Literal["identical", "shown"]
+FindingVerdict = Verdict | Literal["identical", "shown"]
 """The latter two of what is not tested: numbers that are equal, and metrics that are not judged."""
 
-EQUIVALENCE = math.log(1.10)
+EQUIVALENCE_BOUND = math.log(1.10)
 """Whose one-sided upper bound lies below this is not worse."""
 CONFIDENCE = 0.95
 """Of that bound, and of the intervals that are shown."""
@@ -66,7 +66,7 @@ class Decision:
     detectable: FloatArray
 
 
-def inflation(difference: FloatArray, error: FloatArray) -> float:
+def error_inflation(difference: FloatArray, error: FloatArray) -> float:
     """How much more today's cells scatter about their median than their errors say, at least 1.
 
     A busy day widens its own bounds, while a change of everything, or of fewer than half of the cells, does not.
@@ -77,7 +77,7 @@ def inflation(difference: FloatArray, error: FloatArray) -> float:
     return max(1.0, float(np.median(np.abs(z))) / NORMAL_MAD)
 
 
-def decide(
+def decide_verdicts(
     level: Level, margin: float, alpha: float, inflation: float = 1.0, tries: FloatArray | float = 1.0
 ) -> Decision:
     """Test each unit's difference against a margin.
@@ -95,7 +95,7 @@ def decide(
     from scipy.special import stdtr, stdtrit
 
     error, freedom, difference = level.error * inflation, level.freedom, level.difference
-    scores = _scores(np.stack([-difference, difference]) + margin, error)
+    scores = _t_scores(np.stack([-difference, difference]) + margin, error)
     worse, better = _adjust_p_values(np.minimum(tries * stdtr(freedom, scores), 1.0))
     upper = difference + stdtrit(freedom, CONFIDENCE) * error
     half = stdtrit(freedom, 0.5 + CONFIDENCE / 2) * error
@@ -104,7 +104,7 @@ def decide(
         level=level,
         worse=worse,
         better=better,
-        verdicts=tuple(map(_verdict, worse < alpha, better < alpha, upper < EQUIVALENCE)),
+        verdicts=tuple(map(_verdict, worse < alpha, better < alpha, upper < EQUIVALENCE_BOUND)),
         low=difference - half,
         high=difference + half,
         detectable=margin + quantiles * error,
@@ -116,12 +116,12 @@ def _adjust_p_values(p: FloatArray) -> FloatArray:
     units = p.shape[1]
     order = np.argsort(p, axis=1)[:, ::-1]
     scaled = np.take_along_axis(p, order, axis=1) * units / np.arange(units, 0, -1)
-    found = np.empty_like(p)
-    np.put_along_axis(found, order, np.minimum(np.minimum.accumulate(scaled, axis=1), 1.0), axis=1)
-    return found
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.minimum(np.minimum.accumulate(scaled, axis=1), 1.0), axis=1)
+    return adjusted
 
 
-def _scores(difference: FloatArray, error: FloatArray) -> FloatArray:
+def _t_scores(difference: FloatArray, error: FloatArray) -> FloatArray:
     certain = np.where(difference < 0, -np.inf, np.inf)
     return np.where(error > 0, difference / np.where(error > 0, error, 1.0), certain)
 

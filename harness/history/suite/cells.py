@@ -44,11 +44,11 @@ class CellFailedError(RuntimeError):
     """A cell could not be measured; asv records it as failed and shows the message."""
 
 
-def tracked(name: str) -> dict[str, Track]:
+def benchmark_functions(name: str) -> dict[str, Track]:
     """The benchmark functions of a family, by name, for a module of the suite."""
     path = os.environ.get(FAMILIES_VARIABLE)
-    found = dataclasses.asdict(axes.family(name)) if path is None else json.loads(Path(path).read_text())[name]
-    return {f"track_{metric['name']}": _track(found, metric) for metric in found["metrics"]}
+    family = dataclasses.asdict(axes.family(name)) if path is None else json.loads(Path(path).read_text())[name]
+    return {f"track_{metric['name']}": _benchmark_function(family, metric) for metric in family["metrics"]}
 
 
 def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
@@ -80,72 +80,74 @@ def _numbers(measured: Mapping[str, Any]) -> list[float]:
     return values if all(map(math.isfinite, values)) else []
 
 
-def _track(found: Family, metric: Mapping[str, Any]) -> Track:
+def _benchmark_function(family: Family, metric: Mapping[str, Any]) -> Track:
     def track(*values: str) -> Any:
-        return value_for_asv(_measured(found, values), metric["name"])
+        return value_for_asv(_read_or_measure(family, values), metric["name"])
 
     track.__name__ = track.__qualname__ = f"track_{metric['name']}"
     # asv reads these attributes. The default version would be a hash of this source code.
     attributes = {
-        "params": [list(axis["values"]) for axis in found["axes"]],
-        "param_names": [axis["name"] for axis in found["axes"]],
+        "params": [list(axis["values"]) for axis in family["axes"]],
+        "param_names": [axis["name"] for axis in family["axes"]],
         "pretty_name": metric["title"],
         "pretty_source": f"{metric['title']}, in {metric['unit']}; lower is better",
         "unit": metric["unit"],
         "version": metric["version"],
-        "timeout": found["timeout"],
+        "timeout": family["timeout"],
     }
     for key, value in attributes.items():
         setattr(track, key, value)
     return track
 
 
-def _measured(found: Family, cell: Sequence[str]) -> dict[str, Any]:
+def _read_or_measure(family: Family, cell: Sequence[str]) -> dict[str, Any]:
     folder = os.environ.get(SHARED_VARIABLE)
     if folder is None:
-        return _measure(found, cell)
-    name = hashlib.sha256(json.dumps([found["name"], *cell]).encode()).hexdigest()
+        return _measure_cell(family, cell)
+    name = hashlib.sha256(json.dumps([family["name"], *cell]).encode()).hexdigest()
     path = Path(folder) / f"{name}.json"
     if not path.exists():
-        write_json(path, _measure(found, cell))
+        write_json(path, _measure_cell(family, cell))
     shared: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return shared
 
 
-def _measure(found: Family, cell: Sequence[str]) -> dict[str, Any]:
+def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, Any]:
     """A record, or the start of one where the build knows no such cell, has other defaults for it than those that its
     series holds, or says at once that the pair does not run."""
     chosen = (
-        axis["select"].get(value, [f"{axis['group']}={value}"]) for axis, value in zip(found["axes"], cell, strict=True)
+        axis["select"].get(value, [f"{axis['group']}={value}"])
+        for axis, value in zip(family["axes"], cell, strict=True)
     )
     try:
         with axes.composer() as compose:
-            config = compose([*found["settings"], *itertools.chain.from_iterable(chosen)])
-        how = registry.support(config.method.name, config.backend.name)
+            config = compose([*family["settings"], *itertools.chain.from_iterable(chosen)])
+        support = registry.support(config.method.name, config.backend.name)
     except (HydraException, SpinbenchError) as error:
-        return _skipped(" ".join(str(error).split()))
-    given = OmegaConf.to_container(config, resolve=True)
-    for known in (one for own, configs in found.get("settings_of", ()) if own == list(cell) for one in configs):
-        if changed := ", ".join(_changed(known, given)):
-            return _skipped(f"its settings are another version than those of the series: {changed}; sweep it")
-    if not how.runs:
-        return _skipped(how.reason)
-    named = dict(zip((axis["name"] for axis in found["axes"]), cell, strict=True))
-    return {**measure.measure_cell(config), "family": found["name"], "axes": named}
+        return _skipped_record(" ".join(str(error).split()))
+    config_dict = OmegaConf.to_container(config, resolve=True)
+    series_configs = [configs for series_cell, configs in family.get("settings_of", ()) if series_cell == list(cell)]
+    for series_config in itertools.chain.from_iterable(series_configs):
+        if changed := ", ".join(_setting_differences(series_config, config_dict)):
+            return _skipped_record(f"its settings are another version than those of the series: {changed}; sweep it")
+    if not support.runs:
+        return _skipped_record(support.reason)
+    axes_by_name = dict(zip((axis["name"] for axis in family["axes"]), cell, strict=True))
+    return {**measure.measure_cell(config), "family": family["name"], "axes": axes_by_name}
 
 
-def _changed(known: Any, given: Any, path: str = "") -> Iterator[str]:
+def _setting_differences(series_config: Any, config: Any, path: str = "") -> Iterator[str]:
     """Where two configurations say different things, as "method.damping=0.5 (the series has 0.0)"."""
-    if isinstance(known, Mapping) and isinstance(given, Mapping):
-        for key in sorted((known.keys() & given.keys()) - _FILES):
-            yield from _changed(known[key], given[key], f"{path}.{key}" if path else key)
-    elif known != given:
-        yield f"{path}={json.dumps(given)} (the series has {json.dumps(known)})"
+    if isinstance(series_config, Mapping) and isinstance(config, Mapping):
+        for key in sorted((series_config.keys() & config.keys()) - _FILES):
+            yield from _setting_differences(series_config[key], config[key], f"{path}.{key}" if path else key)
+    elif series_config != config:
+        yield f"{path}={json.dumps(config)} (the series has {json.dumps(series_config)})"
 
 
 _FILES = frozenset({"path", "evidence", "corpus"})
 """Of which a series knows hashes."""
 
 
-def _skipped(reason: str) -> dict[str, Any]:
+def _skipped_record(reason: str) -> dict[str, Any]:
     return {"status": "skipped", "error": reason, "metrics": {}}

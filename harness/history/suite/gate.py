@@ -1,5 +1,5 @@
 """The benchmarks `gate.track_METRIC`: the standard set, of which `experiment=gate` sweeps a part."""
 
-from .cells import tracked
+from .cells import benchmark_functions
 
-globals().update(tracked("gate"))
+globals().update(benchmark_functions("gate"))

@@ -1,5 +1,5 @@
 """The benchmarks `inference.track_METRIC`: method x backend on the tour's models."""
 
-from .cells import tracked
+from .cells import benchmark_functions
 
-globals().update(tracked("inference"))
+globals().update(benchmark_functions("inference"))

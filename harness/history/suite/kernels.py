@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-REPEATS, CALLS, SHORTEST = 5, 10, 0.02
+N_REPEATS, N_CALLS, MIN_CALL_SECONDS = 5, 10, 0.02
 
 Advance = Callable[[int], float]
 """From a number of steps to the work done in them, in units of the benchmark."""
 
 
 def step_seconds(
-    advance: Advance, shortest: float = SHORTEST, clock: Callable[[], float] = time.process_time
+    advance: Advance, shortest: float = MIN_CALL_SECONDS, clock: Callable[[], float] = time.process_time
 ) -> Iterator[float]:
     """Seconds of a unit of work, without end: of calls of as many steps as take `shortest` seconds or more."""
     steps = 1
@@ -34,7 +34,9 @@ def step_seconds(
             steps *= 2
 
 
-def _samples(advance: Advance, repeats: int = REPEATS, calls: int = CALLS, shortest: float = SHORTEST) -> Any:
+def _time_samples(
+    advance: Advance, repeats: int = N_REPEATS, calls: int = N_CALLS, shortest: float = MIN_CALL_SECONDS
+) -> Any:
     """CPU seconds of a unit of work, as asv takes samples."""
     seconds = step_seconds(advance, shortest)
     best = [min(next(seconds) for _ in range(calls)) for _ in range(repeats)]
@@ -70,8 +72,9 @@ def three_state_torus(size: int = 20) -> Any:
     from spinbench.models import FactorGraph
 
     rng = np.random.default_rng(0)
-    here = np.arange(size * size).reshape(size, size)
-    edges = np.concatenate([np.stack([here, np.roll(here, -1, axis)], -1).reshape(-1, 2) for axis in (0, 1)]).tolist()
+    variables = np.arange(size * size).reshape(size, size)
+    neighbours = [np.stack([variables, np.roll(variables, -1, axis)], -1).reshape(-1, 2) for axis in (0, 1)]
+    edges = np.concatenate(neighbours).tolist()
     factors = [(tuple(edge), 0.5 * rng.normal(size=(3, 3))) for edge in edges]
     return FactorGraph.from_log_tables([3] * size**2, factors)
 
@@ -92,9 +95,9 @@ class Sampler:
         from spinbench.inference import binding, registry
 
         where = {name: options.pop(name) for name in ("precision", "device") if name in options}
-        chosen = registry.make_method(method, options)
-        self.plan: Any = chosen.plan(model)
-        self._engine = binding.bind(chosen, backend, model, self.plan, **where).engine
+        configured_method = registry.make_method(method, options)
+        self.plan: Any = configured_method.plan(model)
+        self._engine = binding.bind(configured_method, backend, model, self.plan, **where).engine
         rng, states = np.random.default_rng(0), np.array(model.cardinalities)[:, None]
         start = rng.integers(0, states, (model.num_variables, chains), np.int8)
         self._state = self._engine.adapt(self._engine.warm(self._engine.init(0, start), burn_in), True)
@@ -111,7 +114,7 @@ def track_gibbs_update(case: str, precision: str) -> Any:
     model, chains = load_model(name), int(number)
     settings: dict[str, Any] = {"precision": precision, "marginals": "empirical", "log_z": "none"}
     sampler = Sampler(model, "gibbs", chains=chains, **settings)
-    return _samples(lambda steps: float(sampler.advance(steps) * chains * model.num_variables))
+    return _time_samples(lambda steps: float(sampler.advance(steps) * chains * model.num_variables))
 
 
 def track_dhmc_gradient(form: str, chains: int) -> Any:
@@ -120,16 +123,16 @@ def track_dhmc_gradient(form: str, chains: int) -> Any:
     step = {"step_size": 0.1} if form == "identity" else {"step_size": 0.3, "diagonal": "dd"}
     settings: dict[str, Any] = {"form": form, "leapfrog_steps": steps_a_sample, "log_z": "none", **step}
     sampler = Sampler(load_model("grid 10"), "dhmc", chains=chains, **settings)
-    return _samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
+    return _time_samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
 
 
 def track_block_gibbs_sample(form: str, precision: str) -> Any:
     """10 × 10 grid, one chain."""
     sampler = Sampler(load_model("grid 10"), "block_gibbs", form=form, precision=precision, log_z="none")
-    return _samples(sampler.advance)
+    return _time_samples(sampler.advance)
 
 
-HARD: dict[str, tuple[str, str, int, dict[str, Any]]] = {
+HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "gibbs, 20 x 20 torus of 3 states, an update": ("ternary 20", "gibbs", 16, {}),
     "blocks, 20 x 20 torus of 3 states, a table entry": ("ternary 20", "blocks", 16, {"size": 81, "log_z": "none"}),
     "swendsen_wang, 64 x 64 grid, a variable": ("ferromagnet 64", "swendsen_wang", 16, {}),
@@ -143,18 +146,18 @@ HARD: dict[str, tuple[str, str, int, dict[str, Any]]] = {
 
 def track_hard_sampler(case: str) -> Any:
     """The samplers for hard models, float64."""
-    name, method, chains, settings = HARD[case]
+    name, method, chains, settings = HARD_CASES[case]
     model = load_model(name)
     sampler = Sampler(model, method, chains=chains, burn_in=2, **settings)
     units = chains * model.num_variables
     if method == "blocks":
-        units = chains * _table_entries(sampler.plan)
+        units = chains * _count_table_entries(sampler.plan)
     if method == "pt":
         units *= len(sampler.plan.betas)
-    return _samples(lambda steps: float(sampler.advance(steps) * units))
+    return _time_samples(lambda steps: float(sampler.advance(steps) * units))
 
 
-def _table_entries(plan: Any) -> int:
+def _count_table_entries(plan: Any) -> int:
     """Entries of the tables of all buckets of a sweep's blocks."""
     sizes = plan.cards.prod(axis=1)
     return int(sum(sizes[plan.starts[block] : plan.starts[block + 1]].sum() for block in plan.sweep))
@@ -166,35 +169,35 @@ def track_bp_message(model: str) -> Any:
 
     from spinbench.inference import binding, registry
 
-    given = load_model(model)
+    graph = load_model(model)
     chosen = registry.make_method("bp", {})
-    bound = binding.bind(chosen, "numba", given, chosen.plan(given), precision="float64").engine
-    start = np.zeros((given.num_variables, 1), dtype=np.int8)
+    bound = binding.bind(chosen, "numba", graph, chosen.plan(graph), precision="float64").engine
+    start = np.zeros((graph.num_variables, 1), dtype=np.int8)
 
     def work(steps: int) -> float:
         iterations = 0.0
         for seed in range(steps):
             iterations += float(bound.advance(bound.init(seed, start), 1000)[1]["iterations"][0])
-        return float(iterations * 2 * given.num_edges)
+        return float(iterations * 2 * graph.num_edges)
 
-    return _samples(work)
+    return _time_samples(work)
 
 
 def track_elimination(model: str) -> Any:
     """log Z and all marginals, the choice of an order included."""
     from spinbench.inference.answers import solve
 
-    given = load_model(model)
+    graph = load_model(model)
 
     def work(steps: int) -> float:
         for _ in range(steps):
-            solve(given, max_bytes=2**32, cache=False)
+            solve(graph, max_bytes=2**32, cache=False)
         return float(steps)
 
-    return _samples(work, repeats=3, calls=1, shortest=0.0) if model == "grid 20" else _samples(work)
+    return _time_samples(work, repeats=3, calls=1, shortest=0.0) if model == "grid 20" else _time_samples(work)
 
 
-def _describe(track: Callable[..., Any], unit: str, title: str, **axes: list[Any]) -> None:
+def _set_asv_attributes(track: Callable[..., Any], unit: str, title: str, **axes: list[Any]) -> None:
     """What asv reads. The default version would be a hash of the source code."""
     attributes = {
         "params": list(axes.values()),
@@ -210,18 +213,18 @@ def _describe(track: Callable[..., Any], unit: str, title: str, **axes: list[Any
 
 _PRECISIONS = ["float32", "float64"]
 _CASES = ["grid 10 × 1", "grid 10 × 100", "grid 300 × 1", "dense 1000 × 1"]
-_describe(track_gibbs_update, "s/update", "Gibbs update", case=_CASES, precision=_PRECISIONS)
-_describe(track_dhmc_gradient, "s/gradient", "DHMC gradient", form=["identity", "sparse"], chains=[1, 100])
-_describe(
+_set_asv_attributes(track_gibbs_update, "s/update", "Gibbs update", case=_CASES, precision=_PRECISIONS)
+_set_asv_attributes(track_dhmc_gradient, "s/gradient", "DHMC gradient", form=["identity", "sparse"], chains=[1, 100])
+_set_asv_attributes(
     track_block_gibbs_sample,
     "s/sample",
     "block Gibbs sample",
     form=["harmonium", "identity", "sparse"],
     precision=_PRECISIONS,
 )
-_describe(track_hard_sampler, "s", "samplers for hard models", case=list(HARD))
-_describe(track_bp_message, "s/message", "BP message", model=["grid 50", "grid 200"])
-_describe(
+_set_asv_attributes(track_hard_sampler, "s", "samplers for hard models", case=list(HARD_CASES))
+_set_asv_attributes(track_bp_message, "s/message", "BP message", model=["grid 50", "grid 200"])
+_set_asv_attributes(
     track_elimination,
     "s",
     "exact log Z and marginals",

@@ -15,7 +15,7 @@ from asv.publishing import OutputPublisher
 
 from spinbench.errors import HistoryError
 from spinbench.history.changepoints import report
-from spinbench.history.changepoints.report import Found
+from spinbench.history.changepoints.report import LocatedStep
 from spinbench.history.recorder import History
 from spinbench.reporting import page
 
@@ -29,7 +29,7 @@ _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
 class Row(NamedTuple):
     """A change. Attributes: commit: in words; points: of the picture, (x, y) and whether it is after the change."""
 
-    found: Found
+    found: LocatedStep
     machine: str
     commit: str
     points: tuple[tuple[float, float, bool], ...]
@@ -78,17 +78,17 @@ def _found(root: Path) -> tuple[list[Row], list[str]]:
     rows, sentences = [], []
     for machine in History.open(root).machines():
         try:
-            steps = report.steps(root, machine=machine)
+            steps = report.find_steps(root, machine=machine)
         except HistoryError as error:
             sentences.append(str(error))
             continue
-        sentences.append(report.summary(steps))
-        rows += [_row(one, machine) for one in steps.found]
+        sentences.append(report.format_summary(steps))
+        rows += [_row(one, machine) for one in steps.steps]
     return rows, sentences
 
 
-def _row(found: Found, machine: str) -> Row:
-    return Row(found, machine, report.commit(found.commit), tuple(_points(found.step.values, found.step.at)))
+def _row(found: LocatedStep, machine: str) -> Row:
+    return Row(found, machine, report.format_commit(found.commit), tuple(_points(found.step.values, found.step.at)))
 
 
 def _points(values: Sequence[float], at: int) -> Iterable[tuple[float, float, bool]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.history.changepoints import report
-from spinbench.history.changepoints.report import Steps
+from spinbench.history.changepoints.report import StepReport
 from spinbench.history.gate import GateReport, compare_commits
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
@@ -34,13 +34,13 @@ class Row:
 
     steps: tuple[GateReport, ...]
     spans: tuple[GateReport, ...]
-    found: Steps
+    found: StepReport
     silent: tuple[str, ...]
 
     @property
     def red(self) -> bool:
         """Whether a commit made anything worse."""
-        return any(step.judgement.red for step in self.steps) or any(one.worse for one in self.found.found)
+        return any(step.judgement.red for step in self.steps) or any(one.is_worse for one in self.found.steps)
 
 
 def judged(root: Path, commits: Sequence[str]) -> Row:
@@ -64,7 +64,7 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
     told = tuple(silent)
     first = (step for step in steps[:1] if (step.base, step.head) == (commits[0], commits[1]))
     spans = (*first, *ask([(commits[0], other) for other in commits[2:]]))
-    return Row(steps, spans, report.steps(root, commits=commits), told)
+    return Row(steps, spans, report.find_steps(root, commits=commits), told)
 
 
 def lines(row: Row) -> list[str]:
@@ -75,9 +75,9 @@ def lines(row: Row) -> list[str]:
         changed = {one.verdict for one in judgement.findings} | {one.verdict for one in judgement.failures}
         said = [word for word in ("worse", "better", "fails", "mended") if word in changed]
         found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
-        found += [f"    {line}" for line in (*formatting.changes(judgement), *step.left_out)]
-    known = formatting.remarks(row.steps[-1].judgement) if row.steps else []
-    return [*found, *row.silent, *known, "all commits together:", *report.lines(row.found)]
+        found += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
+    known = formatting.format_remarks(row.steps[-1].judgement) if row.steps else []
+    return [*found, *row.silent, *known, "all commits together:", *report.format_lines(row.found)]
 
 
 def draw(first: str, spans: Sequence[GateReport], path: Path) -> None:

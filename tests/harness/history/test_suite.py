@@ -22,7 +22,7 @@ from spinbench.history.gate import gate
 from spinbench.history.recorder import record
 from spinbench.history.series import SeriesIndex, identify
 from spinbench.history.suite import cells
-from spinbench.history.suite.cells import CellFailedError, tracked
+from spinbench.history.suite.cells import CellFailedError, benchmark_functions
 from spinbench.measuring import measure
 
 FAMILY = axes.family("inference")
@@ -84,7 +84,7 @@ def test_metrics_of_a_cell_share_one_measurement(
     asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cells.SHARED_VARIABLE, str(tmp_path))
-    functions = tracked("inference")
+    functions = benchmark_functions("inference")
     assert functions["track_run_seconds"](*CELL) == 0.123457
     for name, why in (("seconds_per_ess", "exact gives none"), ("compile_seconds", "this run gave no compile_seconds")):
         with pytest.raises(SkipNotImplemented, match=why):
@@ -108,7 +108,7 @@ def test_a_past_build_is_asked_for_todays_cells(
     today = {**here, "name": "tomorrow", "axes": (model, method, backend)}
     (tmp_path / "families.json").write_text(json.dumps({"tomorrow": today}))
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(tmp_path / "families.json"))
-    track = tracked("tomorrow")["track_run_seconds"]
+    track = benchmark_functions("tomorrow")["track_run_seconds"]
     assert track.params[1] == labels
     assert track("grid", "exact", "numpy") == 0.123457
     assert [(config.method.name, config.chains) for config in asked] == [("exact", 3)]
@@ -132,7 +132,7 @@ def test_other_defaults_than_those_of_the_series_are_not_measured(
         series_index.add(identify(whole(one)), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
     told = asv_plugin.write_families(tmp_path, project.root / ".asv")
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
-    track = tracked("inference")["track_run_seconds"]
+    track = benchmark_functions("inference")["track_run_seconds"]
     with pytest.raises(SkipNotImplemented, match=r'method.scan="chromatic" \(the series has "random"\)'):
         track("grid", "gibbs", "numpy")
     assert track(*swept) == track("grid", "gibbs", "numba") == 0.123457

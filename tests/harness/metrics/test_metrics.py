@@ -272,7 +272,7 @@ def findings(*sides: tuple[float, float, str, str], slope: float = 0.0) -> Judge
     for value, scatter, answer, numbers in sides:
         drawn = [value * (1 + scatter * rng.uniform()) + slope * seed for seed in range(8)]
         found = [(place, whole(record(share, seed, answer, numbers))) for seed, share in enumerate(drawn)]
-        runs.append(measurements.runs(found, [metric]))
+        runs.append(measurements.group_runs(found, [metric]))
     return judge(Sides(*runs))
 
 

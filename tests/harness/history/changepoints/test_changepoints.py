@@ -32,7 +32,7 @@ def drawn(metric: str, error: float, scatter: float = 0.0) -> dict[int, Run]:
 
 
 def found(runs: Sequence[Runs]) -> dict[str, list[Step]]:
-    every = {metric.name: changepoints.steps(metric, runs)[1] for metric in JUDGED}
+    every = {metric.name: changepoints.find_steps(metric, runs)[1] for metric in JUDGED}
     return {name: own for name, own in every.items() if own}
 
 

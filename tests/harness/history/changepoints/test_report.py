@@ -14,7 +14,7 @@ import pytest
 from spinbench import cli
 from spinbench.errors import HistoryError
 from spinbench.history import commits as chains
-from spinbench.history.changepoints.report import sparkline, steps, summary
+from spinbench.history.changepoints.report import find_steps, format_summary, sparkline
 from spinbench.history.gate import gate
 from spinbench.history.publish import publish
 from spinbench.history.recorder import History, record
@@ -22,9 +22,9 @@ from spinbench.reporting.past import changes, verdicts
 
 
 def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    found = steps(project.root)
+    found = find_steps(project.root)
     assert (found.machine, len(found.commits)) == ("testbox", 11)
-    assert {(one.step.metric.judged, one.commit.name) for one in found.found} == {
+    assert {(one.step.metric.judged, one.commit.name) for one in found.steps} == {
         ("cost", planted.slow),
         ("accuracy", planted.wrong),
     }
@@ -46,8 +46,8 @@ def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pyte
         said = capsys.readouterr().out
         assert [line for line in told if line not in said] == []
         assert untold not in said
-    nothing = replace(found, series=0, found=())
-    assert summary(nothing).endswith(": no cell was measured at two of them, so that nothing can be said")
+    nothing = replace(found, series=0, steps=())
+    assert format_summary(nothing).endswith(": no cell was measured at two of them, so that nothing can be said")
 
 
 def test_branches_that_are_measured_side_by_side_are_no_course(
@@ -79,7 +79,7 @@ def test_branches_that_are_measured_side_by_side_are_no_course(
         measured(f"day {day}", "side" if day % 2 else "main", day)
     measured("merge", "merge", 10)
     record(project.root, [project.sweep("all", made)])
-    assert {(one.commit.title, one.worse) for one in steps(project.root).found} == {("day 4", True)}
+    assert {(one.commit.title, one.is_worse) for one in find_steps(project.root).steps} == {("day 4", True)}
     assert gate(project.root).titles == ("day 8", "merge")
 
 
@@ -89,7 +89,7 @@ def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, p
     row = verdicts.judged(project.root, measured)
     said = verdicts.lines(row)
     together = said[said.index("all commits together:") :]
-    assert {one.commit.name for one in row.found.found} == {planted.slow, planted.wrong}
+    assert {one.commit.name for one in row.found.steps} == {planted.slow, planted.wrong}
     assert any(f"{planted.wrong[:8]} commit 8  " in line for line in together)
     assert replace(row, steps=()).red
     quiet = verdicts.judged(project.root, measured[:4])
@@ -106,7 +106,7 @@ def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> N
     (file,) = home.glob(f"results/*/{planted.slow[:8]}-*.json")
     file.unlink()  # asv's, which has them, too
     for commits in (None, [*planted.commits[:7], *planted.commits[8:]]):
-        found = steps(project.root, commits=commits).found
+        found = find_steps(project.root, commits=commits).steps
         costs = [one.commit for one in found if one.step.metric.judged == "cost"]
         assert {(one.title, one.skipped) for one in costs} == {("commit 6", 1)}
 
@@ -116,7 +116,7 @@ def test_of_many_records_the_newest_commits_count(
     most: int, commits: int, project: Any, planted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "MAX_RECORDS", most)
-    assert steps(project.root).commits == tuple(planted.commits[-commits:])
+    assert find_steps(project.root).commits == tuple(planted.commits[-commits:])
 
 
 @pytest.mark.parametrize(

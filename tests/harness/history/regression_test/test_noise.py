@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench.history.regression_test.effects import pooled_levels
-from spinbench.history.regression_test.noise import BETWEEN, WITHIN, Blocks
-from spinbench.history.regression_test.significance import Level, decide, inflation
+from spinbench.history.regression_test.effects import pool_levels
+from spinbench.history.regression_test.noise import DEFAULT_BETWEEN_VARIANCE, DEFAULT_WITHIN_VARIANCE, Blocks
+from spinbench.history.regression_test.significance import Level, decide_verdicts, error_inflation
 
 GROUPS = ["a", "a", "a", "b", "b", "b", "b", "c"]
 MARGIN = math.log(1.05)
@@ -26,7 +26,7 @@ def table(rng: np.random.Generator, commits: int, seeds: int, within: float, bet
 def compared(values: np.ndarray, scatter: float | np.ndarray = 0.0, *changed: bool) -> tuple[Level, ...]:
     """The last commit against the one before, which ends the past."""
     pieces = np.cumsum([0, *(changed or (False,) * (values.shape[1] - 2))])[None]
-    return pooled_levels(Blocks(values, np.broadcast_to(scatter, values.shape), True, pieces), GROUPS)
+    return pool_levels(Blocks(values, np.broadcast_to(scatter, values.shape), True, pieces), GROUPS)
 
 
 def level(difference: object, error: object, freedom: float = 20.0) -> Level:
@@ -50,8 +50,8 @@ def test_differences_are_those_of_the_means_and_of_weighted_cells() -> None:
 
 def test_noise_without_replicates_and_history_is_the_usual_one() -> None:
     cells, groups, whole = compared(table(np.random.default_rng(2), 2, 1, 0.02, 0.0))
-    assert cells.error[0] == pytest.approx(math.sqrt(2 * (WITHIN + BETWEEN["cell"])))
-    assert whole.error[0] == pytest.approx(math.sqrt(2 * (WITHIN + BETWEEN["all"])))
+    assert cells.error[0] == pytest.approx(math.sqrt(2 * (DEFAULT_WITHIN_VARIANCE + DEFAULT_BETWEEN_VARIANCE["cell"])))
+    assert whole.error[0] == pytest.approx(math.sqrt(2 * (DEFAULT_WITHIN_VARIANCE + DEFAULT_BETWEEN_VARIANCE["all"])))
     assert groups.error[2] >= cells.error[7]  # a group of one cell knows no more than its cell
 
 
@@ -82,7 +82,7 @@ def test_different_seeds_are_compared_by_their_means() -> None:
     rng = np.random.default_rng(7)
     values = rng.normal(size=(8, 1, 1)) + 0.1 * rng.standard_normal((8, 2, 3))
     values[:, 1, 2] = math.nan
-    cells, *_ = pooled_levels(Blocks(values, np.zeros(values.shape), False, np.zeros((1, 1))), GROUPS)
+    cells, *_ = pool_levels(Blocks(values, np.zeros(values.shape), False, np.zeros((1, 1))), GROUPS)
     np.testing.assert_allclose(cells.difference, np.nanmean(values[:, 1], axis=1) - values[:, 0].mean(axis=1))
     assert cells.error[0] > 0.1
 
@@ -111,7 +111,7 @@ def test_batches_that_scatter_more_on_one_side_widen_its_error() -> None:
     ],
 )
 def test_verdicts(difference: list[float], error: list[float], verdicts: tuple[str, ...]) -> None:
-    found = decide(level(difference, error), MARGIN, 0.01)
+    found = decide_verdicts(level(difference, error), MARGIN, 0.01)
     assert found.verdicts == verdicts
     np.testing.assert_allclose(found.high - found.low, 2 * stats.t.ppf(0.975, 20) * np.array(error))
 
@@ -119,7 +119,7 @@ def test_verdicts(difference: list[float], error: list[float], verdicts: tuple[s
 def test_p_values_are_student_s_beyond_the_margin_corrected_for_the_number_of_units() -> None:
     """As SciPy does it (Benjamini and Hochberg)."""
     difference = np.array([0.2, 0.05, 0.2, -0.1, 0.12])
-    found = decide(level(difference, 0.05, freedom=7), MARGIN, 0.01)
+    found = decide_verdicts(level(difference, 0.05, freedom=7), MARGIN, 0.01)
     for p, sign in ((found.worse, 1), (found.better, -1)):
         single = stats.t.sf((sign * difference - MARGIN) / 0.05, 7)
         np.testing.assert_allclose(p, stats.false_discovery_control(single))
@@ -132,18 +132,18 @@ def test_false_alarms_stay_below_alpha() -> None:
     for _ in range(repeats):
         drawn = MARGIN + 0.1 * rng.standard_normal(40)
         spread = 0.1 * np.sqrt(rng.chisquare(10, 40) / 10)
-        alarms += "worse" in decide(level(drawn, spread, 10), MARGIN, alpha).verdicts
+        alarms += "worse" in decide_verdicts(level(drawn, spread, 10), MARGIN, alpha).verdicts
     assert alarms / repeats <= alpha + 3 * math.sqrt(alpha / repeats)
 
 
 def test_what_is_called_detectable_is_found_in_four_of_five() -> None:
     rng = np.random.default_rng(8)
-    size = decide(level(np.zeros(40), 0.1), MARGIN, 0.01).detectable[0]
+    size = decide_verdicts(level(np.zeros(40), 0.1), MARGIN, 0.01).detectable[0]
     found = 0
     for _ in range(1000):
         drawn = 0.1 * rng.standard_t(20, 40)
         drawn[0] += size
-        found += decide(level(drawn, 0.1), MARGIN, 0.01).verdicts[0] == "worse"
+        found += decide_verdicts(level(drawn, 0.1), MARGIN, 0.01).verdicts[0] == "worse"
     assert found / 1000 == pytest.approx(0.8, abs=0.05)
 
 
@@ -162,5 +162,5 @@ def test_inflation_is_that_of_the_day_not_of_a_change(
     rng = np.random.default_rng(9)
     errors = 0.05 * rng.uniform(0.3, 3.0, 200)
     drawn = factor * errors * rng.standard_normal(200) + shift + np.where(np.arange(200) < changed, 0.7, 0.0)
-    assert inflation(drawn, errors) == inflated
-    assert inflation(9 * drawn[:11], errors[:11]) == 1.0  # too few to tell
+    assert error_inflation(drawn, errors) == inflated
+    assert error_inflation(9 * drawn[:11], errors[:11]) == 1.0  # too few to tell
