@@ -17,7 +17,7 @@ from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
-from spinbench.measuring import compilation, environment, tracked
+from spinbench.measuring import compilation, environment, result_metrics
 from spinbench.measuring.answer import Answer, failure
 from spinbench.measuring.load import Load, Memory
 from spinbench.measuring.records import plain
@@ -79,16 +79,16 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("reference"):
         reference, described = _reference(model, pairs=result.pairs is not None)
     with stages("metrics"):
-        found, spread = tracked.numbers(result, reference, described)
-        summary = tracked.summary(result, reference)
+        found, spread = result_metrics.numbers(result, reference, described)
+        summary = result_metrics.summary(result, reference)
         for each in (result, reference):
             _lock(each)
         found = metrics.measured(model, result, reference) | found
     if (seconds := cell.get(MIXING)) is not None:
-        from spinbench.measuring import coupled  # which most cells do not need
+        from spinbench.measuring import mixing_metric  # which most cells do not need
 
         with stages("mixing"):
-            found |= coupled.entry(model, cell, seconds)
+            found |= mixing_metric.entry(model, cell, seconds)
     if compiled["kind"] != "none" and not (compiled["kind"] == "fresh" and compilation.own_cache()):
         del found["compile_seconds"]  # compiled earlier, or perhaps by another process
     return {

@@ -13,7 +13,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import versions
 from spinbench.inference import registry
 from spinbench.inference.advising.advice import Advice, Entry
-from spinbench.measuring import environment, provenance, tracked
+from spinbench.measuring import environment, provenance, result_metrics
 from spinbench.measuring.answer import failure
 from spinbench.measuring.measure import described
 from spinbench.measuring.records import Content, RecordError, contents, plain, write_record
@@ -125,9 +125,9 @@ def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
         said = failure(entry.fate)
         return said if entry.failed else {**said, "status": "skipped", "metrics": {}}
     known = {"reason": inexact}
-    metrics, spread = tracked.numbers(entry.result, None, known)
+    metrics, spread = result_metrics.numbers(entry.result, None, known)
     del metrics["compile_seconds"]
-    summary = tracked.summary(entry.result, None)
+    summary = result_metrics.summary(entry.result, None)
     return {
         "status": "ok",
         "error": None,

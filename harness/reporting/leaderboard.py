@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spinbench.foundation.trees import flattened
-from spinbench.measuring import believed
+from spinbench.measuring import trust
 from spinbench.measuring.record_parts import Metric
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
@@ -193,7 +193,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
     per_sample = _median(record.metric("seconds_per_ess").value for record in good)
     peaks = [one.memory.peak_bytes for one in results if one.memory is not None]
     # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
-    reached = statistics.median(map(believed.seconds, group))
+    reached = statistics.median(map(trust.seconds, group))
     return Row(
         model=group[0].axes.model,
         method=group[0].axes.method,

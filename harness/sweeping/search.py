@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
-from spinbench.measuring import believed, records
+from spinbench.measuring import records, trust
 from spinbench.measuring.record_types import Record
 from spinbench.sweeping import omissions
 from spinbench.sweeping.sweepers import CellSweeper
@@ -60,16 +60,16 @@ def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], floa
 
 
 def _cost_of_a_sample(record: Record) -> float:
-    if not believed.vouched(record, "marginals"):
+    if not trust.vouched(record, "marginals"):
         return math.inf
     value = record.metric("seconds_per_ess").value
     return math.inf if value is None else float(value)
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "marginal_rmse": Objective(_after_a_second(believed.rmse), "RMSE of the marginals after one second"),
-    "log_z_error": Objective(_after_a_second(believed.log_z_error), "|error of log Z| after one second"),
-    "time_to_error": Objective(believed.seconds, "seconds to an RMSE of one per cent"),
+    "marginal_rmse": Objective(_after_a_second(trust.rmse), "RMSE of the marginals after one second"),
+    "log_z_error": Objective(_after_a_second(trust.log_z_error), "|error of log Z| after one second"),
+    "time_to_error": Objective(trust.seconds, "seconds to an RMSE of one per cent"),
     "seconds_per_ess": Objective(_cost_of_a_sample, "seconds for an effective sample"),
 }
 

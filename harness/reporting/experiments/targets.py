@@ -18,8 +18,8 @@ from typing import NamedTuple
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.measuring.believed import BEYOND, Number, log_z_error, rmse, truth, vouched
 from spinbench.measuring.record_types import Record
+from spinbench.measuring.trust import BEYOND, Number, log_z_error, rmse, truth, vouched
 from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import short
 from spinbench.reporting.variants import variants

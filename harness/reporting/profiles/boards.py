@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation.trees import flattened
-from spinbench.measuring import believed
-from spinbench.measuring.believed import Number
+from spinbench.measuring import trust
 from spinbench.measuring.record_types import Record
+from spinbench.measuring.trust import Number
 from spinbench.reporting.variants import labels
 
 FloatArray = npt.NDArray[np.float64]
@@ -97,9 +97,9 @@ class Quantity:
     floor: float
 
 
-RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", believed.rmse, "marginal_rmse", 1e-4)
-LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", believed.log_z_error, "log_z_error", 1e-3)
-SECONDS = Quantity("seconds to an RMSE of 1 %", "to 1 %", "marginals", believed.seconds, "marginal_rmse", 1e-3)
+RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.rmse, "marginal_rmse", 1e-4)
+LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error, "log_z_error", 1e-3)
+SECONDS = Quantity("seconds to an RMSE of 1 %", "to 1 %", "marginals", trust.seconds, "marginal_rmse", 1e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ def outcome(record: Record, quantity: Quantity) -> str:
         return "refused"
     if record.status != "ok":
         return "failed"
-    return "ok" if believed.vouched(record, quantity.doubt) else "doubted"
+    return "ok" if trust.vouched(record, quantity.doubt) else "doubted"
 
 
 def _value(group: Sequence[Record], quantity: Quantity) -> float:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.measuring import records as stored
-from spinbench.measuring.believed import truth
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError
+from spinbench.measuring.trust import truth
 from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
 
 

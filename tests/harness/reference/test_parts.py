@@ -10,7 +10,7 @@ import pytest
 import spinbench
 from spinbench import reference
 from spinbench.errors import IntractableError
-from spinbench.measuring import tracked
+from spinbench.measuring import result_metrics
 from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
 from spinbench.reference import answering, cache
@@ -65,7 +65,7 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     assert "open_marginals" not in whole.diagnostics
     np.testing.assert_allclose(told.marginals, np.where(np.isnan(told.marginals), np.nan, whole.marginals), atol=1e-10)
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
-    numbers, _ = tracked.numbers(off, told, {})
+    numbers, _ = result_metrics.numbers(off, told, {})
     assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from small_records import typed, whole
 
-from spinbench.measuring import believed
+from spinbench.measuring import trust
 from spinbench.reporting.experiments import targets
 
 
@@ -45,18 +45,18 @@ RUNS = [
 
 
 def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
-    assert targets.best(typed(RUNS), believed.rmse) == targets.Best("pt", 0.008, 0.004, 0.02)
-    assert targets.best(typed(RUNS), believed.log_z_error) == targets.Best("pt", 0.02, 0.01, 0.9)
-    assert targets.best(typed(RUNS[3:]), believed.rmse) is None
+    assert targets.best(typed(RUNS), trust.rmse) == targets.Best("pt", 0.008, 0.004, 0.02)
+    assert targets.best(typed(RUNS), trust.log_z_error) == targets.Best("pt", 0.02, 0.01, 0.9)
+    assert targets.best(typed(RUNS[3:]), trust.rmse) is None
 
 
 def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
     doubted = typed(
         [RUNS[1], record("pt", 0.0, 0.0, "log Z unresolved", seed=5), record("pt", 0.0, 0.0, "log Z unresolved")]
     )
-    assert targets.best(doubted, believed.rmse) == targets.Best("pt", 0.0, 0.0, 0.004)
-    assert targets.best(doubted, believed.log_z_error) is None
-    assert math.isinf(believed.rmse(whole({**RUNS[0], "status": "failed"})))
+    assert targets.best(doubted, trust.rmse) == targets.Best("pt", 0.0, 0.0, 0.004)
+    assert targets.best(doubted, trust.log_z_error) is None
+    assert math.isinf(trust.rmse(whole({**RUNS[0], "status": "failed"})))
 
 
 def test_each_line_says_whether_the_aim_was_reached() -> None:
