@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -182,12 +184,23 @@ def _whole(
     plugins_last: bool | None = None,
 ) -> Found:
     problem = request.problem(model, variables)
-    solver, (log_z, flat) = request.first(
-        problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals, plugins_last=plugins_last
-    )
+    solve_finite = functools.partial(_solve_finite, marginals=marginals)
+    solver, (log_z, flat) = request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)
     given = list(range(model.num_variables) if variables is None else variables)
     own = [given[v] for v in problem.origin.representatives]
     return solver, log_z, None if flat is None else problem.decode_marginals(flat), own
+
+
+def _solve_finite(solver: Solver, *, marginals: bool) -> tuple[float, FloatArray | None]:
+    """log Z, and marginals or None.
+
+    Raises:
+        OverflowError: log Z is infinite or NaN.
+    """
+    log_z, flat = solver.solve(marginals=marginals)
+    if not math.isfinite(log_z):
+        raise OverflowError
+    return log_z, flat
 
 
 def sample(

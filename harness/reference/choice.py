@@ -139,6 +139,8 @@ def first(
                 raise ModelError(
                     f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
                 ) from None
+            except OverflowError:
+                refusals.append((math.inf, f"{solver.name} meets sums beyond the range of float64"))
             except GaveUpError as why:
                 problem.remarks.append(str(why))
             except (PrecisionError, NotImplementedError) as why:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -52,11 +53,12 @@ class Enumeration(Solver):
         return 16 * self.problem.num_states + 8 * min(self.block, self.problem.num_states) * self.per_state
 
     def _log_weights(self) -> FloatArray:
+        """Without the model's constant, beside which a large one would lose their digits."""
         origin, total = self.problem.origin, self.problem.num_states
-        weights = np.empty(total)
+        model, weights = replace(self.problem.model, log_constant=0.0), np.empty(total)
         for start in range(0, total, self.block):
             index = np.arange(start, min(start + self.block, total))
-            weights[index] = self.problem.model.log_weight(origin.lift(self._unravel(index)))
+            weights[index] = model.log_weight(origin.lift(self._unravel(index)))
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:
@@ -74,7 +76,7 @@ class Enumeration(Solver):
             raise ZeroWeightError
         np.exp(weights - peak, out=weights)
         total = float(weights.sum())
-        log_z = peak + float(np.log(total))
+        log_z = self.problem.model.log_constant + peak + float(np.log(total))
         if not marginals:
             return log_z, None
         weights /= total

@@ -17,6 +17,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 
+MAX_PULL = 2.0**20
+"""Nats by which all tables of a variable together may pull it, so that its bias, their sum, is right to 1e-9."""
+
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -104,7 +107,12 @@ def condition(network: Network, variables: Sequence[int], states: Sequence[int])
 def pairwise_of(
     cardinalities: Sequence[int], scopes: Sequence[Scope], tables: Sequence[FloatArray], constant: float
 ) -> Pairwise | None:
-    """Log tables as couplings of binary variables; None where there is a hard zero, a triple or a third state."""
+    """Log tables as couplings of binary variables.
+
+    Returns:
+        None where there is a hard zero, a triple or a third state, or where tables that nearly rule out states, such as
+        [[0, -1e12], [-1e12, 0]], would cancel in the biases and leave nothing of the others' digits.
+    """
     n = len(cardinalities)
     orders = list(map(len, scopes))
     if cardinalities.count(2) < n or max(orders, default=0) > 2:
@@ -122,6 +130,8 @@ def pairwise_of(
     to_i, to_j = values[there + 2] - values[there], values[there + 1] - values[there]
     ends = np.concatenate([variable, i, j])
     pulls = np.concatenate([values[here + 1] - values[here], to_i, to_j])
+    if np.bincount(ends, np.abs(pulls), minlength=n).max(initial=0.0) > MAX_PULL:
+        return None
     biases: FloatArray = np.bincount(ends, pulls, minlength=n).astype(np.float64)
     weights = values[there + 3] - values[there + 2] - to_j
     edges, couplings = canonical_edges(np.stack([i, j], axis=1), weights, n)

@@ -45,7 +45,7 @@ def assert_as_enumerated(model, method, tolerance=1e-12):
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (3, 5), (4, 3), (4, 4)])
-@pytest.mark.parametrize("coupling", [1e-6, 0.05, 0.2, CRITICAL, 1.0, 20.0, 500.0])
+@pytest.mark.parametrize("coupling", [1e-320, 1e-200, 1e-6, 0.05, 0.2, CRITICAL, 1.0, 20.0, 300.0, 500.0])
 def test_torus(shape, coupling):
     assert_as_enumerated(torus(*shape, coupling), "torus")
 
@@ -213,13 +213,14 @@ def test_kac_ward_refuses_what_it_cannot_do():
         reference.solve(spins(6, thirds, np.ones(9)), method="kac_ward", cache=False)
 
 
-def test_kac_ward_notices_lost_digits():
-    """A strong glass: the determinant is below rounding error. "auto" takes another way."""
+@pytest.mark.parametrize("scale", [10, 1e12])
+def test_kac_ward_notices_lost_digits(scale):
+    """A strong glass: the determinant is below rounding error, however large log Z is. "auto" takes another way."""
     edges = open_grid(12, 12)
-    model = spins(144, edges, 10 * np.random.default_rng(0).normal(size=len(edges)))
+    model = spins(144, edges, scale * np.random.default_rng(0).normal(size=len(edges)))
     with pytest.raises(IntractableError, match="too strong"):
         reference.solve(model, method="kac_ward", cache=False)
-    assert answers.solve(model, cache=False).method == "grid"
+    assert answers.solve(model, cache=False).method in {"grid", "bucket_tree"}
 
 
 @pytest.mark.parametrize("method", ["torus", "kac_ward"])

@@ -173,6 +173,30 @@ def test_long_chain_of_many_states():
     assert reference.solve(model, cache=False).log_z == pytest.approx(log_z, rel=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(1, 3), (1, 40), (12, 20)])
+def test_tables_that_nearly_rule_out_states(shape, solvers):
+    """All variables are equal but for e^-1e12; small fields decide, and keep their digits."""
+    left, right = shape
+    edges = [(i, left + j) for i in range(left) for j in range(right)]
+    fields = np.random.default_rng(0).normal(size=left + right)
+    tables = [((v,), [0.0, field]) for v, field in enumerate(fields)]
+    tables += [(edge, [[0.0, -1e12], [-1e12, 0.0]]) for edge in edges]
+    model = FactorGraph.from_log_tables([2] * (left + right), tables, log_constant=1e12)
+    answer = reference.solve(model, cache=False, solvers=solvers)
+    assert answer.log_z == pytest.approx(1e12 + np.logaddexp(0.0, fields.sum()), rel=1e-15)
+    np.testing.assert_allclose(answer.probabilities, 1 / (1 + np.exp(-fields.sum())), rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+@pytest.mark.parametrize("size", [6, 40])
+@pytest.mark.parametrize("edges", ["chain", "complete"])
+def test_sums_beyond_float64_are_refused(size, edges, solvers):
+    pairs = [(i, j) for i in range(size) for j in range(i + 1, size) if edges == "complete" or j == i + 1]
+    model = PairwiseModel.from_edges(np.full(size, 1e307), pairs, np.full(len(pairs), 1.7e308))
+    with pytest.raises(IntractableError, match="no exact answer"):
+        reference.solve(model, cache=False, solvers=solvers)
+
+
 def test_unknown_method_offers_the_closest():
     model = PairwiseModel.from_edges([0.0], [], [])
     with pytest.raises(UnknownNameError, match="bucket_tree"):
