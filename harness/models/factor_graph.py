@@ -122,12 +122,10 @@ class FactorArrays(Sequence[Factor]):
         tables: list[FloatArray] = [self.logs[:0]] * len(self)
         for indices, _, shape in self.group_by_shape():
             if shape and math.prod(shape) <= _MAX_STACKED_ENTRIES:
-                group_tables = list(self.stack_tables(indices, shape))
+                stack = list(self.stack_tables(indices, shape))
             else:
-                group_tables = [
-                    self.logs[self.offsets[k] : self.offsets[k + 1]].reshape(shape) for k in indices.tolist()
-                ]
-            for k, table in zip(indices.tolist(), group_tables, strict=True):
+                stack = [self.logs[self.offsets[k] : self.offsets[k + 1]].reshape(shape) for k in indices.tolist()]
+            for k, table in zip(indices.tolist(), stack, strict=True):
                 tables[k] = table
         return tuple(map(Factor, self.scopes(), tables))
 
