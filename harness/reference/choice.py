@@ -174,7 +174,9 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     if not solver.complete:
         return needed, f"all orders of {solver.name} meet width {solver.width} or more, which takes at least {took}"
     width = "" if solver.width is None else f"meets width {solver.width} and "
-    return needed, f"{solver.name} {width}would take {took}"
+    slices = getattr(solver, "count", 1)
+    way = solver.name if slices == 1 else f"{solver.name} in {slices} slices"
+    return needed, f"{way} {width}would take {took}"
 
 
 def _duration(seconds: float) -> str:

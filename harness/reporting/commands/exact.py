@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -49,7 +50,14 @@ def _show_model(question: Question) -> int:
     if outcome.solved is None:
         if isinstance(outcome.error, SpinbenchError) and not isinstance(outcome.error, IntractableError):
             raise outcome.error
-        print(f"spinbench: {printable(' '.join(outcome.message.split()))}", file=sys.stderr)
+        message = " ".join(outcome.message.split())
+        if isinstance(outcome.error, IntractableError):
+            evidence = [] if question.evidence is None else ["--evidence", str(question.evidence)]
+            words = shlex.join([str(question.source), *evidence])
+            message += (
+                f"; spinbench advise {words} estimates log Z and marginals, spinbench bracket {words} bounds log Z"
+            )
+        print(f"spinbench: {printable(message)}", file=sys.stderr)
         return 1
     for line in _sentences(outcome.solved, outcome.seconds):
         say(printable(line))

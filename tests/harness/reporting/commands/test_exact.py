@@ -102,6 +102,7 @@ def assert_written(model: Path, stem: Path) -> float:
     ("words", "status", "sentence"),
     [
         (["{}/d.npz"], 1, "GiB is allowed (max_gib) and 600 s (budget)"),
+        (["{}/d.npz"], 1, "d.npz bounds log Z"),
         (["{}/d.npz", "--budget", "10ms"], 1, "there was no answer within 0.01 s"),
         (["{}/c.uai"], 2, "c.uai, line 3, token 'two': a number is needed"),
         (["{}/e.uai", "--evidence", "{}/e.uai.evid"], 2, "Z = 0"),
