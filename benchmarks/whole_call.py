@@ -121,7 +121,7 @@ def _records() -> list[Any]:
 def _report(records: list[Any]) -> Any:
     from spinbench.reporting import page
 
-    return page.write(records, _folder())
+    return page.write_report(records, _folder())
 
 
 def _tour(folder: Path) -> Any:

@@ -26,7 +26,7 @@ from spinbench.history.command import history_root
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
 HANDLERS = {
-    "list": "reporting.listing:show",
+    "list": "reporting.listing:run_list",
     "peers": "reporting.listing:run_peers",
     "run": "reporting.commands.running:run",
     "exact": "reporting.commands.exact:run",
@@ -246,8 +246,9 @@ def init(arguments: argparse.Namespace) -> int:
 def publish(arguments: argparse.Namespace) -> int:
     """`spinbench publish`."""
     from spinbench.history import publish as site
-    from spinbench.reporting.display import shown
+    from spinbench.reporting.display import short_path
 
     index = site.publish(history_root(), offline=arguments.offline)
-    print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
+    server = f"{Path(sys.executable).name} -m http.server -d {short_path(index.parent)}"
+    print(f"site: {short_path(index)}; see it with: {server}")
     return 0

@@ -12,12 +12,12 @@ from spinbench.measuring.record_types import Record
 if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
-STANDARD_ERRORS = 4.0
+TOLERATED_STANDARD_ERRORS = 4.0
 """An estimate with a standard error may lie outside the bracket by so many of them."""
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 """A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more)."""
 
-AGREEMENT = 1e-6
+EXACT_TOLERANCE = 1e-6
 """An exact answer may differ from another one by this share of its size: it may have been found in float32."""
 
 VIOLATED = "bound violated"
@@ -29,7 +29,7 @@ DISQUALIFYING = (VIOLATED, WRONG, OUTSIDE)
 
 
 @dataclass(frozen=True)
-class Bracket:
+class LogZBracket:
     """What is known of a model's log Z.
 
     Attributes:
@@ -52,26 +52,26 @@ class Bracket:
 
     def sentence(self) -> str | None:
         """What the leaderboard says below its table; None where log Z is known, or no bound is."""
-        certain = self._certain()
+        certified_sentence = self._certificate_sentence()
         if self.exact is not None or not any(self.probable_methods):
-            return certain
+            return certified_sentence
         (low, high), (below, above) = self.probable, self.probable_methods
         width = f", {high - low:.3g} nats wide" if math.isfinite(high - low) else ""
-        sides = f"[{_side(low, below, 'none')}, {_side(high, above, 'none')}]"
+        sides = f"[{_format_side(low, below, 'none')}, {_format_side(high, above, 'none')}]"
         likely = f"with probability {1 - self.delta:.6g} in {sides}{width}"
-        return f"{certain}; {likely}" if certain else f"log Z {likely}"
+        return f"{certified_sentence}; {likely}" if certified_sentence else f"log Z {likely}"
 
-    def _certain(self) -> str | None:
+    def _certificate_sentence(self) -> str | None:
         if self.exact is not None or not (self.lower_method or self.upper_method):
             return None
-        low = _side(self.lower, self.lower_method, "no lower bound")
-        high = _side(self.upper, self.upper_method, "no upper bound")
-        if self.lower > self.upper + _slack(self.upper):
+        low = _format_side(self.lower, self.lower_method, "no lower bound")
+        high = _format_side(self.upper, self.upper_method, "no upper bound")
+        if self.lower > self.upper + _rounding_slack(self.upper):
             return f"contradictory bounds on log Z: {low} > {high}"
         width = f", {self.upper - self.lower:.3g} nats wide" if self.lower_method and self.upper_method else ""
         return f"log Z in [{low}, {high}]{width}"
 
-    def flag(self, record: Record) -> str | None:
+    def flag_record(self, record: Record) -> str | None:
         """`VIOLATED` for a bound on the wrong side of the exact log Z, or of a bound from the other side.
 
         `WRONG` for an answer that calls itself exact and is not.
@@ -82,57 +82,59 @@ class Bracket:
         value, kind = record.result.log_z, record.result.log_z_kind
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
         if kind == "estimate" and self.exact is None:
-            errors = STANDARD_ERRORS * (record.result.largest_log_z_error or 0.0)
+            errors = TOLERATED_STANDARD_ERRORS * (record.result.largest_log_z_error or 0.0)
             if _is_outside(value, low, high, errors):
                 return OUTSIDE
             return UNLIKELY if _is_outside(value, *self.probable, errors) else None
         if kind == "exact" and self.exact is not None:
-            return WRONG if abs(value - self.exact) > AGREEMENT * max(abs(self.exact), 1.0) else None
-        wrong = (kind == "lower" and value > high + _slack(high)) or (kind == "upper" and value < low - _slack(low))
+            return WRONG if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0) else None
+        wrong = (kind == "lower" and value > high + _rounding_slack(high)) or (
+            kind == "upper" and value < low - _rounding_slack(low)
+        )
         return VIOLATED if wrong else None
 
 
-def bracket(records: Iterable[Record]) -> Bracket:
+def log_z_bracket(records: Iterable[Record]) -> LogZBracket:
     """Of the records of one model, whatever methods, backends and settings they are of.
 
     A bound counts whether or not its iteration has converged: `Estimate.log_z_kind` promises that it holds.
     """
-    good = [record for record in records if record.status == "ok"]
-    answers = [(one.result.log_z, one.axes.method, one.result.log_z_kind) for one in good]
+    successes = [record for record in records if record.status == "ok"]
+    answers = [(record.result.log_z, record.axes.method, record.result.log_z_kind) for record in successes]
     claims = [(value, method, str(kind)) for value, method, kind in answers if value is not None]
-    bounds = [bound for record in good for bound in record.result.bounds]
+    bounds = [bound for record in successes for bound in record.result.bounds]
     certified, probable = (
-        [(one.value, one.by, one.side) for one in bounds if one.grade == grade and one.value is not None]
+        [(bound.value, bound.by, bound.side) for bound in bounds if bound.grade == grade and bound.value is not None]
         for grade in ("certified", "probable")
     )
-    lower, upper = _tightest([*claims, *certified])
-    low, high = _tightest(probable)
-    known = [record.exact_log_z for record in good if record.exact_log_z is not None]
-    known += [value for value, _, kind in claims if kind == "exact"]
-    delta = min(sum(one.delta for one in bounds if one.grade == "probable" and one.value is not None), 1.0)
+    lower, upper = _tightest_bounds([*claims, *certified])
+    low, high = _tightest_bounds(probable)
+    exact_values = [record.exact_log_z for record in successes if record.exact_log_z is not None]
+    exact_values += [value for value, _, kind in claims if kind == "exact"]
+    deltas = [bound.delta for bound in bounds if bound.grade == "probable" and bound.value is not None]
     sides = (lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]))
-    return Bracket(known[0] if known else None, *sides, delta)
+    return LogZBracket(exact_values[0] if exact_values else None, *sides, min(sum(deltas), 1.0))
 
 
-def board_bracket(rows: Iterable[Row]) -> Bracket:
+def bracket_of_rows(rows: Iterable[Row]) -> LogZBracket:
     """What is known of log Z by the records behind a leaderboard's rows of one model."""
-    return bracket(record for row in rows for record in row.members)
+    return log_z_bracket(record for row in rows for record in row.records)
 
 
-def _tightest(bounds: Sequence[tuple[float, str, str]]) -> tuple[tuple[float, str], tuple[float, str]]:
+def _tightest_bounds(bounds: Sequence[tuple[float, str, str]]) -> tuple[tuple[float, str], tuple[float, str]]:
     """The greatest lower and the least upper of bounds (value, who found it, side), each with who found it."""
-    lower = max([(value, by) for value, by, side in bounds if side == "lower"], default=(-math.inf, ""))
-    upper = min([(value, by) for value, by, side in bounds if side == "upper"], default=(math.inf, ""))
+    lower = max([(value, method) for value, method, side in bounds if side == "lower"], default=(-math.inf, ""))
+    upper = min([(value, method) for value, method, side in bounds if side == "upper"], default=(math.inf, ""))
     return lower, upper
 
 
-def _side(value: float, by: str, none: str) -> str:
+def _format_side(value: float, by: str, none: str) -> str:
     return f"{value:.6g} ({by})" if by else none
 
 
 def _is_outside(value: float, low: float, high: float, errors: float) -> bool:
-    return not low - _slack(low) - errors <= value <= high + _slack(high) + errors
+    return not low - _rounding_slack(low) - errors <= value <= high + _rounding_slack(high) + errors
 
 
-def _slack(value: float) -> float:
-    return ROUNDING * max(abs(value), 1.0) if math.isfinite(value) else 0.0
+def _rounding_slack(value: float) -> float:
+    return ROUNDING_TOLERANCE * max(abs(value), 1.0) if math.isfinite(value) else 0.0

@@ -20,14 +20,14 @@ from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import page
 from spinbench.reporting.display import new_table
-from spinbench.reporting.leaderboard import short
+from spinbench.reporting.leaderboard import format_number
 
 if TYPE_CHECKING:
     from spinbench.history.recorder import History
 
 PAGE = "compare.html"
-STYLES = {"worse": "red", "better": "green", "fails": "red", "mended": "green"}
-NOTEWORTHY = ("worse", "better")
+VERDICT_STYLES = {"worse": "red", "better": "green", "fails": "red", "mended": "green"}
+SIGNIFICANT_VERDICTS = ("worse", "better")
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Comparison:
 
     Attributes:
         judgement: what was found.
-        left_out: sentences about what has no counterpart.
+        exclusions: sentences about what has no counterpart.
     """
 
     judgement: Judgement
-    left_out: tuple[str, ...]
+    exclusions: tuple[str, ...]
 
     @property
     def differences(self) -> list[Finding]:
@@ -52,9 +52,9 @@ class Comparison:
         """Cells that work on one side only."""
         return self.judgement.failures
 
-    def beyond_noise(self) -> list[Finding]:
+    def significant_differences(self) -> list[Finding]:
         """What changed."""
-        return [one for one in self.differences if one.verdict in NOTEWORTHY]
+        return [finding for finding in self.differences if finding.verdict in SIGNIFICANT_VERDICTS]
 
 
 def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
@@ -63,59 +63,61 @@ def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
     Raises:
         SpinbenchError: they have no cell in common.
     """
-    matched, left_out = _match(a, b)
-    if not matched:
+    pairs, exclusions = _match_cells(a, b)
+    if not pairs:
         raise SpinbenchError("A and B have no cell in common: no model, method and backend that both measured")
     metrics = axes.metrics()
     old, new = (
-        measurements.group_runs([(place, record) for place, pair in matched.items() for record in pair[side]], metrics)
+        measurements.group_runs([(place, record) for place, pair in pairs.items() for record in pair[side]], metrics)
         for side in (0, 1)
     )
-    return Comparison(judge.judge(Sides(old, new)), tuple(left_out))
+    return Comparison(judge.judge(Sides(old, new)), tuple(exclusions))
 
 
-def _match(
+def _match_cells(
     a: Sequence[Record], b: Sequence[Record]
 ) -> tuple[dict[Place, tuple[list[Record], list[Record]]], list[str]]:
     """Cells of both sides by (model, method, backend, differing settings).
 
     Settings are equal where both sides have them; a cell with one setting on each side is matched with differing ones.
     """
-    sides = (_by_cell(a), _by_cell(b))
-    found: dict[Place, tuple[list[Record], list[Record]]] = {}
-    lonely = {("A", "B"): 0, ("B", "A"): 0}
+    sides = (_group_by_cell(a), _group_by_cell(b))
+    pairs: dict[Place, tuple[list[Record], list[Record]]] = {}
+    unmatched = {("A", "B"): 0, ("B", "A"): 0}
     for place in sorted(set(sides[0]) | set(sides[1])):
         left, right = (dict(side.get(place, {})) for side in sides)
         both = sorted(left.keys() & right.keys())
         for protocol in both:
             name = "" if len(both) == 1 else f"settings {protocol[:6]}"
-            found[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
+            pairs[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
         if not both and len(left) == len(right) == 1:
             (_, old), (_, new) = left.popitem(), right.popitem()
-            changed = axes.config_differences(_settings(new[0]), _settings(old[0]))
-            found[Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
-        lonely["A", "B"] += len(left)
-        lonely["B", "A"] += len(right)
-    left_out = [
-        f"cells of {name} without a counterpart in {other}: {count}" for (name, other), count in lonely.items() if count
+            changed = axes.config_differences(_settings_without_seed(new[0]), _settings_without_seed(old[0]))
+            pairs[Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
+        unmatched["A", "B"] += len(left)
+        unmatched["B", "A"] += len(right)
+    exclusions = [
+        f"cells of {name} without a counterpart in {other}: {count}"
+        for (name, other), count in unmatched.items()
+        if count
     ]
-    return found, left_out
+    return pairs, exclusions
 
 
-def _by_cell(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[str, list[Record]]]:
-    found: dict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+def _group_by_cell(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[str, list[Record]]]:
+    records_by_cell: dict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record.status != "skipped":
             cell = record.axes
-            found[cell.model, cell.method, cell.backend][record.protocol].append(record)
-    return found
+            records_by_cell[cell.model, cell.method, cell.backend][record.protocol].append(record)
+    return records_by_cell
 
 
-def _settings(record: Record) -> dict[str, object]:
+def _settings_without_seed(record: Record) -> dict[str, object]:
     return {key: value for key, value in record.config.items() if key not in ("seed", "model")}
 
 
-def compare(first: str, second: str) -> Comparison:
+def compare_sweeps_or_commits(first: str, second: str) -> Comparison:
     """Compare two sweeps' folders, or two commits as `spinbench gate` does, with what the history says of noise.
 
     Raises:
@@ -123,17 +125,17 @@ def compare(first: str, second: str) -> Comparison:
     """
     checkout = environment.root()
     if checkout is None or Path(first).is_dir() or Path(second).is_dir():
-        return compare_records(load(first), load(second))
+        return compare_records(load_records(first), load_records(second))
     from spinbench.history import commits
 
-    history, base = _commit(checkout, first)
-    sides, left_out = commits.collect_sides(history, base, _commit(checkout, second)[1])
+    history, base = _resolve_commit(checkout, first)
+    sides, exclusions = commits.collect_sides(history, base, _resolve_commit(checkout, second)[1])
     if not sides.common:
-        raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(left_out)}")
-    return Comparison(judge.judge(sides), left_out)
+        raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(exclusions)}")
+    return Comparison(judge.judge(sides), exclusions)
 
 
-def load(name: str) -> list[Record]:
+def load_records(name: str) -> list[Record]:
     """The records of a sweep's folder, or those that the history has of a commit.
 
     Raises:
@@ -146,11 +148,11 @@ def load(name: str) -> list[Record]:
         raise SpinbenchError(f"{name} is no folder, and {environment.NO_HISTORY}")
     from spinbench.history import journal
 
-    history, commit = _commit(checkout, name)
+    history, commit = _resolve_commit(checkout, name)
     return journal.group_into_sittings(history.journal.read_entries(commit))[-1]
 
 
-def _commit(checkout: Path, name: str) -> tuple[History, str]:
+def _resolve_commit(checkout: Path, name: str) -> tuple[History, str]:
     """The history, and the full hash of a commit with records in it."""
     from spinbench.history.recorder import History
 
@@ -164,48 +166,56 @@ def _commit(checkout: Path, name: str) -> tuple[History, str]:
     return history, commit
 
 
-def table(found: Comparison) -> Table:
+def differences_table(comparison: Comparison) -> Table:
     """The differences beyond noise, for a terminal."""
     numbers = ("A", "B", "B / A", "95 % interval", "p")
     texts = ("", "metric", "model", "method", "backend", "settings of B")
-    board = new_table(None, (*texts, *numbers), numbers=numbers, show_edge=False)
-    for one in found.beyond_noise():
+    board = new_table(None, (*texts, *numbers), number_columns=numbers, show_edge=False)
+    for finding in comparison.significant_differences():
         board.add_row(
-            Text(one.verdict, style=STYLES[one.verdict]),
-            *map(Text, (one.metric.title, *one.place)),
-            short(one.base),
-            short(one.head),
-            short(one.ratio),
-            f"{short(one.low)} … {short(one.high)}",
-            f"{one.p:.1g}",
+            Text(finding.verdict, style=VERDICT_STYLES[finding.verdict]),
+            *map(Text, (finding.metric.title, *finding.place)),
+            format_number(finding.base),
+            format_number(finding.head),
+            format_number(finding.ratio),
+            f"{format_number(finding.low)} … {format_number(finding.high)}",
+            f"{finding.p:.1g}",
         )
-    for broken in found.failures:
-        board.add_row(Text(broken.verdict, style=STYLES[broken.verdict]), Text(broken.error), *map(Text, broken.place))
+    for failure in comparison.failures:
+        board.add_row(
+            Text(failure.verdict, style=VERDICT_STYLES[failure.verdict]), Text(failure.error), *map(Text, failure.place)
+        )
     return board
 
 
-def sentences(found: Comparison) -> list[str]:
+def summary_sentences(comparison: Comparison) -> list[str]:
     """What would have been found, what was not compared, and how many of what."""
     return [
-        *formatting.format_remarks(found.judgement),
-        *found.left_out,
-        f"B against A: {formatting.format_summary(found.judgement)}",
+        *formatting.format_remarks(comparison.judgement),
+        *comparison.exclusions,
+        f"B against A: {formatting.format_summary(comparison.judgement)}",
     ]
 
 
-def write(found: Comparison, names: tuple[str, str], folder: Path) -> Path:
+def write_comparison_page(comparison: Comparison, names: tuple[str, str], folder: Path) -> Path:
     """The page with all comparisons.
 
     Raises:
         SpinbenchError: the folder cannot be written.
     """
     path = folder / PAGE
-    places = [one.place for one in found.differences]
+    places = [finding.place for finding in comparison.differences]
     choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("model", "method", "backend")}
-    choices["metric"] = sorted({one.metric.title for one in found.differences})
+    choices["metric"] = sorted({finding.metric.title for finding in comparison.differences})
     settings = any(place.settings for place in places)
-    how = {"names": names, "found": found, "sentences": sentences(found), "choices": choices, "settings": settings}
-    text = page.environment().get_template("compare.html").render(how)
+    context = {
+        "names": names,
+        "found": comparison,
+        "sentences": summary_sentences(comparison),
+        "choices": choices,
+        "settings": settings,
+    }
+    text = page.template_environment().get_template("compare.html").render(context)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

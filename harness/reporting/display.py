@@ -18,7 +18,7 @@ from rich.text import Text
 
 from spinbench.inference.notebook.cell_output import CellOutput, of_this_cell
 from spinbench.measuring.records import RecordError, read_record
-from spinbench.reporting.whole_numbers import WholeNumbers
+from spinbench.reporting.whole_numbers import WideConsole
 
 if TYPE_CHECKING:
     from spinbench.measuring.record_parts import Axes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""
-WATCH_SECONDS = 0.5
+POLL_SECONDS = 0.5
 """How often a sweep looks for records that a launcher's processes have written."""
 LAST_LINES = 8
 """Of the newest cells, which a notebook shows above the bar."""
@@ -34,14 +34,14 @@ LAST_LINES = 8
 
 def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
-    if (below := of_this_cell()) is not None:  # rich's own support makes each line an output
+    if (notebook_output := of_this_cell()) is not None:  # rich's own support makes each line an output
         plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
-        return WholeNumbers(file=below, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
-    found = WholeNumbers(highlight=False, markup=False)
-    return found if found.is_terminal else WholeNumbers(highlight=False, markup=False, width=PLAIN_WIDTH)
+        return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
+    terminal = WideConsole(highlight=False, markup=False)
+    return terminal if terminal.is_terminal else WideConsole(highlight=False, markup=False, width=PLAIN_WIDTH)
 
 
-def say(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """Print a line, however long; it may be copied from the terminal."""
     console().print(Text(text, style=style), soft_wrap=True)
 
@@ -55,22 +55,27 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
 
 
 def new_table(
-    title: str | None, columns: Iterable[str], *, numbers: Collection[str] = (), whole: Collection[str] = (), **how: Any
+    title: str | None,
+    columns: Iterable[str],
+    *,
+    number_columns: Collection[str] = (),
+    unfolded_columns: Collection[str] = (),
+    **options: Any,
 ) -> Table:
     """A table without rows.
 
     Args:
         title: above it, on the left.
         columns: their headings.
-        numbers: columns on the right, which are never folded.
-        whole: others that are not folded.
-        how: further arguments of `rich.table.Table`.
+        number_columns: columns on the right, which are never folded.
+        unfolded_columns: others that are not folded.
+        options: further arguments of `rich.table.Table`.
     """
-    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, **how)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, **options)
     for name in columns:
-        no_wrap = name in numbers or name in whole
-        found.add_column(name, justify="right" if name in numbers else "left", no_wrap=no_wrap, overflow="fold")
-    return found
+        no_wrap = name in number_columns or name in unfolded_columns
+        table.add_column(name, justify="right" if name in number_columns else "left", no_wrap=no_wrap, overflow="fold")
+    return table
 
 
 class Display:
@@ -79,7 +84,7 @@ class Display:
     Args:
         output: where to.
         total: how many cells there are.
-        auto_refresh: whether a thread draws the bar; else `begin` does, so that processes can be forked meanwhile.
+        auto_refresh: whether a thread draws the bar; else `start_cell` does, so that processes can be forked meanwhile.
     """
 
     def __init__(self, output: Console, total: int, *, auto_refresh: bool = True) -> None:
@@ -100,8 +105,8 @@ class Display:
         )
         self._task = self._bar.add_task("starting", total=total)
         self._auto_refresh = auto_refresh
-        self._below = output.file if isinstance(output.file, CellOutput) else None
-        self._last: deque[Text] = deque(maxlen=LAST_LINES)
+        self._notebook_output = output.file if isinstance(output.file, CellOutput) else None
+        self._recent_lines: deque[Text] = deque(maxlen=LAST_LINES)
 
     def __enter__(self) -> Display:
         self._bar.start()
@@ -111,44 +116,44 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
-        if self._below is not None:
-            self._below.follow("", at_once=True)
+        if self._notebook_output is not None:
+            self._notebook_output.follow("", at_once=True)
 
-    def begin(self, cell: str) -> None:
+    def start_cell(self, cell: str) -> None:
         """A cell starts."""
         self._bar.update(self._task, description=cell, refresh=not self._auto_refresh)
-        self._follow()
+        self._refresh_notebook()
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Cells that nothing was told of yet."""
         return self._total - self._done
 
-    def end(self, cell: str, record: Record | None) -> None:
+    def finish_cell(self, cell: str, record: Record | None) -> None:
         """A cell has its record; None: it had a good one from before."""
-        self.end_with(cell, *outcome(record))
+        self.finish_cell_with(cell, *describe_outcome(record))
 
-    def end_with(self, cell: str, text: str, style: str) -> None:
+    def finish_cell_with(self, cell: str, text: str, style: str) -> None:
         """A cell has ended so, in a line of its own."""
         self._done += 1
         width = len(str(self._total))
         line = Text(f"[{self._done:>{width}}/{self._total}] {cell}: ")
         line.append(text, style)
         self._bar.update(self._task, advance=1)
-        if self._below is None:
+        if self._notebook_output is None:
             self._output.print(line, soft_wrap=True)
-        self._last.append(line)
-        self._follow()
+        self._recent_lines.append(line)
+        self._refresh_notebook()
 
-    def _follow(self) -> None:
+    def _refresh_notebook(self) -> None:
         """In a notebook, the newest cells and the bar."""
-        if self._below is not None:
-            with self._output.capture() as drawn:
-                self._output.print(Group(*self._last, self._bar.get_renderable()), soft_wrap=True)
-            self._below.follow(drawn.get())
+        if self._notebook_output is not None:
+            with self._output.capture() as captured:
+                self._output.print(Group(*self._recent_lines, self._bar.get_renderable()), soft_wrap=True)
+            self._notebook_output.follow(captured.get())
 
 
-class Watcher:
+class RecordWatcher:
     """Tells of the records that other processes write into a sweep's folder.
 
     Jobs that a launcher runs side by side show nothing themselves; this thread of the sweep's own process looks for
@@ -160,15 +165,15 @@ class Watcher:
         varied: keys of the sweep with more than one value.
     """
 
-    def __init__(self, shown: Display, folder: Path, varied: Sequence[str]) -> None:
-        self._display = shown
+    def __init__(self, display: Display, folder: Path, varied: Sequence[str]) -> None:
+        self._display = display
         self._folder = folder / "records"
         self._varied = varied
-        self._known = self._files()
+        self._known_states = self._file_states()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._poll, daemon=True)
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> RecordWatcher:
         self._thread.start()
         return self
 
@@ -177,48 +182,52 @@ class Watcher:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        self._look()
+        self._show_new_records()
 
-    def _watch(self) -> None:
-        while not self._ended.wait(WATCH_SECONDS):
-            self._look()
+    def _poll(self) -> None:
+        while not self._ended.wait(POLL_SECONDS):
+            self._show_new_records()
 
-    def _look(self) -> None:
-        found = self._files()
-        for name in sorted(found, key=lambda name: found[name]):
-            if self._known.get(name) != found[name]:
+    def _show_new_records(self) -> None:
+        states = self._file_states()
+        for name in sorted(states, key=lambda name: states[name]):
+            if self._known_states.get(name) != states[name]:
                 with contextlib.suppress(RecordError):  # replaced or removed meanwhile
                     record = read_record(self._folder / name)
-                    self._display.end(cell_name(record.axes, self._varied_of(record)), record)
-        self._known = found
+                    self._display.finish_cell(cell_name(record.axes, self._sweep_settings(record)), record)
+        self._known_states = states
 
-    def _varied_of(self, record: Record) -> dict[str, Any]:
+    def _sweep_settings(self, record: Record) -> dict[str, Any]:
         """A record knows what its cell is made of; names that an experiment sets others by are left out."""
-        found = {}
+        settings = {}
         for key in self._varied:
             value: Any = record.config
             for part in key.split("."):
                 value = value.get(part) if isinstance(value, Mapping) else None
             if value is not None and not isinstance(value, Mapping):
-                found[key] = value
-        return found
+                settings[key] = value
+        return settings
 
-    def _files(self) -> dict[str, tuple[int, int]]:
+    def _file_states(self) -> dict[str, tuple[int, int]]:
         """Time of the last change and number of each record's file; files are replaced, never changed."""
-        found = {}
+        states = {}
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name.startswith("record-") and entry.name.endswith(".json"):
                     with contextlib.suppress(OSError):
-                        state = entry.stat()
-                        found[entry.name] = state.st_mtime_ns, state.st_ino
-        return found
+                        stat = entry.stat()
+                        states[entry.name] = stat.st_mtime_ns, stat.st_ino
+        return states
 
 
-def shown(path: Path) -> str:
+def short_path(path: Path) -> str:
     """A path as short as it can be typed here."""
-    absolute, here = path.absolute(), Path.cwd()
-    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) and absolute != here else str(absolute)
+    absolute, working_folder = path.absolute(), Path.cwd()
+    return (
+        str(absolute.relative_to(working_folder))
+        if absolute.is_relative_to(working_folder) and absolute != working_folder
+        else str(absolute)
+    )
 
 
 def cell_name(axes: Axes, varied: Mapping[str, Any]) -> str:
@@ -228,7 +237,7 @@ def cell_name(axes: Axes, varied: Mapping[str, Any]) -> str:
     )
 
 
-def outcome(record: Record | None) -> tuple[str, str]:
+def describe_outcome(record: Record | None) -> tuple[str, str]:
     """A record in one line, and its style."""
     if record is None:
         return "measured before", "dim"

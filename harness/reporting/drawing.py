@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 # Okabe and Ito, "Color universal design" (2008), without yellow and black: the colour-blind tell them apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
-LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 FILLS = ("full", "none", "left", "top", "right", "bottom")
 """Of markers, where methods share a colour."""
-STYLE: Any = {
+RC_PARAMS: Any = {
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": MUTED,
@@ -49,16 +49,16 @@ STYLE: Any = {
     "svg.hashsalt": "spinbench",
 }
 """Of all pictures."""
-BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "handlelength": 2.6, "fontsize": 8}
+LEGEND_BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "handlelength": 2.6, "fontsize": 8}
 """Of a legend to the right of its panel."""
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def plot_style() -> Iterator[None]:
     """Pictures that are drawn and saved inside look as those of a report do."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(RC_PARAMS):
         yield
 
 
@@ -72,13 +72,13 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def add_legend(panel: Axes | Figure, **how: Any) -> None:
-    """A legend without a frame, whose texts are no formulas; `how` is Matplotlib's."""
-    for text in panel.legend(frameon=False, **how).get_texts():
+def add_legend(panel: Axes | Figure, **options: Any) -> None:
+    """A legend without a frame, whose texts are no formulas; `options` is Matplotlib's."""
+    for text in panel.legend(frameon=False, **options).get_texts():
         text.set_parse_math(False)
 
 
-def save(figure: Figure, *paths: Path) -> list[Path]:
+def save_figure(figure: Figure, *paths: Path) -> list[Path]:
     """Into files of the kinds that their names say; returns them.
 
     Raises:
@@ -90,7 +90,7 @@ def save(figure: Figure, *paths: Path) -> list[Path]:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
-        fix(figure)  # it is arranged now, for the next kind of file too
+        freeze_layout(figure)  # it is arranged now, for the next kind of file too
     return list(paths)
 
 
@@ -100,12 +100,12 @@ def add_grid(panel: Axes) -> None:
     panel.set_axisbelow(True)
 
 
-def fix(figure: Figure) -> None:
+def freeze_layout(figure: Figure) -> None:
     """Keep margins as they are: arranging takes longer than drawing."""
     figure.set_layout_engine("none")
 
 
-def mark(axis: Axis, first: float, last: float) -> None:
+def set_log_ticks(axis: Axis, first: float, last: float) -> None:
     """Marks of a logarithmic axis from `first` to `last`, labelled with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -114,7 +114,7 @@ def mark(axis: Axis, first: float, last: float) -> None:
     axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
 
 
-METHODS = (
+METHOD_ORDER = (
     *("gibbs", "dhmc", "block_gibbs", "bp", "exact", "pt"),
     *("blocks", "mf", "smc", "trw", "swendsen_wang", "wmb"),
     *("metropolis", "g_mf", "g_bp", "nuts", "wmb_lower", "forney_mf"),
@@ -123,16 +123,18 @@ METHODS = (
     "elliptical_slice",
 )
 """In the order of their looks: those that are compared most often differ in colour, not in fillings alone."""
-BACKENDS = (
+BACKEND_ORDER = (
     *("numba", "numpy", "jax", "torch", "dwave", "blackjax", "numpyro", "openjij", "pgmax", "pgmpy"),
     *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2", "cupy"),
 )
-METHOD_LOOKS = tuple(itertools.product(FILLS, COLOURS))
-BACKEND_LOOKS = tuple((LINES[i % len(LINES)], MARKERS[i % len(MARKERS)]) for i in range(len(LINES) * len(MARKERS)))
+METHOD_STYLES = tuple(itertools.product(FILLS, COLOURS))
+BACKEND_STYLES = tuple(
+    (LINE_STYLES[i % len(LINE_STYLES)], MARKERS[i % len(MARKERS)]) for i in range(len(LINE_STYLES) * len(MARKERS))
+)
 
 
 @dataclass(frozen=True)
-class Looks:
+class PlotStyles:
     """Colour and filling tell the method, line and marker the backend; the same in every sweep, report and picture."""
 
     colours: dict[str, str]
@@ -140,42 +142,44 @@ class Looks:
     lines: dict[str, tuple[Any, str]]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Row]) -> Looks:
+    def from_rows(cls, rows: Iterable[Row]) -> PlotStyles:
         """For all methods and backends of a leaderboard."""
         board = list(rows)
-        methods = places({row.method for row in board}, METHODS, len(METHOD_LOOKS))
-        backends = places({row.backend for row in board}, BACKENDS, len(BACKEND_LOOKS))
+        methods = assign_style_indices({row.method for row in board}, METHOD_ORDER, len(METHOD_STYLES))
+        backends = assign_style_indices({row.backend for row in board}, BACKEND_ORDER, len(BACKEND_STYLES))
         return cls(
-            {method: METHOD_LOOKS[place][1] for method, place in methods.items()},
-            {method: METHOD_LOOKS[place][0] for method, place in methods.items()},
-            {backend: BACKEND_LOOKS[place] for backend, place in backends.items()},
+            {method: METHOD_STYLES[place][1] for method, place in methods.items()},
+            {method: METHOD_STYLES[place][0] for method, place in methods.items()},
+            {backend: BACKEND_STYLES[place] for backend, place in backends.items()},
         )
 
 
 def method_colour(method: str) -> str:
     """Of a method that stands beside no other."""
-    return METHOD_LOOKS[places([method], METHODS, len(METHOD_LOOKS))[method]][1]
+    return METHOD_STYLES[assign_style_indices([method], METHOD_ORDER, len(METHOD_STYLES))[method]][1]
 
 
-def places(names: Iterable[str], known: Sequence[str], count: int) -> dict[str, int]:
+def assign_style_indices(names: Iterable[str], reserved_names: Sequence[str], count: int) -> dict[str, int]:
     """The place of each name among so many looks, in alphabetical order.
 
     Those that are known have places of their own. A plugin's follows from its name; where another has it already, the
     next free one is taken, and looks are shared only where there are more names than looks.
     """
     ordered = sorted(set(names))
-    found = {name: known.index(name) for name in ordered if name in known}
+    indices = {name: reserved_names.index(name) for name in ordered if name in reserved_names}
     for name in ordered:
-        if name not in found:
-            first, taken = zlib.crc32(name.encode()) % count, set(found.values())
-            found[name] = next((i % count for i in range(first, first + count) if i % count not in taken), first)
-    return {name: found[name] for name in ordered}
+        if name not in indices:
+            first, used_indices = zlib.crc32(name.encode()) % count, set(indices.values())
+            indices[name] = next(
+                (i % count for i in range(first, first + count) if i % count not in used_indices), first
+            )
+    return {name: indices[name] for name in ordered}
 
 
 ROW_PREFIX = "row-"
 """Of the ids of curves; the rest is the number of the row."""
 
-_VARIABLES = {
+_CSS_VARIABLES = {
     **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(COLOURS)},
     INK.lower(): "var(--ink)",
     MUTED.lower(): "var(--muted)",
@@ -184,7 +188,7 @@ _VARIABLES = {
 }
 
 
-def inline(
+def render_inline_svg(
     figure: Figure, name: str, label: str, titles: Mapping[str, str], attributes: Mapping[str, str] | None = None
 ) -> Markup:
     """The figure as an `<svg>` element.
@@ -205,7 +209,7 @@ def inline(
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r' (?:width|height)="[^"]*pt"', "", text, count=2)
     text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), text)
-    text = re.sub("#[0-9a-fA-F]{6}", lambda match: _VARIABLES.get(match[0].lower(), match[0]), text)
+    text = re.sub("#[0-9a-fA-F]{6}", lambda match: _CSS_VARIABLES.get(match[0].lower(), match[0]), text)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(xlink:href="#|url\(#)', f"\\1{name}-", text)
     text = re.sub(
@@ -213,7 +217,9 @@ def inline(
         lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
         text,
     )
-    own = {"role": "img", "aria-label": label, **(attributes or {})}
+    svg_attributes = {"role": "img", "aria-label": label, **(attributes or {})}
     return Markup(
-        text.replace("<svg", " ".join(["<svg", *(f'{key}="{html.escape(one)}"' for key, one in own.items())]), 1)
+        text.replace(
+            "<svg", " ".join(["<svg", *(f'{key}="{html.escape(value)}"' for key, value in svg_attributes.items())]), 1
+        )
     )

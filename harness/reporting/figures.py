@@ -12,30 +12,30 @@ from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import curves, drawing, leaderboard
 from spinbench.reporting.curves import Quantity
-from spinbench.reporting.drawing import Looks
+from spinbench.reporting.drawing import PlotStyles
 from spinbench.reporting.leaderboard import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = 3
-PANELS = 12
+MAX_COLUMNS = 3
+MAX_PANELS = 12
 """Of a picture; more models take more pictures."""
-MODELS = 24
+MAX_MODELS = 24
 """That are drawn: each takes a fourth of a second, and 50 kB of a page."""
-NAMES: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
+FILE_NAMES: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
 """Of the pictures of each error, in names of files."""
 _LABELS = {"exact": "exact (time taken)"}
 
 
-def accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
+def draw_accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
     """Draw the RMSE of the marginals over time into files; see `save`."""
-    with drawing.style():
-        return save(leaderboard.rows(records), "marginal_rmse", path)
+    with drawing.plot_style():
+        return save_error_curves(leaderboard.rows(records), "marginal_rmse", path)
 
 
-def save(board: Sequence[Row], quantity: Quantity, *paths: Path) -> list[Path]:
+def save_error_curves(board: Sequence[Row], quantity: Quantity, *paths: Path) -> list[Path]:
     """Draw one panel a model, of the first `MODELS`, and a legend.
 
     A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
@@ -48,45 +48,49 @@ def save(board: Sequence[Row], quantity: Quantity, *paths: Path) -> list[Path]:
     Raises:
         SpinbenchError: a file cannot be written.
     """
-    drawn = [row for row in board if is_drawn(row, quantity)]
-    models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))[:MODELS]
-    looks, written = Looks.from_rows(drawn), []
-    for number, first in enumerate(range(0, len(models), PANELS), start=1):
-        own = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
-        written += drawing.save(_draw_page(drawn, models[first : first + PANELS], looks, quantity), *own)
-    return written
+    drawn_rows = [row for row in board if is_drawn(row, quantity)]
+    models = list(dict.fromkeys(row.model for row in drawn_rows if _error_curve(row, quantity) is not None))[
+        :MAX_MODELS
+    ]
+    styles, files = PlotStyles.from_rows(drawn_rows), []
+    for number, first in enumerate(range(0, len(models), MAX_PANELS), start=1):
+        page_paths = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
+        files += drawing.save_figure(
+            _draw_page(drawn_rows, models[first : first + MAX_PANELS], styles, quantity), *page_paths
+        )
+    return files
 
 
 def is_drawn(row: Row, quantity: Quantity) -> bool:
     """Whether a row has a curve, or the line of an exact method."""
-    return _curve(row, quantity) is not None or _exact_seconds(row) is not None
+    return _error_curve(row, quantity) is not None or _exact_seconds(row) is not None
 
 
-def _draw_page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Quantity) -> Figure:
-    columns = min(len(models), COLUMNS)
+def _draw_page(drawn_rows: Sequence[Row], models: Sequence[str], styles: PlotStyles, quantity: Quantity) -> Figure:
+    columns = min(len(models), MAX_COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
     figure = drawing.new_figure(width, height)
-    drawing.fix(figure)
+    drawing.freeze_layout(figure)
     margins = {"left": 0.95 / width, "right": 1 - 2.1 / width, "bottom": 0.55 / height, "top": 1 - 0.4 / height}
     panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.28, "hspace": 0.4})
     for spare in panels.flat[len(models) :]:
         spare.set_visible(False)
     for panel, model in zip(panels.flat, models, strict=False):
-        _draw(panel, {i: row for i, row in enumerate(drawn) if row.model == model}, looks, quantity)
+        _draw_error_curves(panel, {i: row for i, row in enumerate(drawn_rows) if row.model == model}, styles, quantity)
         panel.set_title(model, parse_math=False, wrap=True, y=1.0)
     for panel in panels[:, 1:].flat:
         panel.set_ylabel("")
-    _legend(figure, looks, doubted=any(row.doubted for row in drawn if row.model in models))
+    _add_legend(figure, styles, has_doubted=any(row.doubted for row in drawn_rows if row.model in models))
     return figure
 
 
-def panel_of(
+def draw_panel(
     rows: Mapping[int, Row],
-    looks: Looks,
+    styles: PlotStyles,
     quantity: Quantity,
     *,
-    whole: bool = False,
+    include_setup: bool = False,
     size: tuple[float, float] = (4.6, 3.2),
     place: tuple[float, float, float, float] = (0.165, 0.155, 0.77, 0.815),
 ) -> Figure | None:
@@ -94,65 +98,81 @@ def panel_of(
 
     Args:
         rows: of the model, by number, which names a curve in the SVG.
-        looks: of the whole report.
+        styles: of the whole report.
         quantity: which error.
-        whole: whether planning and compiling are among the seconds.
+        include_setup: whether planning and compiling are among the seconds.
         size: of the figure, in inches.
         place: of the panel in it: left, bottom, width and height as shares.
     """
-    if all(_curve(row, quantity) is None for row in rows.values()):
+    if all(_error_curve(row, quantity) is None for row in rows.values()):
         return None
     figure = drawing.new_figure(*size)
-    drawing.fix(figure)
-    _draw(figure.add_axes(place), rows, looks, quantity, whole=whole)
+    drawing.freeze_layout(figure)
+    _draw_error_curves(figure.add_axes(place), rows, styles, quantity, include_setup=include_setup)
     return figure
 
 
-def _draw(panel: Axes, rows: Mapping[int, Row], looks: Looks, quantity: Quantity, *, whole: bool = False) -> None:
+def _draw_error_curves(
+    panel: Axes, rows: Mapping[int, Row], styles: PlotStyles, quantity: Quantity, *, include_setup: bool = False
+) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
-    label = "seconds, with planning and compiling" if whole else "seconds of burn-in and sampling"
+    label = "seconds, with planning and compiling" if include_setup else "seconds of burn-in and sampling"
     panel.set(xscale="log", yscale="log", xlabel=label, ylabel=curves.TITLES[quantity])
-    corners = [corner for i, row in rows.items() for corner in _draw_row(panel, i, row, looks, quantity, whole=whole)]
-    (left, right), (low, high) = panel.get_xlim(), _a_decade(*panel.get_ylim())
-    best = [corners[i] for i in curves.front(corners)]
-    if best:
-        x, y = zip(*best, (right, best[-1][1]), strict=True)
-        front: dict[str, Any] = {"color": drawing.HIGHLIGHT, "linewidth": 6, "zorder": 0.8, "solid_capstyle": "round"}
-        panel.step(x, y, where="post", gid="front", **front)
+    corners = [
+        corner
+        for i, row in rows.items()
+        for corner in _draw_row_curve(panel, i, row, styles, quantity, include_setup=include_setup)
+    ]
+    (left, right), (low, high) = panel.get_xlim(), _widen_to_decade(*panel.get_ylim())
+    front_corners = [corners[i] for i in curves.pareto_front(corners)]
+    if front_corners:
+        x, y = zip(*front_corners, (right, front_corners[-1][1]), strict=True)
+        front_style: dict[str, Any] = {
+            "color": drawing.HIGHLIGHT,
+            "linewidth": 6,
+            "zorder": 0.8,
+            "solid_capstyle": "round",
+        }
+        panel.step(x, y, where="post", gid="front", **front_style)
     if quantity == "marginal_rmse" and low < TARGET_RMSE < high:
         _draw_target(panel)
     panel.set(xlim=(left, right), ylim=(low, high))
-    drawing.mark(panel.xaxis, left, right)
-    drawing.mark(panel.yaxis, low, high)
+    drawing.set_log_ticks(panel.xaxis, left, right)
+    drawing.set_log_ticks(panel.yaxis, low, high)
     _place_labels(panel)
     drawing.add_grid(panel)
 
 
-def _draw_row(
-    panel: Axes, number: int, row: Row, looks: Looks, quantity: Quantity, *, whole: bool
+def _draw_row_curve(
+    panel: Axes, number: int, row: Row, styles: PlotStyles, quantity: Quantity, *, include_setup: bool
 ) -> Iterable[tuple[float, float]]:
     """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
-    line, marker = looks.lines[row.backend]
-    style: dict[str, Any] = {"color": looks.colours[row.method], "gid": f"{drawing.ROW_PREFIX}{number}"}
-    found, exact = _curve(row, quantity, whole=whole), _exact_seconds(row, whole=whole)
-    if found is None:
+    line, marker = styles.lines[row.backend]
+    style: dict[str, Any] = {"color": styles.colours[row.method], "gid": f"{drawing.ROW_PREFIX}{number}"}
+    curve, exact = (
+        _error_curve(row, quantity, include_setup=include_setup),
+        _exact_seconds(row, include_setup=include_setup),
+    )
+    if curve is None:
         if exact is not None:
             panel.axvline(exact, linestyle=line, linewidth=1.4, **style)
         return ()
-    many = found.seeds > 1
-    shape: dict[str, Any] = {"marker": marker, "markersize": 3.6, "fillstyle": looks.fills[row.method]}
-    every = 4 if many else 1
-    panel.plot(found.seconds, found.middle, linestyle=line, linewidth=1.4, markevery=every, **shape, **style)
-    if many:
-        panel.fill_between(found.seconds, found.low, found.high, alpha=0.16, lw=0, **style)
+    has_seeds = curve.seeds > 1
+    marker_style: dict[str, Any] = {"marker": marker, "markersize": 3.6, "fillstyle": styles.fills[row.method]}
+    marker_spacing = 4 if has_seeds else 1
+    panel.plot(
+        curve.seconds, curve.middle, linestyle=line, linewidth=1.4, markevery=marker_spacing, **marker_style, **style
+    )
+    if has_seeds:
+        panel.fill_between(curve.seconds, curve.low, curve.high, alpha=0.16, lw=0, **style)
     if row.doubted:
         cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK}
-        panel.plot(found.seconds[-1:], found.middle[-1:], linestyle="none", **cross, **style)
+        panel.plot(curve.seconds[-1:], curve.middle[-1:], linestyle="none", **cross, **style)
         return ()
-    return found.corners()
+    return curve.corners()
 
 
-def _a_decade(low: float, high: float) -> tuple[float, float]:
+def _widen_to_decade(low: float, high: float) -> tuple[float, float]:
     """Limits at least so far apart: less would blow small differences up."""
     if high >= 10 * low:
         return low, high
@@ -183,33 +203,33 @@ def _place_labels(panel: Axes) -> None:
         axis.set_label_coords(*place, panel.transAxes + ScaledTranslation(*inches, figure.dpi_scale_trans))
 
 
-def _legend(figure: Figure, looks: Looks, *, doubted: bool) -> None:
+def _add_legend(figure: Figure, styles: PlotStyles, *, has_doubted: bool) -> None:
     from matplotlib.lines import Line2D
 
     entries = []
-    for method, colour in looks.colours.items():
+    for method, colour in styles.colours.items():
         entry = Line2D([], [], color=colour, linewidth=3, label=_LABELS.get(method, method))
-        if (fill := looks.fills[method]) != "full":
+        if (fill := styles.fills[method]) != "full":
             entry.set(marker="s", markersize=7, linewidth=1.4, fillstyle=fill, markerfacecoloralt="white")
             entry.set_markerfacecolor("white" if fill == "none" else colour)
         entries.append(entry)
     entries += [
         Line2D([], [], color=drawing.MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
-        for backend, (line, marker) in looks.lines.items()
+        for backend, (line, marker) in styles.lines.items()
     ]
     entries.append(Line2D([], [], color=drawing.HIGHLIGHT, linewidth=6, label="Pareto front"))
-    if doubted:
+    if has_doubted:
         cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK, "color": "white"}
         entries.append(Line2D([], [], linestyle="none", label="not vouched for", **cross))
     drawing.add_legend(figure, handles=entries, loc="upper right", handlelength=3.2)
 
 
-def _curve(row: Row, quantity: Quantity, *, whole: bool = False) -> curves.Curve | None:
-    return curves.curve(row.members, quantity, whole=whole)
+def _error_curve(row: Row, quantity: Quantity, *, include_setup: bool = False) -> curves.ErrorCurve | None:
+    return curves.error_curve(row.records, quantity, include_setup=include_setup)
 
 
-def _exact_seconds(row: Row, *, whole: bool = False) -> float | None:
-    exact = [record for record in row.members if record.status == "ok" and curves.is_exact(record)]
+def _exact_seconds(row: Row, *, include_setup: bool = False) -> float | None:
+    exact = [record for record in row.records if record.status == "ok" and curves.is_exact(record)]
     if not exact or row.run_seconds is None:
         return None
-    return row.run_seconds + (statistics.median(map(curves.before, exact)) if whole else 0.0)
+    return row.run_seconds + (statistics.median(map(curves.setup_seconds, exact)) if include_setup else 0.0)

@@ -14,13 +14,13 @@ from spinbench.measuring import trust
 from spinbench.measuring.record_parts import Metric
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
-from spinbench.reporting.brackets import Bracket
-from spinbench.reporting.ranks import Pooled
-from spinbench.reporting.variants import labels, settings_of
+from spinbench.reporting.brackets import LogZBracket
+from spinbench.reporting.ranks import ReplicateMean
+from spinbench.reporting.variants import difference_labels, flat_settings
 
 R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
-TAKEN = {
+RESERVED_HEADINGS = {
     *("method", "backend", "settings", "seeds", "marginal rmse", "log z", "|log z error|", "ess/s", "compile seconds"),
     *("run seconds", "tier", "status", "seconds to 1 % rmse"),
 }
@@ -46,10 +46,10 @@ class Row:
         rank: by the RMSE among the model's rows, whose verdict is ok; None for others.
         shared: whether other rows have the same rank, since the errors differ by less than noise.
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
-        members: the records.
+        records: the records.
         log_z: in nats, the median over replicates; None where no record has one.
         peak_mib: MiB that the measuring process held at most while it ran, the median over replicates.
-        more: the numbers of `spinbench.metrics` by their titles, means over replicates.
+        metric_means: the numbers of `spinbench.metrics` by their titles, means over replicates.
     """
 
     model: str
@@ -66,14 +66,14 @@ class Row:
     tier: str
     status: str
     time_to_error: float | None = None
-    members: tuple[Record, ...] = field(default=(), repr=False, compare=False)
+    records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
     log_z: float | None = None
     doubted: bool = False
     rmse_margin: float = 0.0
     rank: int | None = None
     shared: bool = False
     peak_mib: float | None = None
-    more: Mapping[str, Pooled] = field(default_factory=dict, compare=False)
+    metric_means: Mapping[str, ReplicateMean] = field(default_factory=dict, compare=False)
 
     @property
     def solver(self) -> str:
@@ -92,69 +92,73 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
     Rows whose verdict is not ok come after those whose is: their errors are no merit.
     """
-    listed = list(records)
+    all_records = list(records)
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     models: dict[str, list[Record]] = defaultdict(list)
-    for record in listed:
+    for record in all_records:
         if record.status != "skipped":
             axes = record.axes
             files = json.dumps(record.files or {}, sort_keys=True)  # one may have changed under its name
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
             models[axes.model].append(record)
-    settings = [settings_of(group[0], "seed") | flattened({"files": group[0].files or {}}) for group in groups.values()]
-    variants = labels([key[:3] for key in groups], settings)
-    known = {model: brackets.bracket(group) for model, group in models.items()}
-    headings = _headings(listed)
-    found = [
-        _row(group, variant, known[group[0].axes.model], headings)
+    settings = [
+        flat_settings(group[0], "seed") | flattened({"files": group[0].files or {}}) for group in groups.values()
+    ]
+    variants = difference_labels([key[:3] for key in groups], settings)
+    brackets_by_model = {model: brackets.log_z_bracket(group) for model, group in models.items()}
+    headings = _unique_headings(all_records)
+    board_rows = [
+        _summarise_seeds(group, variant, brackets_by_model[group[0].axes.model], headings)
         for group, variant in zip(groups.values(), variants, strict=True)
     ]
-    found.sort(key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend))
-    return [row for board in by_model(found).values() for row in _ranked(list(board.values()))]
+    board_rows.sort(
+        key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
+    )
+    return [row for board in rows_by_model(board_rows).values() for row in _assign_ranks(list(board.values()))]
 
 
-def by_model(board: Iterable[Row]) -> dict[str, dict[int, Row]]:
+def rows_by_model(board: Iterable[Row]) -> dict[str, dict[int, Row]]:
     """The rows of each model, by their numbers."""
-    found: dict[str, dict[int, Row]] = {}
+    rows: dict[str, dict[int, Row]] = {}
     for number, row in enumerate(board):
-        found.setdefault(row.model, {})[number] = row
-    return found
+        rows.setdefault(row.model, {})[number] = row
+    return rows
 
 
-def _ranked(board: Sequence[Row]) -> list[Row]:
+def _assign_ranks(board: Sequence[Row]) -> list[Row]:
     """A model's rows, those that are vouched for with their ranks, in their order."""
-    known = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
-    places = ranks.ranks(known)  # of the first rows of the board
-    count = Counter(places)
-    first = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, places, strict=False)]
-    return [*sorted(first, key=lambda row: row.rank or 0), *board[len(places) :]]
+    errors = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
+    rank_of = ranks.rank_values(errors)  # of the first rows of the board
+    count = Counter(rank_of)
+    ordered_rows = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, rank_of, strict=False)]
+    return [*sorted(ordered_rows, key=lambda row: row.rank or 0), *board[len(rank_of) :]]
 
 
-def place(row: Row) -> str:
+def rank_label(row: Row) -> str:
     """Its rank, "2=" where others share it; a dash without one."""
     return "–" if row.rank is None else f"{row.rank}{'=' * row.shared}"
 
 
-def is_wrong(row: Row) -> bool:
+def is_disqualified(row: Row) -> bool:
     """Whether it failed, or bounds contradict it."""
     return row.status.startswith("failed") or any(flag in row.status for flag in brackets.DISQUALIFYING)
 
 
-def notes(records: Iterable[Record]) -> list[str]:
+def collect_remarks(records: Iterable[Record]) -> list[str]:
     """One line for each kernel that refused, or that is another distribution's and was not asked, and what ran; and
     for each metric of which there is something to say beside its number."""
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for record in records:
         result, axes = record.result_or_none, record.axes
-        who = f"{axes.method} on {axes.backend}"
+        solver = f"{axes.method} on {axes.backend}"
         if result is not None:
-            found |= dict.fromkeys(f"{who} ran {result.tier}: {note}" for note in result.notes)
+            sentences |= dict.fromkeys(f"{solver} ran {result.tier}: {note}" for note in result.notes)
         remarks = (metric.remark for metric in record.metrics.values() if metric.remark)
-        found |= dict.fromkeys(f"{who}: {remark}" for remark in remarks)
-    return sorted(found)
+        sentences |= dict.fromkeys(f"{solver}: {remark}" for remark in remarks)
+    return sorted(sentences)
 
 
-def short(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Three significant digits, without an exponent between a thousandth and a million; "–" of what is no number."""
     if value is None or math.isnan(value):
         return "–"
@@ -168,32 +172,38 @@ def short(value: float | None) -> str:
     return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def with_error(value: float | None, error: float | None) -> str:
+def format_with_error(value: float | None, error: float | None) -> str:
     """To two significant digits of the standard error."""
     if value is None or not error or math.isnan(error):
-        return short(value)
+        return format_number(value)
     if math.isinf(value) or math.isinf(error):
-        return f"{short(value)} ± {short(error)}"
+        return f"{format_number(value)} ± {format_number(error)}"
     digits = max(1 - math.floor(math.log10(error)), 0)
     if value < 1e-3 or digits > 5:
         return f"{value:.2e} ± {error:.1e}".replace("e-0", "e-")
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
-def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mapping[tuple[str, str], str]) -> Row:
-    good = [record for record in group if record.status == "ok"]
-    results = [record.result for record in good]
-    compiled = [one.timing.compile for one in results if one.compilation == "fresh"]
+def _summarise_seeds(
+    group: Sequence[Record], variant: str, bracket: LogZBracket, headings: Mapping[tuple[str, str], str]
+) -> Row:
+    successes = [record for record in group if record.status == "ok"]
+    results = [record.result for record in successes]
+    compiled = [result.timing.compile for result in results if result.compilation == "fresh"]
     path = (
-        [(one.samples, one.marginal_rmse) for one in good[0].checkpoints if one.marginal_rmse is not None]
-        if good
+        [
+            (result.samples, result.marginal_rmse)
+            for result in successes[0].checkpoints
+            if result.marginal_rmse is not None
+        ]
+        if successes
         else ()
     )
-    rmse = ranks.pooled([record.metric("marginal_rmse") for record in good], path)
-    per_sample = _median(record.metric("seconds_per_ess").value for record in good)
-    peaks = [one.memory.peak_bytes for one in results if one.memory is not None]
+    rmse = ranks.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
+    seconds_per_ess = _median_of_available(record.metric("seconds_per_ess").value for record in successes)
+    peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
     # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
-    reached = statistics.median(map(trust.seconds, group))
+    seconds_to_target = statistics.median(map(trust.seconds, group))
     return Row(
         model=group[0].axes.model,
         method=group[0].axes.method,
@@ -203,78 +213,82 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
         rmse=rmse.value,
         rmse_se=rmse.standard_error,
         rmse_margin=rmse.half_width,
-        log_z_error=_median(record.metric("log_z_error").value for record in good),
-        ess_per_second=1 / per_sample if per_sample else None,
-        compile_seconds=_median(compiled if any(compiled) else [one.timing.compile for one in results]),
-        run_seconds=_median(one.timing.run for one in results),
-        tier=_tier(good[0]) if good else "",
-        status=_status(group, good, known),
-        time_to_error=reached if math.isfinite(reached) else None,
-        members=tuple(group),
-        log_z=_median(one.log_z for one in results),
-        doubted=any(one.status != "ok" for one in results),
-        peak_mib=_median(None if peak is None else peak / 2**20 for peak in peaks),
-        more=_more(good, headings),
+        log_z_error=_median_of_available(record.metric("log_z_error").value for record in successes),
+        ess_per_second=1 / seconds_per_ess if seconds_per_ess else None,
+        compile_seconds=_median_of_available(
+            compiled if any(compiled) else [result.timing.compile for result in results]
+        ),
+        run_seconds=_median_of_available(result.timing.run for result in results),
+        tier=_tier_label(successes[0]) if successes else "",
+        status=_status_text(group, successes, bracket),
+        time_to_error=seconds_to_target if math.isfinite(seconds_to_target) else None,
+        records=tuple(group),
+        log_z=_median_of_available(result.log_z for result in results),
+        doubted=any(result.status != "ok" for result in results),
+        peak_mib=_median_of_available(None if peak is None else peak / 2**20 for peak in peaks),
+        metric_means=_average_metrics(successes, headings),
     )
 
 
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+def _median_of_available(values: Iterable[float | None]) -> float | None:
+    available = [value for value in values if value is not None]
+    return statistics.median(available) if available else None
 
 
-def more_titles(board: Iterable[Row]) -> list[str]:
+def metric_titles(board: Iterable[Row]) -> list[str]:
     """Of all numbers that are `more`, in order."""
-    return sorted({title for row in board for title in row.more})
+    return sorted({title for row in board for title in row.metric_means})
 
 
-def _more(good: Sequence[Record], headings: Mapping[tuple[str, str], str]) -> dict[str, Pooled]:
-    found: dict[str, list[Metric]] = defaultdict(list)
-    for record in good:
+def _average_metrics(successes: Sequence[Record], headings: Mapping[tuple[str, str], str]) -> dict[str, ReplicateMean]:
+    metrics_by_heading: dict[str, list[Metric]] = defaultdict(list)
+    for record in successes:
         for name, metric in record.metrics.items():
             if metric.title is not None:
-                found[headings[name, _heading(metric)]].append(metric)
-    return {heading: ranks.averaged(metrics) for heading, metrics in found.items()}
+                metrics_by_heading[headings[name, _metric_heading(metric)]].append(metric)
+    return {heading: ranks.pool_mean(metrics) for heading, metrics in metrics_by_heading.items()}
 
 
-def _headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     """Of a metric's name and heading what tells it from those of other names."""
     entries = (entry for record in records for entry in record.metrics.items())
-    pairs = {(name, _heading(metric)) for name, metric in entries if metric.title is not None}
+    pairs = {(name, _metric_heading(metric)) for name, metric in entries if metric.title is not None}
     count = Counter(heading for _, heading in pairs)
     return {
-        (name, heading): f"{heading} ({name})" if count[heading] > 1 or heading.lower() in TAKEN else heading
+        (name, heading): f"{heading} ({name})"
+        if count[heading] > 1 or heading.lower() in RESERVED_HEADINGS
+        else heading
         for name, heading in pairs
     }
 
 
-def _heading(metric: Metric) -> str:
+def _metric_heading(metric: Metric) -> str:
     """The title, with an arrow where higher is better."""
     return f"{metric.title} ↑" if metric.better == "higher" else str(metric.title)
 
 
-def _tier(record: Record) -> str:
+def _tier_label(record: Record) -> str:
     tier, owner = record.result.tier, (record.result.kernel or "").partition(" ")[0]
-    known = owner in ("", "spinbench") or "kernel=" in record.axes.backend
-    return tier if known else f"{tier} ({owner})"
+    is_own_kernel = owner in ("", "spinbench") or "kernel=" in record.axes.backend
+    return tier if is_own_kernel else f"{tier} ({owner})"
 
 
-def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:
-    if not good:
+def _status_text(group: Sequence[Record], successes: Sequence[Record], bracket: LogZBracket) -> str:
+    if not successes:
         return "failed"
-    verdicts = {doubt for record in good for doubt in record.result.status.split(", ") if doubt != "ok"}
+    verdicts = {verdict for record in successes for verdict in record.result.status.split(", ") if verdict != "ok"}
     remarks = sorted(verdicts) or ["ok"]
-    if len(good) < len(group):
-        remarks.append(f"{len(group) - len(good)} failed")
-    flags = {known.flag(record) for record in good}
+    if len(successes) < len(group):
+        remarks.append(f"{len(group) - len(successes)} failed")
+    flags = {bracket.flag_record(record) for record in successes}
     remarks += [flag for flag in brackets.FLAGS if flag in flags]
-    mixing = max(record.result.r_hat_max or 1.0 for record in good)
-    if mixing > R_HAT_LIMIT:
-        remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
-    if any(record.no_reference is not None for record in good):
+    r_hat = max(record.result.r_hat_max or 1.0 for record in successes)
+    if r_hat > R_HAT_LIMIT:
+        remarks.append(f"R-hat {r_hat:.2f}" if r_hat < 100 else "R-hat > 100")
+    if any(record.no_reference is not None for record in successes):
         remarks.append("no exact answer")
-    if any(record.oversubscribed for record in good):
+    if any(record.oversubscribed for record in successes):
         remarks.append("oversubscribed")
     # compile seconds of a warm process or from a disk cache are no compilation
-    kinds = {record.result.compilation for record in good}
-    return ", ".join([*remarks, *(kind for kind in ("warm", "cached") if kind in kinds)])
+    compilations = {record.result.compilation for record in successes}
+    return ", ".join([*remarks, *(kind for kind in ("warm", "cached") if kind in compilations)])

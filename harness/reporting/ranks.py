@@ -10,21 +10,21 @@ from typing import NamedTuple
 from spinbench.measuring.record_parts import Metric
 
 CONFIDENCE = 0.95
-NORMAL = 1.96
+NORMAL_QUANTILE = 1.96
 """Quantile of the normal law for two-sided intervals of that confidence."""
-ROUNDING = 1e-9
+MIN_DIFFERENCE = 1e-9
 """Errors that differ by less are equal."""
-BACK = 64
+MAX_SAMPLE_RATIO = 64
 """Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters."""
-FEWEST = 4
+MIN_CHECKPOINTS = 4
 """Such checkpoints."""
-UNTOLD = 0.7
+DEFAULT_RELATIVE_HALF_WIDTH = 0.7
 """Half-width, as a share of the error, of a single run that has fewer."""
-Path = Sequence[tuple[float, float]]
+ErrorPath = Sequence[tuple[float, float]]
 """(samples, error) of the checkpoints of a run."""
 
 
-class Pooled(NamedTuple):
+class ReplicateMean(NamedTuple):
     """An RMSE over replicates.
 
     Attributes:
@@ -38,7 +38,7 @@ class Pooled(NamedTuple):
     half_width: float
 
 
-def pooled(metrics: Sequence[Metric], path: Path = ()) -> Pooled:
+def pool_rmse(metrics: Sequence[Metric], path: ErrorPath = ()) -> ReplicateMean:
     """The RMSE of replicates; of a single one that has a standard error, its path tells what replicates would.
 
     Each replicate's own standard error takes the errors of variables to be independent, and knows nothing of how many
@@ -50,53 +50,65 @@ def pooled(metrics: Sequence[Metric], path: Path = ()) -> Pooled:
     """
     values = [metric.value for metric in metrics if metric.value is not None]
     if not values:
-        return Pooled(None, None, 0.0)
+        return ReplicateMean(None, None, 0.0)
     count, value = len(values), math.sqrt(sum(value**2 for value in values) / len(values))
     if value == 0:
-        return Pooled(value, None, 0.0)
+        return ReplicateMean(value, None, 0.0)
     errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
-    own = spread = quantile = 0.0
+    propagated_error = spread = quantile = 0.0
     if len(errors) == count:
-        own = math.sqrt(sum((one * error) ** 2 for one, error in zip(values, errors, strict=True))) / (count * value)
+        propagated_error = math.sqrt(
+            sum((replicate_value * error) ** 2 for replicate_value, error in zip(values, errors, strict=True))
+        ) / (count * value)
     if count > 1:
-        spread = statistics.stdev(one**2 for one in values) / (2 * value * math.sqrt(count))
-        quantile = _quantile(count - 1)
-    elif own and path:
-        spread, quantile = _along(path, value)
-    return Pooled(value, max(own, spread) or None, max(NORMAL * own, quantile * spread))
+        spread = statistics.stdev(replicate_value**2 for replicate_value in values) / (2 * value * math.sqrt(count))
+        quantile = _student_quantile(count - 1)
+    elif propagated_error and path:
+        spread, quantile = _scatter_along_path(path, value)
+    return ReplicateMean(
+        value, max(propagated_error, spread) or None, max(NORMAL_QUANTILE * propagated_error, quantile * spread)
+    )
 
 
-def _along(path: Path, value: float) -> tuple[float, float]:
+def _scatter_along_path(path: ErrorPath, value: float) -> tuple[float, float]:
     """Standard error of a single run's error, and the quantile for its interval."""
     last = max((samples for samples, _ in path), default=0.0)
-    logs = [math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * BACK >= last]
-    if len(logs) < FEWEST:
-        return UNTOLD * value / NORMAL, NORMAL
-    return statistics.stdev(logs) * value, _quantile(len(logs) - 1)
+    logs = [
+        math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * MAX_SAMPLE_RATIO >= last
+    ]
+    if len(logs) < MIN_CHECKPOINTS:
+        return DEFAULT_RELATIVE_HALF_WIDTH * value / NORMAL_QUANTILE, NORMAL_QUANTILE
+    return statistics.stdev(logs) * value, _student_quantile(len(logs) - 1)
 
 
-def _quantile(freedom: int) -> float:
+def _student_quantile(freedom: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
-def averaged(metrics: Sequence[Metric]) -> Pooled:
+def pool_mean(metrics: Sequence[Metric]) -> ReplicateMean:
     """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
     values = [float(metric.value) for metric in metrics if metric.value is not None]
     errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
-    own = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
+    propagated_error = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
     spread = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return Pooled(statistics.fmean(values), max(own, spread) or None, NORMAL * max(own, spread))
+    return ReplicateMean(
+        statistics.fmean(values), max(propagated_error, spread) or None, NORMAL_QUANTILE * max(propagated_error, spread)
+    )
 
 
-def ranks(values: Sequence[tuple[float, float]]) -> list[int]:
+def rank_values(values: Sequence[tuple[float, float]]) -> list[int]:
     """Of (value, half-width) in ascending order: one more than the number of those that are less beyond noise.
 
     The half-width of a difference is the root of the sum of both squares (Zou and Donner, "Construction of confidence
     intervals about effect measures", Stat. Med. 27, 2008). A value of which little is known has a low rank.
     """
     return [
-        1 + sum(value - other > max(math.hypot(half_width, own), ROUNDING) for other, own in values[:i])
+        1
+        + sum(
+            value - other > max(math.hypot(half_width, other_half_width), MIN_DIFFERENCE)
+            for other, other_half_width in values[:i]
+        )
         for i, (value, half_width) in enumerate(values)
     ]

@@ -22,22 +22,30 @@ from spinbench.measuring import environment
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.reporting import brackets, content, figures, leaderboard
-from spinbench.reporting.display import console, print_parts, say, shown
-from spinbench.reporting.leaderboard import Row, by_model, is_wrong, more_titles, place, short, with_error
+from spinbench.reporting.display import console, print_line, print_parts, short_path
+from spinbench.reporting.leaderboard import (
+    Row,
+    format_number,
+    format_with_error,
+    is_disqualified,
+    metric_titles,
+    rank_label,
+    rows_by_model,
+)
 from spinbench.reporting.profiles import pictures, tables
 from spinbench.reporting.profiles.profile import profile
 
-PICTURE = "accuracy.png"
-PROFILES = "profiles.png"
-REASONS = 8
+ACCURACY_PICTURE = "accuracy.png"
+PROFILES_PICTURE = "profiles.png"
+MAX_REASONS = 8
 """Why cells have no result: so many are told where there are many models."""
 
-LEFT_OUT = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
+OPTIONAL_COLUMNS = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
 """Columns of the leaderboard that a narrow terminal goes without, in this order."""
-FOLDED = {"settings": 16, "status": 12}
+FOLDED_MIN_WIDTHS = {"settings": 16, "status": 12}
 """Columns that may take several lines, and how narrow they get."""
-SHARED = "=: within noise (95 %) of others of this rank"
-Cell = Callable[[Row], "str | Text"]
+SHARED_RANK_NOTE = "=: within noise (95 %) of others of this rank"
+CellText = Callable[[Row], "str | Text"]
 
 Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
 """What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
@@ -47,17 +55,17 @@ It returns what is to be printed, and may write files into the folder.
 """
 
 
-def find(name: str) -> Report:
+def find_report(name: str) -> Report:
     """The report of this name.
 
     Raises:
         UnknownNameError: there is none; the closest names are offered.
         BrokenPluginError: it raised on import or is no function, or two distributions claim the name.
     """
-    return cast(Report, plugins.load("reports", name, lambda found: "" if callable(found) else "is no function"))
+    return cast(Report, plugins.load("reports", name, lambda plugin: "" if callable(plugin) else "is no function"))
 
 
-def chosen(folder: Path) -> str | None:
+def report_name(folder: Path) -> str | None:
     """The name of the report that the sweep in this folder asked for."""
     try:
         name = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8")).get("report")
@@ -66,7 +74,7 @@ def chosen(folder: Path) -> str | None:
     return None if name is None else str(name)
 
 
-def show(records: Sequence[Record], folder: Path, name: str | None = None) -> None:
+def show_report(records: Sequence[Record], folder: Path, name: str | None = None) -> None:
     """Print a report and the cells without a result with their reasons.
 
     Args:
@@ -76,76 +84,81 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
             are many models one page on all of them, with the picture of performance profiles.
     """
     if name is not None:
-        print_parts(find(name)(records, folder))
+        print_parts(find_report(name)(records, folder))
         _print_problems(records)
-    elif len({record.axes.model for record in records}) > tables.MANY:
-        _show_many(records, folder)
+    elif len({record.axes.model for record in records}) > tables.MAX_MODEL_TABLES:
+        _show_profile(records, folder)
     else:
-        show_tables(records)
+        show_leaderboards(records)
         _print_problems(records)
-        _draw(lambda: figures.accuracy_over_time(records, folder / PICTURE), "accuracy against wall-clock")
+        _draw_and_announce(
+            lambda: figures.draw_accuracy_over_time(records, folder / ACCURACY_PICTURE), "accuracy against wall-clock"
+        )
 
 
-def show_tables(records: Sequence[Record]) -> None:
+def show_leaderboards(records: Sequence[Record]) -> None:
     """Print the leaderboard, a table for each model."""
     board = leaderboard.rows(records)
-    print_parts(board_tables(board, console().width))
+    print_parts(leaderboard_tables(board, console().width))
     if any("cached" in row.status or "warm" in row.status for row in board):
-        say("warm, cached: compiled before, by the same process or read from disk", "dim")
+        print_line("warm, cached: compiled before, by the same process or read from disk", "dim")
 
 
-def _show_many(records: Sequence[Record], folder: Path) -> None:
-    found = profile(records)
-    print_parts(tables.page(found))
+def _show_profile(records: Sequence[Record], folder: Path) -> None:
+    profiles = profile(records)
+    print_parts(tables.render_profile(profiles))
     _print_oversubscribed(records)
-    reasons = reasons_of(records)  # "failed: …" before "skipped: …"
-    for line in reasons[:REASONS]:
-        console().print(Text(line, style=_style(line)), overflow="ellipsis", no_wrap=True)
-    if len(reasons) > REASONS:
-        say(f"{len(reasons) - REASONS} more reasons for cells without a result stand on the report's page")
-    say(f"a model's table: spinbench report {shown(folder)} --model NAME; all of them: --model '*'")
-    _draw(lambda: pictures.save(found.boards, folder / PROFILES), "performance profiles")
+    reasons = problem_lines(records)  # "failed: …" before "skipped: …"
+    for line in reasons[:MAX_REASONS]:
+        console().print(Text(line, style=_reason_style(line)), overflow="ellipsis", no_wrap=True)
+    if len(reasons) > MAX_REASONS:
+        print_line(f"{len(reasons) - MAX_REASONS} more reasons for cells without a result stand on the report's page")
+    print_line(f"a model's table: spinbench report {short_path(folder)} --model NAME; all of them: --model '*'")
+    _draw_and_announce(
+        lambda: pictures.save_profiles(profiles.boards, folder / PROFILES_PICTURE), "performance profiles"
+    )
 
 
-def _draw(draw: Callable[[], Sequence[Path]], what: str) -> None:
+def _draw_and_announce(draw: Callable[[], Sequence[Path]], subject: str) -> None:
     try:
-        drawn = draw()
+        files = draw()
     except SpinbenchError as error:
-        say(str(error), "red")
+        print_line(str(error), "red")
     else:
-        places = ", ".join(map(shown, drawn))
-        say(f"picture of {what}: {places}" if drawn else "no picture: no cell has known errors")
+        places = ", ".join(map(short_path, files))
+        print_line(f"picture of {subject}: {places}" if files else "no picture: no cell has known errors")
 
 
 def _print_oversubscribed(records: Sequence[Record]) -> None:
     shared = [record.oversubscribed for record in records if record.oversubscribed]
     if shared:
         text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
-        say(text, "yellow")
+        print_line(text, "yellow")
 
 
 def _print_problems(records: Sequence[Record]) -> None:
     _print_oversubscribed(records)
     missing = sorted({record.no_reference for record in records if record.no_reference is not None})
     without = [f"no exact answer to compare with: {reason}" for reason in missing]
-    for line in (*reasons_of(records), *leaderboard.notes(records), *without):
-        say(line, _style(line))
+    for line in (*problem_lines(records), *leaderboard.collect_remarks(records), *without):
+        print_line(line, _reason_style(line))
 
 
-def reasons_of(records: Sequence[Record]) -> list[str]:
+def problem_lines(records: Sequence[Record]) -> list[str]:
     """One line for each reason for which cells failed or were skipped."""
-    return [
-        f"{one['status']}: {one['method']} on {one['backend']}, {', '.join(one['models'])}: {one['reason']}"
-        for one in content.problems(records)
-        if one["method"]
-    ]
+    lines = []
+    for problem in content.group_problems(records):
+        if problem["method"]:
+            cells = f"{problem['method']} on {problem['backend']}, {', '.join(problem['models'])}"
+            lines.append(f"{problem['status']}: {cells}: {problem['reason']}")
+    return lines
 
 
-def _style(line: str) -> str:
+def _reason_style(line: str) -> str:
     return "red" if line.startswith("failed: ") else "yellow"
 
 
-def history(folders: Sequence[Path]) -> list[str]:
+def enter_into_history(folders: Sequence[Path]) -> list[str]:
     """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
     checkout = environment.root()
     if checkout is None:
@@ -161,57 +174,59 @@ def history(folders: Sequence[Path]) -> list[str]:
         return [f"not in asv's history: asv failed with {type(error).__name__}: {text}; the records are kept"]
 
 
-def board_tables(board: Sequence[Row], width: int | None = None) -> list[Table]:
+def leaderboard_tables(board: Sequence[Row], width: int | None = None) -> list[Table]:
     """The leaderboard, a table for each model; below it, where log Z is not known, the bounds on it.
 
     Args:
         board: rows.
         width: columns of the terminal; where a table is wider, some of `LEFT_OUT` are, and it says so. None: any.
     """
-    return [_fit(model, list(rows.values()), width) for model, rows in by_model(board).items()]
+    return [_fit_table(model, list(rows.values()), width) for model, rows in rows_by_model(board).items()]
 
 
-def _fit(model: str, board: Sequence[Row], width: int | None) -> Table:
+def _fit_table(model: str, board: Sequence[Row], width: int | None) -> Table:
     """The table with as many columns as there is room for."""
-    sentence = brackets.board_bracket(board).sentence()
-    notes = [sentence or "", SHARED if any(row.shared for row in board) else ""]
-    columns = _columns(board, bounded=sentence is not None)
-    dropped: list[str] = []
-    table = _board_table(model, board, columns, notes)
-    for name in (*map(heading, more_titles(board)), *LEFT_OUT):
+    sentence = brackets.bracket_of_rows(board).sentence()
+    notes = [sentence or "", SHARED_RANK_NOTE if any(row.shared for row in board) else ""]
+    columns = _leaderboard_columns(board, has_bounds=sentence is not None)
+    dropped_columns: list[str] = []
+    table = _leaderboard_table(model, board, columns, notes)
+    for name in (*map(wrap_heading, metric_titles(board)), *OPTIONAL_COLUMNS):
         if width is None or Console(width=10_000, markup=False).measure(table).minimum <= width:
             break
         if columns.pop(name, None) is not None:
-            dropped.append(name.replace("\n", " "))
-            note = f"no room for {', '.join(dropped)}; `spinbench report` writes them"
-            table = _board_table(model, board, columns, [*notes, note])
+            dropped_columns.append(name.replace("\n", " "))
+            note = f"no room for {', '.join(dropped_columns)}; `spinbench report` writes them"
+            table = _leaderboard_table(model, board, columns, [*notes, note])
     return table
 
 
-def _columns(board: Sequence[Row], *, bounded: bool) -> dict[str, Cell]:
+def _leaderboard_columns(board: Sequence[Row], *, has_bounds: bool) -> dict[str, CellText]:
     """What stands in the columns, by heading; those without anything to tell are none."""
-    reached = any(row.time_to_error is not None for row in board)
-    columns: list[tuple[str, Cell, bool]] = [
-        ("#", place, any(row.rank is not None for row in board)),
+    any_reached = any(row.time_to_error is not None for row in board)
+    columns: list[tuple[str, CellText, bool]] = [
+        ("#", rank_label, any(row.rank is not None for row in board)),
         ("method", lambda row: row.method, True),
         ("backend", lambda row: row.backend, True),
         ("settings", lambda row: row.variant, any(row.variant for row in board)),
         ("seeds", lambda row: str(row.replicates), any(row.replicates > 1 for row in board)),
-        ("marginal\nRMSE", lambda row: with_error(row.rmse, row.rmse_se), True),
-        ("log Z", lambda row: short(None) if row.log_z is None else f"{row.log_z:.6g}", bounded),
-        ("|log Z\nerror|", lambda row: short(row.log_z_error), not bounded),
-        (f"seconds to\n{100 * TARGET_RMSE:g} % RMSE", lambda row: short(row.time_to_error), reached),
-        *((heading(title), partial(_more, title), True) for title in more_titles(board)),
-        ("ESS/s", lambda row: short(row.ess_per_second), True),
-        ("compile\nseconds", lambda row: short(row.compile_seconds), True),
-        ("run\nseconds", lambda row: short(row.run_seconds), True),
+        ("marginal\nRMSE", lambda row: format_with_error(row.rmse, row.rmse_se), True),
+        ("log Z", lambda row: format_number(None) if row.log_z is None else f"{row.log_z:.6g}", has_bounds),
+        ("|log Z\nerror|", lambda row: format_number(row.log_z_error), not has_bounds),
+        (f"seconds to\n{100 * TARGET_RMSE:g} % RMSE", lambda row: format_number(row.time_to_error), any_reached),
+        *((wrap_heading(title), partial(_format_metric, title), True) for title in metric_titles(board)),
+        ("ESS/s", lambda row: format_number(row.ess_per_second), True),
+        ("compile\nseconds", lambda row: format_number(row.compile_seconds), True),
+        ("run\nseconds", lambda row: format_number(row.run_seconds), True),
         ("tier", lambda row: row.tier, True),
-        ("status", _status, True),
+        ("status", _status_with_style, True),
     ]
     return {name: cell for name, cell, is_shown in columns if is_shown}
 
 
-def _board_table(model: str, board: Sequence[Row], columns: Mapping[str, Cell], notes: Sequence[str]) -> Table:
+def _leaderboard_table(
+    model: str, board: Sequence[Row], columns: Mapping[str, CellText], notes: Sequence[str]
+) -> Table:
     table = Table(
         title=f"model {model}",
         title_justify="left",
@@ -227,8 +242,8 @@ def _board_table(model: str, board: Sequence[Row], columns: Mapping[str, Cell], 
         table.add_column(
             name,
             justify="left" if is_text else "right",
-            no_wrap=name not in FOLDED,
-            min_width=min(FOLDED.get(name, widest), widest),
+            no_wrap=name not in FOLDED_MIN_WIDTHS,
+            min_width=min(FOLDED_MIN_WIDTHS.get(name, widest), widest),
             overflow="fold",
         )
     for row in board:
@@ -236,16 +251,16 @@ def _board_table(model: str, board: Sequence[Row], columns: Mapping[str, Cell], 
     return table
 
 
-def heading(title: str) -> str:
+def wrap_heading(title: str) -> str:
     """Of a metric's column, in lines."""
     return textwrap.fill(title, 10)
 
 
-def _more(title: str, row: Row) -> str:
-    found = row.more.get(title)
-    return short(None) if found is None else with_error(found.value, found.standard_error)
+def _format_metric(title: str, row: Row) -> str:
+    mean = row.metric_means.get(title)
+    return format_number(None) if mean is None else format_with_error(mean.value, mean.standard_error)
 
 
-def _status(row: Row) -> Text:
+def _status_with_style(row: Row) -> Text:
     style = "" if row.status == "ok" else "dim"
-    return Text(row.status, style="red" if is_wrong(row) else style)
+    return Text(row.status, style="red" if is_disqualified(row) else style)

@@ -12,76 +12,78 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-_WIDE = 10_000
-_WORD = 8
+_UNBOUNDED_WIDTH = 10_000
+_MIN_TEXT_WIDTH = 8
 """Columns that a text keeps at least."""
-_OF_A_NUMBER = re.compile(r"[\d.,eE+\-−–±×%()\[\]<>=≤≥~:;/]+")
+_NUMBER = re.compile(r"[\d.,eE+\-−–±×%()\[\]<>=≤≥~:;/]+")
 
 
-class WholeNumbers(Console):
+class WideConsole(Console):
     """Prints tables whose numbers stay whole; all else as rich's console does."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As `Console.print`."""
-        needed = max((_fitted(self, table) for one in objects for table in _tables(one)), default=0)
-        if needed <= self.width:
+        width = max(
+            (_fit_columns(self, table) for renderable in objects for table in _iterate_tables(renderable)), default=0
+        )
+        if width <= self.width:
             super().print(*objects, **options)
             return
-        before = self._width  # rich prints nothing wider than its console
-        self.width = needed
+        previous_width = self._width  # rich prints nothing wider than its console
+        self.width = width
         try:
             super().print(*objects, **{"crop": False, **options})
         finally:
-            self._width = before
+            self._width = previous_width
 
 
-def _tables(found: Any) -> Iterator[Table]:
-    if isinstance(found, Table):
-        yield found
-    elif isinstance(found, Group):
-        for inner in found.renderables:
-            yield from _tables(inner)
+def _iterate_tables(renderable: Any) -> Iterator[Table]:
+    if isinstance(renderable, Table):
+        yield renderable
+    elif isinstance(renderable, Group):
+        for inner in renderable.renderables:
+            yield from _iterate_tables(inner)
 
 
-def _fitted(console: Console, table: Table) -> int:
+def _fit_columns(console: Console, table: Table) -> int:
     """How wide a table gets; where it does not fit, the widest columns are narrowed, but not below their numbers."""
-    wide = console.options.update_width(_WIDE)
-    if (natural := Measurement.get(console, wide, table).maximum) <= console.width or not table.columns:
+    unbounded = console.options.update_width(_UNBOUNDED_WIDTH)
+    if (natural := Measurement.get(console, unbounded, table).maximum) <= console.width or not table.columns:
         return natural
-    widths = [_natural(column) for column in table.columns]
-    least = [min(width, _least(column)) for width, column in zip(widths, table.columns, strict=True)]
+    widths = [_natural_width(column) for column in table.columns]
+    min_widths = [min(width, _min_width(column)) for width, column in zip(widths, table.columns, strict=True)]
     for column in table.columns:
         column.width = 1
-    lines = Measurement.get(console, wide, table).minimum - len(widths)  # and what is between columns
-    while sum(widths) + lines > console.width and widths != least:
-        room = [(width, -place) for place, width in enumerate(widths) if width > least[place]]
+    lines = Measurement.get(console, unbounded, table).minimum - len(widths)  # and what is between columns
+    while sum(widths) + lines > console.width and widths != min_widths:
+        room = [(width, -place) for place, width in enumerate(widths) if width > min_widths[place]]
         widths[-max(room)[1]] -= 1
     for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     return sum(widths) + lines
 
 
-def _natural(column: Column) -> int:
-    """Of a column: its longest line."""
-    lines = [line for cell in (column.header, *column.cells) for line in _plain(cell).splitlines()]
+def _natural_width(column: Column) -> int:
+    """The length of a column's longest line."""
+    lines = [line for cell in (column.header, *column.cells) for line in _plain_text(cell).splitlines()]
     return max(map(cell_len, lines), default=1)
 
 
-def _least(column: Column) -> int:
-    """Of a column: of numbers, and where lines are not folded, the longest line; else the longest number."""
-    lines = [line for cell in column.cells for line in _plain(cell).splitlines()]
+def _min_width(column: Column) -> int:
+    """The longest line of a column of numbers, or of lines that are not folded; else the longest number."""
+    lines = [line for cell in column.cells for line in _plain_text(cell).splitlines()]
     if column.no_wrap:
-        return _natural(column)
+        return _natural_width(column)
     if column.justify != "right":
-        lines = [word for line in lines for word in line.split() if _is_number(word)]
-    words = [word for cell in (column.header, *column.cells) for word in _plain(cell).split()]
-    of_text = min(max(map(cell_len, words), default=1), _WORD)
-    return max(column.min_width or 0, of_text, *map(cell_len, lines))
+        lines = [token for line in lines for token in line.split() if _is_number(token)]
+    tokens = [token for cell in (column.header, *column.cells) for token in _plain_text(cell).split()]
+    min_text_width = min(max(map(cell_len, tokens), default=1), _MIN_TEXT_WIDTH)
+    return max(column.min_width or 0, min_text_width, *map(cell_len, lines))
 
 
-def _is_number(word: str) -> bool:
-    return any(map(str.isdigit, word)) and _OF_A_NUMBER.fullmatch(word) is not None
+def _is_number(token: str) -> bool:
+    return any(map(str.isdigit, token)) and _NUMBER.fullmatch(token) is not None
 
 
-def _plain(cell: RenderableType) -> str:
+def _plain_text(cell: RenderableType) -> str:
     return cell.plain if isinstance(cell, Text) else str(cell)

@@ -109,7 +109,7 @@ def run(config: DictConfig) -> str:
     if state.display is not None:
         varied = {key: OmegaConf.select(config, key) for key in state.varied}
         name = display.cell_name(Axes(**records.axes(cell)), varied)
-        state.display.begin(name)
+        state.display.start_cell(name)
     record = None
     state.writing = 0.0
     if not found:
@@ -119,7 +119,7 @@ def run(config: DictConfig) -> str:
             record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
         _write(state, folder, record)
     if state.display is not None:
-        state.display.end(name, None if record is None else parse_record(record))
+        state.display.finish_cell(name, None if record is None else parse_record(record))
     state.idle_since = time.perf_counter()
     return key if record is None else str(record["key"])
 

@@ -77,8 +77,8 @@ def sweep(argv: Sequence[str]) -> int:
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
     folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
     output = display.console()
-    again = arguments.again(display.shown(folder))
-    output.print(f"{len(commits)} commit{'s' * (len(commits) > 1)} into {display.shown(folder)}", soft_wrap=True)
+    again = arguments.again(display.short_path(folder))
+    output.print(f"{len(commits)} commit{'s' * (len(commits) > 1)} into {display.short_path(folder)}", soft_wrap=True)
     output.print(f"after an interruption: {again}", soft_wrap=True)
     entered = 0
     try:
@@ -243,10 +243,10 @@ def _conclude(checkout: Checkout, past: Sequence[_Past], entered: int, folder: P
     if len(measured) == 1:
         output.print("one commit was measured, and there is nothing to compare it with")
         return 0
-    row = verdicts.judged(checkout.root, [one.build.commit for one in measured])
-    for line in verdicts.lines(row):
+    row = verdicts.judge_commits(checkout.root, [one.build.commit for one in measured])
+    for line in verdicts.describe_series(row):
         output.print(line, soft_wrap=True)
     if row.spans:
-        verdicts.draw(measured[0].build.commit, row.spans, folder / PICTURE)
-        output.print(f"picture: {display.shown(folder / PICTURE)}", soft_wrap=True)
+        verdicts.draw_ratios(measured[0].build.commit, row.spans, folder / PICTURE)
+        output.print(f"picture: {display.short_path(folder / PICTURE)}", soft_wrap=True)
     return int(row.red)

@@ -142,7 +142,7 @@ def _git(state: Any) -> None:
 def _report(name: Any) -> None:
     _text("report")(name)
     if name is not None:
-        summary.find(name)
+        summary.find_report(name)
 
 
 CHECKS: Mapping[str, Callable[[Any], None]] = {

@@ -106,8 +106,8 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     line = _command_line(arguments, plan, folder)
     output = display.console()
     most = "at most " * bool(search.is_search(plan.config) and plan.left_out)
-    output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
-    resume = arguments.again(display.shown(folder))
+    output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.short_path(folder)}", soft_wrap=True)
+    resume = arguments.again(display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
@@ -194,12 +194,12 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     output = display.console()
     with clock.stage("report"):
         try:
-            summary.show(found, folder, name)
+            summary.show_report(found, folder, name)
         except OSError as error:
             output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
             status = 1
     with clock.stage("history"):
-        for line in summary.history([folder]):
+        for line in summary.enter_into_history([folder]):
             output.print(line, soft_wrap=True)
     for reason in metrics.broken().values():
         output.print(f"a metric was left out: {reason}", soft_wrap=True)
@@ -278,12 +278,12 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         finally:
             job.leave()
         return
-    watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
+    watcher: AbstractContextManager[object] = display.RecordWatcher(shown, folder, varied)
     try:
         with launchers.attached(plan.config), shown, watcher:
             yield
     finally:
         launchers.finish(plan.config)
         job.leave()
-        if shown.left:
-            display.console().print(f"{shown.left} of {plan.cells} cells were not measured now")
+        if shown.remaining:
+            display.console().print(f"{shown.remaining} of {plan.cells} cells were not measured now")

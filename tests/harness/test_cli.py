@@ -126,7 +126,7 @@ def test_no_history_outside_a_checkout(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["record", "anywhere"]) == 2
     assert "there is no history here" in capsys.readouterr().err
-    (line,) = summary.history([Path("anywhere")])
+    (line,) = summary.enter_into_history([Path("anywhere")])
     assert line.startswith("not in asv's history: there is no history here")
 
 

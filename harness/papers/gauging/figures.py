@@ -24,8 +24,8 @@ from spinbench.papers.gauging.points import (
     write_csv,
 )
 from spinbench.reporting import drawing
-from spinbench.reporting.display import shown
-from spinbench.reporting.leaderboard import short
+from spinbench.reporting.display import short_path
+from spinbench.reporting.leaderboard import format_number
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -65,7 +65,7 @@ def report_gains(records: Sequence[Record], folder: Path) -> Sequence[Renderable
     return _write_report(records, folder, "gain")
 
 
-@drawing.style()
+@drawing.plot_style()
 def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """Draw PATH.png and PATH.svg: one panel for each kind of graph, a curve a method, bars of one standard error.
 
@@ -92,7 +92,7 @@ def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None
         color=drawing.MUTED,
     )
     for suffix in (".png", ".svg"):
-        drawing.save(figure, path.with_name(path.name + suffix))
+        drawing.save_figure(figure, path.with_name(path.name + suffix))
 
 
 def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -> list[RenderableType]:
@@ -111,7 +111,7 @@ def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -
         if any(point.gap is not None for point in panel_points):
             parts.append(_build_table(panel_points, f"{panel}: {GAP}", [(p.gap, p.gap_se) for p in panel_points]))
     path = stem.with_name(f"{stem.name}.png")
-    return [*parts, *_describe_failures(figure_points), f"figure: {shown(path)}, .svg and .csv beside it"]
+    return [*parts, *_describe_failures(figure_points), f"figure: {short_path(path)}, .svg and .csv beside it"]
 
 
 def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[float | None, float | None]]) -> Table:
@@ -131,8 +131,8 @@ def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[flo
 
 def _format_with_error(value: float | None, error: float | None) -> str:
     if error is None:
-        return short(value)
-    return f"{short(value)} ± {error:.1g}"
+        return format_number(value)
+    return f"{format_number(value)} ± {error:.1g}"
 
 
 def _describe_averages(points: Sequence[Point]) -> str:

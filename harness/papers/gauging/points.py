@@ -72,7 +72,7 @@ def average_points(records: Iterable[Record], quantity: Quantity) -> list[Point]
     beta_varies = quantity == "error" or len({r.config["model"]["beta"] for r in usable}) > 1
     log_z, mean_field = _reference_log_z(usable)
     groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
-    for label, group in variants.variants(usable).items():
+    for label, group in variants.group_by_variant(usable).items():
         for record in group:
             model = record.config["model"]
             x = float(model["beta"] if beta_varies else _count_factors(model))

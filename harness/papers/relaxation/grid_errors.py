@@ -16,8 +16,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.measuring.record_types import Record
 from spinbench.papers.relaxation import grid_figure
 from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, format_settings, group_by_graph_set
-from spinbench.reporting.display import shown
-from spinbench.reporting.leaderboard import short
+from spinbench.reporting.display import short_path
+from spinbench.reporting.leaderboard import format_number
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"
@@ -40,7 +40,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
                 grid_figure.draw_heat_maps(graphs, TITLES, stem.with_name(stem.name + suffix))
         except OSError as error:
             raise SpinbenchError(f"the figure {stem}.png cannot be written: {error.strerror or error}") from error
-        parts.append(f"heat maps: {shown(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it")
+        parts.append(f"heat maps: {short_path(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it")
     return parts
 
 
@@ -123,4 +123,4 @@ def _format_statistics(values: Sequence[float]) -> tuple[str, str, str]:
     if not values:
         return "–", "–", "–"
     middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
-    return short(math.fsum(values) / len(values)), short(middle), short(values[-1])
+    return format_number(math.fsum(values) / len(values)), format_number(middle), format_number(values[-1])

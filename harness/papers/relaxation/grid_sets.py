@@ -16,7 +16,7 @@ from typing import Any
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
-MEASURES = {"marginal": variants.metric("marginal_rmse"), "log_z": variants.asked_log_z_error}
+MEASURES = {"marginal": variants.metric_value("marginal_rmse"), "log_z": variants.method_log_z_error}
 """Rows of the figure, and the number of a record whose square they show."""
 NAMES = {"gibbs": "Gibbs", "dhmc": "DHMC", "block_gibbs": "block Gibbs", "exact": "exact"}
 
@@ -118,7 +118,7 @@ def _build_columns(records: Sequence[Record]) -> list[Column]:
     ]
 
 
-def _average_by_graph(records: Sequence[Record], value: variants.Value) -> dict[tuple[float, float], Cell]:
+def _average_by_graph(records: Sequence[Record], value: variants.RecordValue) -> dict[tuple[float, float], Cell]:
     runs: dict[tuple[float, float], list[float | None]] = defaultdict(list)
     for record in records:
         model = record.config["model"]

@@ -21,11 +21,11 @@ from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.mixing import mixing
 from spinbench.measuring.races import Occasion
 from spinbench.reporting.commands.running import describe_log_z, open_model
-from spinbench.reporting.display import console, new_table, say, shown
-from spinbench.reporting.leaderboard import short
-from spinbench.reporting.summary import history
+from spinbench.reporting.display import console, new_table, print_line, short_path
+from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.summary import enter_into_history
 
-STYLE: dict[str, Any] = {"show_edge": False, "pad_edge": False}
+TABLE_STYLE: dict[str, Any] = {"show_edge": False, "pad_edge": False}
 """Of tables about a race."""
 
 
@@ -37,80 +37,86 @@ def run_advise(arguments: Namespace) -> int:
     output = console()
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
-        def watch(entrants: Sequence[Entrant], now: str) -> None:
+        def watch(entrants: Sequence[Entrant], progress: str) -> None:
             if output.is_terminal:
-                live.update(_running(entrants, now), refresh=True)
+                live.update(_progress_table(entrants, progress), refresh=True)
 
-        found = advise(model, arguments.budget, arguments.target, names, arguments.seed, source=source, watch=watch)
-    _print(found)
+        advice = advise(model, arguments.budget, arguments.target, names, arguments.seed, source=source, watch=watch)
+    _print_advice(advice)
     if occasion is not None:
-        _keep(occasion, found)
-    return int(not found.resolved)
+        _write_race_records(occasion, advice)
+    return int(not advice.resolved)
 
 
-def _keep(occasion: Occasion, found: Advice) -> None:
-    written = occasion.write(found)
-    if not written:
-        say("nothing raced, so that there are no records")
+def _write_race_records(occasion: Occasion, advice: Advice) -> None:
+    paths = occasion.write(advice)
+    if not paths:
+        print_line("nothing raced, so that there are no records")
         return
-    say(f"{len(written)} records: {shown(occasion.folder)}")
-    for line in history([occasion.folder]):
-        say(line)
+    print_line(f"{len(paths)} records: {short_path(occasion.folder)}")
+    for line in enter_into_history([occasion.folder]):
+        print_line(line)
 
 
-def _running(entrants: Sequence[Entrant], now: str) -> Table:
-    found = new_table(
-        now, ("candidate", "runs", "seconds", "says"), numbers=("runs", "seconds"), whole=("candidate",), **STYLE
+def _progress_table(entrants: Sequence[Entrant], now: str) -> Table:
+    table = new_table(
+        now,
+        ("candidate", "runs", "seconds", "says"),
+        number_columns=("runs", "seconds"),
+        unfolded_columns=("candidate",),
+        **TABLE_STYLE,
     )
     for entrant in entrants:
-        said = entrant.fate or ("" if entrant.result is None else entrant.result.status)
+        message = entrant.fate or ("" if entrant.result is None else entrant.result.status)
         style = "dim" if entrant.fate else ""
-        found.add_row(entrant.candidate.label, str(entrant.rounds), f"{entrant.spent:.2f}", said, style=style)
-    return found
+        table.add_row(entrant.candidate.label, str(entrant.rounds), f"{entrant.spent:.2f}", message, style=style)
+    return table
 
 
-def _print(found: Advice) -> None:
-    console().print(Text(f"{found.verdict} ({found.level})", style="bold green" if found.resolved else "bold yellow"))
-    for line in describe_log_z(found.answer):
-        say(line)
-    if found.target == "marginals" and found.race:
-        say(f"marginals ± {found.error:.2g} (root mean square)")
-    samples = f", {found.answer.samples} samples" if found.race else ""
-    took = f"the whole took {found.seconds:.2f} s of {found.budget:g} s"
-    say(f"by {found.answer.method} on {found.answer.backend}{samples}; {took}")
-    for what, line in (("to try next", found.next), ("no exact answer", found.inexact)):
+def _print_advice(advice: Advice) -> None:
+    console().print(
+        Text(f"{advice.verdict} ({advice.level})", style="bold green" if advice.resolved else "bold yellow")
+    )
+    for line in describe_log_z(advice.answer):
+        print_line(line)
+    if advice.target == "marginals" and advice.race:
+        print_line(f"marginals ± {advice.error:.2g} (root mean square)")
+    samples = f", {advice.answer.samples} samples" if advice.race else ""
+    duration = f"the whole took {advice.seconds:.2f} s of {advice.budget:g} s"
+    print_line(f"by {advice.answer.method} on {advice.answer.backend}{samples}; {duration}")
+    for label, line in (("to try next", advice.next), ("no exact answer", advice.inexact)):
         if line:
-            say(f"{what}: {line}")
-    if found.race:
-        console().print(_raced(found.race))
-        for line in _others(found.race):
+            print_line(f"{label}: {line}")
+    if advice.race:
+        console().print(_race_table(advice.race))
+        for line in _describe_idle_candidates(advice.race):
             console().print(Text(line, style="dim"))
-    for what, line in (("again", found.command), ("in Python", found.python)):
+    for label, line in (("again", advice.command), ("in Python", advice.python)):
         if line:
-            say(f"{what}: {line}")
+            print_line(f"{label}: {line}")
 
 
-def _raced(race: Sequence[Entry]) -> Table:
+def _race_table(race: Sequence[Entry]) -> Table:
     numbers = ("runs", "seconds", "claims", "distance")
     columns = ("candidate", *numbers, "what came of it")
-    found = new_table("the race", columns, numbers=numbers, whole=("candidate",), **STYLE)
+    table = new_table("the race", columns, number_columns=numbers, unfolded_columns=("candidate",), **TABLE_STYLE)
     for entry in sorted(race, key=lambda entry: (entry.fate != "won", entry.runs == 0)):
-        if _ran(entry):
-            texts = (str(entry.runs), f"{entry.seconds:.2f}", short(entry.error), short(entry.distance))
+        if _has_run(entry):
+            texts = (str(entry.runs), f"{entry.seconds:.2f}", format_number(entry.error), format_number(entry.distance))
             doubt = f"{entry.status}; " if entry.status not in ("", "ok") else ""
             style = "bold" if entry.fate == "won" else "dim" if not entry.runs else ""
-            found.add_row(*map(Text, (entry.candidate, *texts, doubt + entry.fate)), style=style)
-    return found
+            table.add_row(*map(Text, (entry.candidate, *texts, doubt + entry.fate)), style=style)
+    return table
 
 
-def _ran(entry: Entry) -> bool:
+def _has_run(entry: Entry) -> bool:
     return entry.runs > 0 or entry.seconds > 0
 
 
-def _others(race: Sequence[Entry]) -> list[str]:
+def _describe_idle_candidates(race: Sequence[Entry]) -> list[str]:
     """Who has not run, a line for each reason."""
-    fates = dict.fromkeys(entry.fate for entry in race if not _ran(entry))
-    return [f"{', '.join(e.candidate for e in race if e.fate == fate and not _ran(e))}: {fate}" for fate in fates]
+    fates = dict.fromkeys(entry.fate for entry in race if not _has_run(entry))
+    return [f"{', '.join(e.candidate for e in race if e.fate == fate and not _has_run(e))}: {fate}" for fate in fates]
 
 
 def run_bracket(arguments: Namespace) -> int:
@@ -119,54 +125,54 @@ def run_bracket(arguments: Namespace) -> int:
     On a terminal, one line on standard error follows the bracket; elsewhere, there is one a change of 4 digits.
     """
     model, _ = open_model(arguments.model, arguments.evidence)
-    how = {name: getattr(arguments, name) for name in ("gap", "seed", "delta", "assumed")}
+    options = {name: getattr(arguments, name) for name in ("gap", "seed", "delta", "assumed")}
     output, last = Console(stderr=True, highlight=False), ""
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
-        def show(known: Interval, who: str) -> None:
+        def show(interval: Interval, solver: str) -> None:
             nonlocal last
             if output.is_terminal:
-                line = Text(describe_progress(known, who), overflow="ellipsis", no_wrap=True)
+                line = Text(describe_progress(interval, solver), overflow="ellipsis", no_wrap=True)
                 live.update(line, refresh=True)
-            elif (news := _sides(known, 4)) != last:
+            elif (news := _format_interval(interval, 4)) != last:
                 last = news
-                print(describe_progress(known, who), file=sys.stderr)
+                print(describe_progress(interval, solver), file=sys.stderr)
 
-        found = bracket(model, arguments.budget, progress=show, **how)
-    for line in lines(found):
+        interval = bracket(model, arguments.budget, progress=show, **options)
+    for line in describe_interval(interval):
         print(line)
-    return int(found.verdict == "unresolved")
+    return int(interval.verdict == "unresolved")
 
 
-def describe_progress(known: Interval, who: str) -> str:
+def describe_progress(interval: Interval, solver: str) -> str:
     """Where a bracket stands, and who is at work."""
-    return f"{known.seconds:6.2f} s  {_sides(known)}  {who}"
+    return f"{interval.seconds:6.2f} s  {_format_interval(interval)}  {solver}"
 
 
-def lines(known: Interval) -> list[str]:
+def describe_interval(interval: Interval) -> list[str]:
     """The answer, and why the others gave none."""
-    first, *others = known.sentences()
-    others.append(f"code was loaded in {known.loading_seconds:.2g} s before")
-    if known.verdict != "exact":
-        others += [f"no bound from {who}: {why}" for who, why in known.refused.items()]
-    return [f"{known.model}: {first}", *(f"  {line}" for line in others)]
+    first, *others = interval.sentences()
+    others.append(f"code was loaded in {interval.loading_seconds:.2g} s before")
+    if interval.verdict != "exact":
+        others += [f"no bound from {solver}: {reason}" for solver, reason in interval.refused.items()]
+    return [f"{interval.model}: {first}", *(f"  {line}" for line in others)]
 
 
-def _sides(known: Interval, digits: int = 6) -> str:
+def _format_interval(interval: Interval, digits: int = 6) -> str:
     def side(bound: Bound | None, none: str) -> str:
         return none if bound is None else f"{bound.value:.{digits}g}"
 
     certain, probable = (
         f"[{side(low, '-inf')}, {side(high, 'inf')}]"
-        for low, high in ((known.lower, known.upper), (known.probable_lower, known.probable_upper))
+        for low, high in ((interval.lower, interval.upper), (interval.probable_lower, interval.probable_upper))
     )
-    return certain if not known.delta else f"{certain}  {1 - known.delta:.6g}: {probable}"
+    return certain if not interval.delta else f"{certain}  {1 - interval.delta:.6g}: {probable}"
 
 
 def run_mixing(arguments: Namespace) -> int:
     """Print after how many sweeps Gibbs sampling has forgotten its starts; the exit status is 1 where it has not."""
     model, _ = open_model(arguments.model, arguments.evidence)
-    found = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
-    first, *others = found.sentences()
+    mixing_time = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
+    first, *others = mixing_time.sentences()
     print("\n".join([f"{model.name}: {first}", *(f"  {line}" for line in others)]))
-    return int(found.sweeps is None)
+    return int(mixing_time.sweeps is None)

@@ -18,13 +18,13 @@ from spinbench.models import specs
 from spinbench.reference.solvers import methods
 from spinbench.reporting import listing
 
-FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
+FILE_METAVARS, FOLDER_METAVARS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 """What arguments that are files and folders are called."""
-PEER = "PEER"
-FLAGS = ("-m", "--resume", "--profile", "--help")
-GROUPS = ("experiment", "budget", "size", "launcher")
+PEER_METAVAR = "PEER"
+SWEEP_FLAGS = ("-m", "--resume", "--profile", "--help")
+CONF_GROUPS = ("experiment", "budget", "size", "launcher")
 """Of `spinbench sweep`, beside methods, backends and models."""
-NEW = "NEW"
+NEW_NAME_METAVAR = "NEW"
 """What names are called that are not to be there already."""
 
 
@@ -40,47 +40,47 @@ def run(arguments: argparse.Namespace) -> int:
         "--device": ["cpu", "gpu"],
         "--solver": methods(),
     }
-    parser, groups = arguments.parser, _groups()
-    _with_words_of_sweeps(parser, groups)
-    for action in _actions(parser):
-        if action.metavar in (*FILES, *FOLDERS):
-            action.complete = shtab.FILE if action.metavar in FILES else shtab.DIRECTORY  # type: ignore[attr-defined]
-        if action.metavar == PEER:
-            action.choices = listing.peers()
-        for option in action.option_strings if action.metavar != NEW else ():
+    parser, groups = arguments.parser, _sweep_groups()
+    _add_sweep_arguments(parser, groups)
+    for action in _iterate_actions(parser):
+        if action.metavar in (*FILE_METAVARS, *FOLDER_METAVARS):
+            action.complete = shtab.FILE if action.metavar in FILE_METAVARS else shtab.DIRECTORY  # type: ignore[attr-defined]
+        if action.metavar == PEER_METAVAR:
+            action.choices = listing.peer_names()
+        for option in action.option_strings if action.metavar != NEW_NAME_METAVAR else ():
             action.choices = names.get(option, action.choices)
     print(shtab.complete(parser, arguments.shell) + (_bash_script(groups) if arguments.shell == "bash" else ""))
     return 0
 
 
-def _groups() -> dict[str, list[str]]:
+def _sweep_groups() -> dict[str, list[str]]:
     """Of a sweep, with the names of their members."""
     names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": specs.names()}
-    for group in GROUPS:
+    for group in CONF_GROUPS:
         files = (resources.files(conf) / group).iterdir()
         names[group] = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
     return names
 
 
-def _with_words_of_sweeps(parser: argparse.ArgumentParser, groups: Mapping[str, Sequence[str]]) -> None:
+def _add_sweep_arguments(parser: argparse.ArgumentParser, groups: Mapping[str, Sequence[str]]) -> None:
     """What stands behind `sweep` is Hydra's, and the parser does not know it."""
     (sweep,) = (action.choices["sweep"] for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for flag in FLAGS:
+    for flag in SWEEP_FLAGS:
         sweep.add_argument(flag, action="store_true")
-    words = [f"{group}={name}" for group in groups for name in groups[group]]
-    sweep.add_argument("words", nargs="*", metavar="NAME=VALUE", choices=words, help="what is measured")
+    assignments = [f"{group}={name}" for group in groups for name in groups[group]]
+    sweep.add_argument("words", nargs="*", metavar="NAME=VALUE", choices=assignments, help="what is measured")
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+def _iterate_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     """Of all commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
-                yield from _actions(command)
+                yield from _iterate_actions(command)
 
 
-_COMPLETE = r"""
+_BASH_FUNCTIONS = r"""
 _spinbench() {
     local -a whole=()
     local word begun before= key= joined=
@@ -137,25 +137,28 @@ def _bash_script(names: Mapping[str, Sequence[str]]) -> str:
     Args:
         names: of the members of each group of a sweep.
     """
-    cases = "\n".join(f"        {' | '.join(members)}) echo '{words}' ;;" for words, members in _alike(names).items())
+    cases = "\n".join(
+        f"        {' | '.join(members)}) echo '{setting_text}' ;;"
+        for setting_text, members in _group_by_settings(names).items()
+    )
     settings = f"_spinbench_settings_of() {{\n    case $1 in\n{cases}\n    esac\n}}\n"
-    return f"{_COMPLETE}{settings}complete -o filenames -F _spinbench spinbench\n"
+    return f"{_BASH_FUNCTIONS}{settings}complete -o filenames -F _spinbench spinbench\n"
 
 
-def _alike(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _group_by_settings(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """GROUP=NAME of all that have settings, by what these are."""
-    usual = dict(re.findall(r"^  - (\w+): (\S+)$", _text("config.yaml"), re.MULTILINE))
-    found: dict[str, list[str]] = {}
+    defaults = dict(re.findall(r"^  - (\w+): (\S+)$", _read_conf("config.yaml"), re.MULTILINE))
+    choices_by_settings: dict[str, list[str]] = {}
     for group, members in names.items():
         for name in members:
-            if words := " ".join(_settings(group, name)):
-                found.setdefault(words, []).append(f"{group}={name}")
-                if usual.get(group) == name:
-                    found[words].append(f"{group}=default")
-    return found
+            if setting_text := " ".join(_setting_names(group, name)):
+                choices_by_settings.setdefault(setting_text, []).append(f"{group}={name}")
+                if defaults.get(group) == name:
+                    choices_by_settings[setting_text].append(f"{group}=default")
+    return choices_by_settings
 
 
-def _settings(group: str, name: str) -> Iterator[str]:
+def _setting_names(group: str, name: str) -> Iterator[str]:
     defaults = {
         "model": searchpath.model_defaults,
         "method": searchpath.method_defaults,
@@ -164,8 +167,8 @@ def _settings(group: str, name: str) -> Iterator[str]:
     if group in defaults:
         yield from (key for key in defaults[group](name) if key != "name")
     elif group == "budget":
-        yield from re.findall(r"^(\w+):", _text(f"{group}/{name}.yaml"), re.MULTILINE)
+        yield from re.findall(r"^(\w+):", _read_conf(f"{group}/{name}.yaml"), re.MULTILINE)
 
 
-def _text(path: str) -> str:
+def _read_conf(path: str) -> str:
     return resources.files(conf).joinpath(path).read_text(encoding="utf-8")

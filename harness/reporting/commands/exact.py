@@ -14,7 +14,7 @@ from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, solve_side_by_side
 from spinbench.reporting.commands.running import check_outputs, print_marginals
-from spinbench.reporting.display import console, say, shown
+from spinbench.reporting.display import console, print_line, short_path
 
 DEFAULT_BUDGET = "60s"
 """Of each model of a folder."""
@@ -38,15 +38,15 @@ def run(arguments: Namespace) -> int:
     jobs = max(arguments.jobs, 1)
     settings = Settings.parse(arguments.solver, arguments.max_gib, budget, jobs, marginals=arguments.marginals)
     if in_folder:
-        return exact_folder.show(arguments, settings)
+        return exact_folder.solve_folder(arguments, settings)
     check_outputs(arguments.output, ALLOWED_SUFFIXES)
     if arguments.uai_results is not None or arguments.jobs != 1:
         raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
-    return _show_model(Question(name, arguments.evidence, settings, tuple(arguments.output)))
+    return _answer_model(Question(name, arguments.evidence, settings, tuple(arguments.output)))
 
 
-def _show_model(question: Question) -> int:
-    outcome = _follow(question)
+def _answer_model(question: Question) -> int:
+    outcome = _solve_with_progress(question)
     if outcome.solved is None:
         if isinstance(outcome.error, SpinbenchError) and not isinstance(outcome.error, IntractableError):
             raise outcome.error
@@ -59,32 +59,32 @@ def _show_model(question: Question) -> int:
             )
         print(f"spinbench: {printable(message)}", file=sys.stderr)
         return 1
-    for line in _sentences(outcome.solved, outcome.seconds):
-        say(printable(line))
+    for line in _answer_sentences(outcome.solved, outcome.seconds):
+        print_line(printable(line))
     for path in question.outputs:
-        say(f"written: {printable(shown(path))}")
+        print_line(f"written: {printable(short_path(path))}")
     if not question.outputs and outcome.solved.result.marginals is not None:
         print_marginals(outcome.solved.result)
     return 0
 
 
-def _follow(question: Question) -> Outcome:
+def _solve_with_progress(question: Question) -> Outcome:
     """The outcome; on a terminal, what it takes is shown meanwhile."""
-    news = solve_side_by_side({"": question}, jobs=1)
-    working, _, outcome = next(news)  # the process is forked before a thread draws
+    updates = solve_side_by_side({"": question}, jobs=1)
+    working, _, outcome = next(updates)  # the process is forked before a thread draws
     with console().status("") as status:
         while outcome is None:
             status.update(working.get("", ""))
-            working, _, outcome = next(news)
+            working, _, outcome = next(updates)
     return outcome
 
 
-def _sentences(solved: Solved, seconds: float) -> list[str]:
+def _answer_sentences(solved: Solved, seconds: float) -> list[str]:
     result = solved.result
-    how, took = solved.describe(), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
+    solver, duration = solved.describe(), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
     if solved.cached:
-        took = f"from the cache, once found in {result.seconds.run:.2g} s"
-    lines = [f"{result.model}: log Z = {result.log_z:.10f} (exact)", f"by {how} on {result.backend}: {took}"]
+        duration = f"from the cache, once found in {result.seconds.run:.2g} s"
+    lines = [f"{result.model}: log Z = {result.log_z:.10f} (exact)", f"by {solver} on {result.backend}: {duration}"]
     if count := result.diagnostics.get("open_marginals"):
         lines.append(f"marginals of {count:.0f} variables take more memory than --max-gib allows")
     return [*lines, f"the whole took {seconds:.2f} s"]

@@ -16,13 +16,13 @@ from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import strip_gzip_suffix
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
-from spinbench.reporting.commands.exact_table import AnswerTable, Row, cell, visible
+from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_cell, escape_unprintable
 from spinbench.reporting.commands.running import check_outputs
-from spinbench.reporting.display import Display, console, say, shown
+from spinbench.reporting.display import Display, console, print_line, short_path
 
-MORE_MEMORY = 1.25
+RETRY_MEMORY_FACTOR = 1.25
 """Times as much memory as before with which a model is tried again: what is free changes from call to call."""
-STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
+STATUS_STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
 
 
 class ModelFiles(NamedTuple):
@@ -38,7 +38,7 @@ class ModelFiles(NamedTuple):
         return self.path.name
 
 
-def show(arguments: Namespace, settings: Settings) -> int:
+def solve_folder(arguments: Namespace, settings: Settings) -> int:
     """Answer for all models in a folder, a line each.
 
     Args:
@@ -70,23 +70,27 @@ def show(arguments: Namespace, settings: Settings) -> int:
     with nullcontext() if output is None else AnswerTable(output) as table:
         counts, questions = Counter[str](), dict[str, Question]()
         for model in models:
-            files = _outputs(model, settings, results)
-            row = None if table is None else table.find(model.name, model.digest, _settings_cell(settings))
+            files = _result_paths(model, settings, results)
+            row = None if table is None else table.find_row(model.name, model.digest, _settings_cell(settings))
             if row is not None and _is_settled(row, settings, files):
                 counts[row["status"]] += 1
             else:
                 questions[model.name] = Question(model.path, model.evidence, settings, files, in_folder=True)
-        _print_settled(counts, len(models))
+        _print_settled_counts(counts, len(models))
         by_name = {model.name: model for model in models}
         with Display(console(), len(questions), auto_refresh=False) as display:
             for working, name, outcome in solve_side_by_side(questions, jobs):
-                display.begin(", ".join(f"{visible(each)} {status}" for each, status in working.items()))
+                display.start_cell(
+                    ", ".join(f"{escape_unprintable(model_name)} {status}" for model_name, status in working.items())
+                )
                 if outcome is not None:
-                    row = _row(by_name[name], settings, outcome)
+                    row = _table_row(by_name[name], settings, outcome)
                     if table is not None:
                         table.append(row)
                     counts[outcome.status] += 1
-                    display.end_with(visible(name), _sentence(row, outcome), STYLES[outcome.status])
+                    display.finish_cell_with(
+                        escape_unprintable(name), _outcome_sentence(row, outcome), STATUS_STYLES[outcome.status]
+                    )
     return _print_summary(counts, output, results)
 
 
@@ -102,24 +106,24 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
     if not paths:
         raise SpinbenchError(f"{folder} holds no models; files that end in {', '.join(formats.suffixes())} are read")
     for path in paths:
-        beside = (path.with_name(f"{name}.evid") for name in (path.name, strip_gzip_suffix(path.name)))
-        evidence = next((each for each in beside if each.is_file()), None)
-        yield ModelFiles(path, evidence, _digest(path, evidence))
+        evidence_paths = (path.with_name(f"{name}.evid") for name in (path.name, strip_gzip_suffix(path.name)))
+        evidence = next((evidence_path for evidence_path in evidence_paths if evidence_path.is_file()), None)
+        yield ModelFiles(path, evidence, _content_digest(path, evidence))
 
 
-def _digest(path: Path, evidence: Path | None) -> str:
+def _content_digest(path: Path, evidence: Path | None) -> str:
     """The SHA-256 of a file; with evidence, of the digests of both."""
     digests = []
     try:
-        for each in filter(None, (path, evidence)):
-            with each.open("rb") as file:
+        for file_path in filter(None, (path, evidence)):
+            with file_path.open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
     except OSError:  # the child process says why
         return ""
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
-def _outputs(model: ModelFiles, settings: Settings, results: Path | None) -> tuple[Path, ...]:
+def _result_paths(model: ModelFiles, settings: Settings, results: Path | None) -> tuple[Path, ...]:
     if results is None:
         return ()
     return tuple(results / f"{model.name}{suffix}" for suffix in (".PR", *([".MAR"] if settings.marginals else [])))
@@ -131,14 +135,14 @@ def _is_settled(row: Row, settings: Settings, outputs: Sequence[Path]) -> bool:
     A failure may have had a cause outside the file, such as other programs' memory or a full disk.
     """
     try:
-        more_memory = settings.max_gib > MORE_MEMORY * float(row["max_gib"])
+        more_memory = settings.max_gib > RETRY_MEMORY_FACTOR * float(row["max_gib"])
         more_time = settings.seconds > float(row["budget_seconds"])
     except ValueError:
         return False
     if row["status"] == "answered":
-        complete = row["marginals"] != "some"
-        written = all(path.exists() for path in outputs if complete or path.suffix != ".MAR")
-        return written and (complete or not more_memory)
+        has_all_marginals = row["marginals"] != "some"
+        has_outputs = all(path.exists() for path in outputs if has_all_marginals or path.suffix != ".MAR")
+        return has_outputs and (has_all_marginals or not more_memory)
     return row["status"] in ("refused", "timeout") and not (more_memory or more_time)
 
 
@@ -146,24 +150,28 @@ def _settings_cell(settings: Settings) -> str:
     return f"solver={settings.solver} marginals={'yes' if settings.marginals else 'no'}"
 
 
-def _row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
+def _table_row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
     row = {
-        "model": cell(model.name),
-        "evidence": "" if model.evidence is None else cell(model.evidence.name),
+        "model": escape_cell(model.name),
+        "evidence": "" if model.evidence is None else escape_cell(model.evidence.name),
         "status": outcome.status,
         "seconds": f"{outcome.seconds:.3f}",
         "cpu_seconds": f"{outcome.cpu_seconds:.3f}",
-        "message": cell(_without_name(outcome.message, model)),
+        "message": escape_cell(_strip_model_name(outcome.message, model)),
         "settings": _settings_cell(settings),
         "budget_seconds": repr(settings.seconds),
         "max_gib": repr(settings.max_gib),
         "digest": model.digest,
     }
     if outcome.solved is None:
-        return {**dict.fromkeys(("log_z", "log10_z", *_HOW), ""), **row, "marginals": "none"}
+        return {**dict.fromkeys(("log_z", "log10_z", *_SOLVER_COLUMNS), ""), **row, "marginals": "none"}
     solved = outcome.solved
-    log_z, known = float(solved.result.log_z or 0.0), solved.result.diagnostics
-    entries, memory, width = known.get("log2_entries"), known.get("memory_gib"), known.get("width", solved.width)
+    log_z, diagnostics = float(solved.result.log_z or 0.0), solved.result.diagnostics
+    entries, memory, width = (
+        diagnostics.get("log2_entries"),
+        diagnostics.get("memory_gib"),
+        diagnostics.get("width", solved.width),
+    )
     return {
         **row,
         "log_z": repr(log_z),
@@ -172,32 +180,32 @@ def _row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
         "width": "" if width is None else f"{width:.0f}",
         "entries": "" if entries is None else f"{2.0 ** min(entries, 1023.0):.0f}",
         "memory_gib": "" if memory is None else f"{memory:.4g}",
-        "slices": f"{known.get('slices', 1):.0f}",
+        "slices": f"{diagnostics.get('slices', 1):.0f}",
         "cached": "yes" if solved.cached else "no",
         "marginals": solved.marginals,
     }
 
 
-_HOW = ("solver", "width", "entries", "memory_gib", "slices", "cached")
+_SOLVER_COLUMNS = ("solver", "width", "entries", "memory_gib", "slices", "cached")
 
 
-def _without_name(message: str, model: ModelFiles) -> str:
+def _strip_model_name(message: str, model: ModelFiles) -> str:
     """A sentence without the model's name before it, which stands in a column of its own."""
     for name in (str(model.path), model.name, Path(strip_gzip_suffix(model.name)).stem):
         message = message.removeprefix(f"{name}: ")
     return " ".join(message.split())
 
 
-def _sentence(row: Row, outcome: Outcome) -> str:
+def _outcome_sentence(row: Row, outcome: Outcome) -> str:
     if outcome.solved is None:
         return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
     cached = ", from the cache" if outcome.solved.cached else ""
-    some = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
-    how = outcome.solved.describe()
-    return f"log Z = {outcome.solved.result.log_z:.10f}, {how}, {outcome.seconds:.1f} s{cached}{some}"
+    missing = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
+    solver = outcome.solved.describe()
+    return f"log Z = {outcome.solved.result.log_z:.10f}, {solver}, {outcome.seconds:.1f} s{cached}{missing}"
 
 
-def _print_settled(counts: Counter[str], total: int) -> None:
+def _print_settled_counts(counts: Counter[str], total: int) -> None:
     if counts["answered"]:
         print(f"{counts['answered']} of {total} answered before")
     others = {status: count for status, count in counts.items() if status != "answered"}
@@ -207,9 +215,9 @@ def _print_settled(counts: Counter[str], total: int) -> None:
 
 
 def _print_summary(counts: Counter[str], output: Path | None, results: Path | None) -> int:
-    others = [f"{counts[status]} {status}" for status in STYLES if status != "answered" and counts[status]]
+    others = [f"{counts[status]} {status}" for status in STATUS_STYLES if status != "answered" and counts[status]]
     print(", ".join([f"{counts['answered']} of {counts.total()} answered", *others]))
-    for what, path in (("table", output), ("UAI results", results)):
+    for label, path in (("table", output), ("UAI results", results)):
         if path is not None:
-            say(f"{what}: {visible(shown(path))}")
+            print_line(f"{label}: {escape_unprintable(short_path(path))}")
     return int(bool(others))

@@ -27,7 +27,7 @@ from spinbench.reference.elimination.slices import PROGRESS
 from spinbench.reporting.commands.running import open_model
 
 Status = Literal["answered", "refused", "timeout", "failed"]
-KnownMarginals = Literal["all", "some", "none"]
+MarginalCoverage = Literal["all", "some", "none"]
 
 TICK_SECONDS = 0.1
 """How long one child is listened to before the next: what the display lags behind."""
@@ -88,16 +88,20 @@ class Solved(NamedTuple):
     result: Result
     width: int | None
     cached: bool
-    marginals: KnownMarginals
+    marginals: MarginalCoverage
     cpu_seconds: float
 
     def describe(self) -> str:
         """The solver, with the width, entries, memory and slices of its elimination where it has one."""
-        known = self.result.diagnostics
-        width, entries, slices = known.get("width", self.width), known.get("log2_entries"), known.get("slices", 1)
+        diagnostics = self.result.diagnostics
+        width, entries, slices = (
+            diagnostics.get("width", self.width),
+            diagnostics.get("log2_entries"),
+            diagnostics.get("slices", 1),
+        )
         parts = [f"{self.result.settings.get('solver', '')}" + ("" if width is None else f" of width {width:.0f}")]
         parts += [] if entries is None else [f"2^{entries:.1f} entries"]
-        parts += [f"{known['memory_gib']:.2g} GiB"] if "memory_gib" in known else []
+        parts += [f"{diagnostics['memory_gib']:.2g} GiB"] if "memory_gib" in diagnostics else []
         parts += [f"{slices:.0f} slices"] if slices > 1 else []
         return ", ".join(parts)
 
@@ -133,35 +137,35 @@ def solve_side_by_side(
     Yields:
         The names that are being worked on, with how far they are, the name that was looked at last, and its outcome.
     """
-    waiting, running = deque(questions), dict[str, Child]()
+    waiting, running = deque(questions), dict[str, ExactChild]()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 started = waiting.popleft()
-                running[started] = Child(questions[started])
+                running[started] = ExactChild(questions[started])
             for name in list(running):
                 outcome = running[name].poll()
                 if outcome is not None:
                     del running[name]
-                yield {each: child.status for each, child in running.items()}, name, outcome
+                yield {model_name: child.status for model_name, child in running.items()}, name, outcome
     finally:
         for child in running.values():
             child.close()
 
 
-class Child:
+class ExactChild:
     """A child process at work on a question; it starts when it is first polled."""
 
     def __init__(self, question: Question) -> None:
-        self._since = time.perf_counter()
-        self._limit = question.settings.seconds
-        self._news = run_in_child(_solve, question, self._limit, TICK_SECONDS)
+        self._started_at = time.perf_counter()
+        self._limit_seconds = question.settings.seconds
+        self._messages = run_in_child(_solve_question, question, self._limit_seconds, TICK_SECONDS)
         self._progress: Progress | None = None
 
     @property
     def seconds(self) -> float:
         """Wall-clock so far."""
-        return time.perf_counter() - self._since
+        return time.perf_counter() - self._started_at
 
     @property
     def status(self) -> str:
@@ -175,26 +179,26 @@ class Child:
         """The outcome, or None after `TICK_SECONDS` without one."""
         cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
         try:
-            news = next(self._news)
+            message = next(self._messages)
         except Exception as error:  # of whatever kind: a broken file costs itself alone
             cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before  # of the child, which was waited for
             return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
-        if not isinstance(news, Solved):
-            self._progress = news or self._progress
+        if not isinstance(message, Solved):
+            self._progress = message or self._progress
             return None
         self.close()
-        return Outcome("answered", "", news, None, self.seconds, news.cpu_seconds)
+        return Outcome("answered", "", message, None, self.seconds, message.cpu_seconds)
 
     def close(self) -> None:
         """Kill it."""
-        self._news.close()  # type: ignore[attr-defined]
+        self._messages.close()  # type: ignore[attr-defined]
 
     def _error_status(self, error: Exception) -> tuple[Status, str]:
         match error:
             case IntractableError() | UnsupportedError():
                 return "refused", str(error)
             case OverdueError():
-                return "timeout", f"there was no answer within {self._limit:g} s"
+                return "timeout", f"there was no answer within {self._limit_seconds:g} s"
             case MemoryError():
                 return "failed", "out of memory; a smaller --max-gib refuses such models at once"
             case SpinbenchError() | DiedError():
@@ -202,14 +206,14 @@ class Child:
         return "failed", f"{type(error).__name__}: {error}"
 
 
-def _solve(question: Question) -> Iterator[Progress | Solved]:
+def _solve_question(question: Question) -> Iterator[Progress | Solved]:
     die_with_parent()
     yield_memory_first()
     settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
     model, _ = open_model(str(question.source), None if question.evidence is None else str(question.evidence))
-    answered: list[ExactAnswer] = []
+    answer_list: list[ExactAnswer] = []
 
-    def answer_it() -> None:
+    def compute_answer() -> None:
         with one_blas_thread():
             answer = answers.solve(
                 model,
@@ -218,22 +222,22 @@ def _solve(question: Question) -> Iterator[Progress | Solved]:
                 max_bytes=max_bytes,
                 seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
             )
-        answered.append(answer)
+        answer_list.append(answer)
 
-    yield from _progress(answer_it)
-    (answer,) = answered
+    yield from _run_with_progress(compute_answer)
+    (answer,) = answer_list
     result = answers.result_of_exact(model, answer, max_bytes)
-    known = _marginals_status(result)
+    coverage = _marginal_coverage(result)
     for path in question.outputs:
-        if not (question.in_folder and known == "some" and path.suffix == ".MAR"):
+        if not (question.in_folder and coverage == "some" and path.suffix == ".MAR"):
             result.save(path)
     if question.in_folder:
         result = replace(result, marginals=None)
     result = replace(result, source=RunSource())  # which holds the model
-    yield Solved(result, answer.width, answer.cached, known, _cpu_seconds(resource.RUSAGE_SELF))
+    yield Solved(result, answer.width, answer.cached, coverage, _cpu_seconds(resource.RUSAGE_SELF))
 
 
-def _progress(action: Callable[[], None]) -> Iterator[Progress]:
+def _run_with_progress(action: Callable[[], None]) -> Iterator[Progress]:
     """Runs the action in a thread, and yields how far its slices are."""
     steps = queue.SimpleQueue[Progress]()
     token = PROGRESS.set(lambda done, total, seconds: steps.put(Progress(done, total, seconds)))
@@ -256,12 +260,12 @@ def _progress(action: Callable[[], None]) -> Iterator[Progress]:
         raise errors[0]
 
 
-def _marginals_status(result: Result) -> KnownMarginals:
+def _marginal_coverage(result: Result) -> MarginalCoverage:
     if result.marginals is None:
         return "none"
     return "some" if result.diagnostics.get("open_marginals") else "all"
 
 
-def _cpu_seconds(whose: int) -> float:
-    used = resource.getrusage(whose)
-    return used.ru_utime + used.ru_stime
+def _cpu_seconds(who: int) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime

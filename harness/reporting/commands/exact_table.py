@@ -55,11 +55,11 @@ class AnswerTable:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._rows: dict[Key, Row] = {}
-        self._superseded = False
+        self._has_superseded_rows = False
         try:
             self._file = path.open("a+b", buffering=0)
         except OSError as error:
-            raise self._not_written(error) from None
+            raise self._write_error(error) from None
         try:
             self._lock()
             self._read()
@@ -74,14 +74,16 @@ class AnswerTable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Rows that newer ones stand for are left out, in a file that takes the place of this one."""
-        if self._superseded:
+        if self._has_superseded_rows:
             with suppress(OSError):  # else they stay, and the newest counts
-                atomic.write_bytes(self._path, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *self._rows.values()]))
+                atomic.write_bytes(
+                    self._path, _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True)), *self._rows.values()])
+                )
         self._file.close()
 
-    def find(self, model: str, digest: str, settings: str) -> Row | None:
+    def find_row(self, model: str, digest: str, settings: str) -> Row | None:
         """The row of a model of that name and content, found with these settings."""
-        return self._rows.get((cell(model), digest, settings))
+        return self._rows.get((escape_cell(model), digest, settings))
 
     def append(self, row: Row) -> None:
         """Write a row; it is in the file whole, or not at all.
@@ -89,14 +91,14 @@ class AnswerTable:
         Raises:
             SpinbenchError: the file cannot be written, as where the disk is full.
         """
-        self._write(_lines([row]))
-        self._keep(row)
+        self._write(_csv_bytes([row]))
+        self._index_row(row)
 
-    def _keep(self, row: Row) -> None:
+    def _index_row(self, row: Row) -> None:
         key = (row["model"], row["digest"], row["settings"])
-        before = self._rows.get(key)
-        self._superseded |= before is not None
-        if before is None or before["status"] != "answered" or row["status"] == "answered":
+        previous_row = self._rows.get(key)
+        self._has_superseded_rows |= previous_row is not None
+        if previous_row is None or previous_row["status"] != "answered" or row["status"] == "answered":
             self._rows[key] = row
 
     def _lock(self) -> None:
@@ -113,7 +115,7 @@ class AnswerTable:
     def _read(self) -> None:
         self._file.seek(0)
         data = self._file.read()
-        header = _lines([dict(zip(COLUMNS, COLUMNS, strict=True))])
+        header = _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True))])
         if header.startswith(data):  # a new file, or one of a run that was killed at once
             self._file.truncate(0)
             self._write(header)
@@ -128,7 +130,7 @@ class AnswerTable:
         self._file.truncate(data.rfind(b"\n") + 1)  # a run was killed while it wrote a line
         for row in rows:
             if all(isinstance(row.get(name), str) for name in COLUMNS):
-                self._keep({name: row[name] for name in COLUMNS})
+                self._index_row({name: row[name] for name in COLUMNS})
 
     def _write(self, data: bytes) -> None:
         size = os.fstat(self._file.fileno()).st_size
@@ -139,24 +141,24 @@ class AnswerTable:
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(size)
-            raise self._not_written(error) from None
+            raise self._write_error(error) from None
 
-    def _not_written(self, error: OSError) -> SpinbenchError:
+    def _write_error(self, error: OSError) -> SpinbenchError:
         return SpinbenchError(f"{self._path}: the file cannot be written ({error.strerror or error})")
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """A text of others, as a cell in which no spreadsheet sees a formula; different texts are different cells."""
-    written = visible(text)
-    return f"'{written}" if written.startswith(FORMULA_STARTS) else written
+    escaped = escape_unprintable(text)
+    return f"'{escaped}" if escaped.startswith(FORMULA_STARTS) else escaped
 
 
-def visible(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """A text of others on one line, with escapes in place of characters that a terminal obeys or that are none."""
     return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _lines(rows: Iterable[Row]) -> bytes:
+def _csv_bytes(rows: Iterable[Row]) -> bytes:
     text = io.StringIO()
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()

@@ -11,7 +11,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
-from spinbench.reporting.display import console, print_parts, shown
+from spinbench.reporting.display import console, print_parts, short_path
 from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.profile import profile
 
@@ -26,98 +26,104 @@ def run_report(arguments: Namespace) -> int:
     Raises:
         SpinbenchError: options that exclude each other, no folder, no records, or nowhere to write.
     """
-    of_sweeps = [name for name in ("panels", "tables") if getattr(arguments, name)]
-    if of_sweeps and (arguments.compare or arguments.model):
-        raise SpinbenchError(f"--{of_sweeps[0]} belongs to the report of sweeps, without --compare and --model")
+    sweep_options = [name for name in ("panels", "tables") if getattr(arguments, name)]
+    if sweep_options and (arguments.compare or arguments.model):
+        raise SpinbenchError(f"--{sweep_options[0]} belongs to the report of sweeps, without --compare and --model")
     if arguments.compare:
-        return _compare(arguments.compare, arguments.output)
-    found = _latest(arguments.folders, "; name folders that `spinbench sweep` wrote, or --compare A B")
+        return _print_comparison(arguments.compare, arguments.output)
+    sweep_records = _read_latest_records(
+        arguments.folders, "; name folders that `spinbench sweep` wrote, or --compare A B"
+    )
     if arguments.model:
-        return _print_models(found, arguments.model)
+        return _print_model_tables(sweep_records, arguments.model)
     output = arguments.output or arguments.folders[0] / "report"
     if arguments.tables:
-        _write_tables(found, output)
+        _write_tables(sweep_records, output)
     else:
-        _write_page(found, arguments.folders, output, panels=arguments.panels)
+        _write_page(sweep_records, arguments.folders, output, panels=arguments.panels)
     if not export.has_parquet():
         print(export.NO_PARQUET)
-    return int(any(record.status == "failed" for record in found))
+    return int(any(record.status == "failed" for record in sweep_records))
 
 
-def _write_page(found: Sequence[Record], folders: Sequence[Path], output: Path, *, panels: bool) -> None:
-    names = {summary.chosen(folder) for folder in folders}
-    summary.show(found, folders[0], names.pop() if len(names) == 1 else None)
+def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output: Path, *, panels: bool) -> None:
+    names = {summary.report_name(folder) for folder in folders}
+    summary.show_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.root()
     site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
-    written = page.write(found, output, sources=folders, site=site, panels=panels)
-    print(f"page: {shown(written.page)}, with {len(written.files)} pictures and tables beside it")
+    report = page.write_report(sweep_records, output, sources=folders, site=site, panels=panels)
+    print(f"page: {short_path(report.page)}, with {len(report.files)} pictures and tables beside it")
 
 
-def _write_tables(found: Sequence[Record], output: Path) -> None:
+def _write_tables(sweep_records: Sequence[Record], output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
-        files = export.write(export.tables(found, leaderboard.rows(found)), output)
+        files = export.write_tables(export.report_tables(sweep_records, leaderboard.rows(sweep_records)), output)
     except OSError as error:
         raise SpinbenchError(f"the tables in {output} cannot be written: {error.strerror or error}") from error
-    print(f"tables: {', '.join(map(shown, files))}")
+    print(f"tables: {', '.join(map(short_path, files))}")
 
 
-def _print_models(found: Sequence[Record], patterns: Sequence[str]) -> int:
+def _print_model_tables(sweep_records: Sequence[Record], patterns: Sequence[str]) -> int:
     """The tables of the models whose labels match any of the patterns."""
-    chosen = [record for record in found if any(fnmatchcase(record.axes.model, pattern) for pattern in patterns)]
-    if not chosen:
-        labels = ", ".join(sorted({record.axes.model for record in found}))
+    matching_records = [
+        record for record in sweep_records if any(fnmatchcase(record.axes.model, pattern) for pattern in patterns)
+    ]
+    if not matching_records:
+        labels = ", ".join(sorted({record.axes.model for record in sweep_records}))
         raise SpinbenchError(f"no model is called {' or '.join(patterns)} here; there are {labels}")
-    summary.show_tables(chosen)
+    summary.show_leaderboards(matching_records)
     return 0
 
 
-def _compare(names: tuple[str, str], output: Path | None) -> int:
-    found = comparison.compare(*names)
-    if found.beyond_noise() or found.failures:
-        console().print(comparison.table(found))
-    for line in comparison.sentences(found):
+def _print_comparison(names: tuple[str, str], output: Path | None) -> int:
+    differences = comparison.compare_sweeps_or_commits(*names)
+    if differences.significant_differences() or differences.failures:
+        console().print(comparison.differences_table(differences))
+    for line in comparison.summary_sentences(differences):
         print(line)
-    print(f"page: {shown(comparison.write(found, names, output or Path()))}")
+    print(f"page: {short_path(comparison.write_comparison_page(differences, names, output or Path()))}")
     return 0
 
 
 def run_profile(arguments: Namespace) -> int:
     """Print what is best across the models of some sweeps, and write it into a page; 0, the exit status."""
-    found = _latest(arguments.folders)
-    known = profile(found)
-    print_parts(tables.page(known, whole=arguments.all))
+    sweep_records = _read_latest_records(arguments.folders)
+    profiles = profile(sweep_records)
+    print_parts(tables.render_profile(profiles, all_solvers=arguments.all))
     if arguments.page is not None:
-        drawn = page.write_profile(known, found, arguments.page)
-        print(f"page: {', '.join(map(shown, [arguments.page, *drawn]))}")
+        pictures = page.write_profile(profiles, sweep_records, arguments.page)
+        print(f"page: {', '.join(map(short_path, [arguments.page, *pictures]))}")
     return 0
 
 
 def run_show(arguments: Namespace) -> int:
     """Print all that a record holds; 0, the exit status."""
-    for part in replay.describe(_find(arguments.record)):
+    for part in replay.render_record(_read_record(arguments.record)):
         console().print(part)
     return 0
 
 
 def run_rerun(arguments: Namespace) -> int:
     """Measure the cell of a record again; the exit status is 1 if its figures differ."""
-    done = replay.rerun(_find(arguments.record), time_limit=arguments.time_limit)
-    if done.figures:
-        console().print(replay.table(done))
-    for change in done.changes:
+    repetition = replay.rerun(_read_record(arguments.record), time_limit=arguments.time_limit)
+    if repetition.figures:
+        console().print(replay.figures_table(repetition))
+    for change in repetition.changes:
         print(f"not as it was: {change}")
-    print(done.verdict())
-    return done.exit_status
+    print(repetition.verdict())
+    return repetition.exit_status
 
 
-def _find(name: str) -> Record:
+def _read_record(name: str) -> Record:
     """A record that lies here or in the checkout."""
     checkout = environment.root()
-    return records.read_record(replay.find(name, [Path.cwd(), *([] if checkout is None else [checkout])]))
+    return records.read_record(replay.find_record_file(name, [Path.cwd(), *([] if checkout is None else [checkout])]))
 
 
-def _latest(folders: Sequence[Path], hint: str = "; name folders that `spinbench sweep` wrote") -> list[Record]:
+def _read_latest_records(
+    folders: Sequence[Path], hint: str = "; name folders that `spinbench sweep` wrote"
+) -> list[Record]:
     if not folders:
         raise SpinbenchError(f"no folder was given{hint}")
     return records.latest(record for folder in folders for record in records.read_records(folder))

@@ -22,14 +22,14 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import SUFFIXES, Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
-from spinbench.reporting.display import console, new_table, say, shown
-from spinbench.reporting.leaderboard import short
+from spinbench.reporting.display import console, new_table, print_line, short_path
+from spinbench.reporting.leaderboard import format_number
 
-USUAL = ("numba", "numpy", "jax")
+PREFERRED_BACKENDS = ("numba", "numpy", "jax")
 """Backends, as they are tried where none is named."""
-SHOWN = 20
+MAX_PRINTED_MARGINALS = 20
 """States whose marginals are printed."""
-SHOWN_STATES = 40
+MAX_PRINTED_STATES = 40
 """Variables whose states are printed."""
 
 
@@ -43,38 +43,38 @@ def run(arguments: Namespace) -> int:
     method = _make_method(arguments.method, assignments(arguments.set, "--set"))
     model, _ = open_model(arguments.model, arguments.evidence)
     names = ("budget", "chains", "seed", "precision", "device", "until", "target", "tier", "kernel")
-    how = {name: getattr(arguments, name) for name in names}
+    options = {name: getattr(arguments, name) for name in names}
     try:
-        backend = arguments.backend or _usual(method, Wish(arguments.tier, arguments.kernel))
-        found = runner.run(model, method, backend, **how)
+        backend = arguments.backend or _default_backend(method, Wish(arguments.tier, arguments.kernel))
+        answer = runner.run(model, method, backend, **options)
     except SystemExit:  # no exit status of a plugin's is an answer
         raise SpinbenchError(f"{method.name} ended the program before it gave an answer") from None
-    for line in _sentences(found):
-        say(line)
+    for line in _result_sentences(answer):
+        print_line(line)
     for path in arguments.output:
-        found.save(path)
-        say(f"written: {shown(path)}")
-    if not arguments.output and found.marginals is not None:
-        print_marginals(found)
-    elif not arguments.output and found.best_state is not None:
-        more = " …" if len(found.best_state) > SHOWN_STATES else ""
-        say(f"states {' '.join(map(str, found.best_state[:SHOWN_STATES]))}{more}")
-        say("--output FILE.MPE has all of it")
-    return int(found.status != "ok" or found.reached is False)
+        answer.save(path)
+        print_line(f"written: {short_path(path)}")
+    if not arguments.output and answer.marginals is not None:
+        print_marginals(answer)
+    elif not arguments.output and answer.best_state is not None:
+        more = " …" if len(answer.best_state) > MAX_PRINTED_STATES else ""
+        print_line(f"states {' '.join(map(str, answer.best_state[:MAX_PRINTED_STATES]))}{more}")
+        print_line("--output FILE.MPE has all of it")
+    return int(answer.status != "ok" or answer.reached is False)
 
 
 def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
     """A model, and its configuration in a sweep."""
     if name in specs.names() and name != FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
-    beside = {} if evidence is None else {"model.evidence": str(Path(evidence))}
-    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **beside}
+    evidence_config = {} if evidence is None else {"model.evidence": str(Path(evidence))}
+    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **evidence_config}
 
 
 def describe_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
-    lines = [] if answer.log_z is None else [_describe_value(answer.log_z, answer.log_z_se, answer.log_z_kind)]
-    lines += [f"do not believe it: {doubt}" for doubt in answer.status.split(", ") if doubt.startswith("log Z outside")]
+    lines = [] if answer.log_z is None else [_describe_log_z_value(answer.log_z, answer.log_z_se, answer.log_z_kind)]
+    lines += [f"do not believe it: {flag}" for flag in answer.status.split(", ") if flag.startswith("log Z outside")]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
         low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
@@ -89,7 +89,7 @@ def describe_evidence(evidence: Evidence) -> str:
     return f"{evidence.level}{bound}{f' ({evidence.reason})' if evidence.reason else ''}"
 
 
-def _describe_value(log_z: float, error: float | None, kind: LogZKind) -> str:
+def _describe_log_z_value(log_z: float, error: float | None, kind: LogZKind) -> str:
     if error is not None and not math.isfinite(error):
         return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
     return f"log Z = {log_z:.8g}{'' if error is None else f' ± {error:.2g}'} ({kind})"
@@ -97,15 +97,17 @@ def _describe_value(log_z: float, error: float | None, kind: LogZKind) -> str:
 
 def print_marginals(answer: Result) -> None:
     """The first marginals, a line for each state."""
-    columns = {name.replace("_", " "): values[:SHOWN].tolist() for name, values in answer.columns().items()}
-    table = new_table(None, columns, numbers=columns, show_edge=False)
+    columns = {
+        name.replace("_", " "): values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()
+    }
+    table = new_table(None, columns, number_columns=columns, show_edge=False)
     for line in zip(*columns.values(), strict=True):
-        table.add_row(*(Text(str(value) if isinstance(value, int) else short(value)) for value in line))
+        table.add_row(*(Text(str(value) if isinstance(value, int) else format_number(value)) for value in line))
     console().print(table)
-    say("--output FILE.csv, .MAR or .PR has all of it")
+    print_line("--output FILE.csv, .MAR or .PR has all of it")
 
 
-def _method_of_file(path: Path, settings: dict[str, Any]) -> Method:
+def _load_method_file(path: Path, settings: dict[str, Any]) -> Method:
     """The one method that a file defines, with settings; the file is run as a module.
 
     Raises:
@@ -125,15 +127,15 @@ def _method_of_file(path: Path, settings: dict[str, Any]) -> Method:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise BrokenPluginError(f"{path}: {type(error).__name__}: {error}") from error
-    found = [
+    method_classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Method) and value.__module__ == name
     ]
-    if len(found) != 1:
-        names = ", ".join(cls.__name__ for cls in found) or "none"
+    if len(method_classes) != 1:
+        names = ", ".join(cls.__name__ for cls in method_classes) or "none"
         raise SpinbenchError(f"{path} defines {names}; one method is needed, a class derived from spinbench.api.Method")
-    return registry.make_method(found[0], settings)
+    return registry.make_method(method_classes[0], settings)
 
 
 def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
@@ -146,27 +148,30 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
 
 
 def _make_method(name: str, settings: dict[str, Any]) -> Method:
-    return _method_of_file(Path(name), settings) if name.endswith(".py") else registry.make_method(name, settings)
+    return _load_method_file(Path(name), settings) if name.endswith(".py") else registry.make_method(name, settings)
 
 
-def _usual(method: Method, wish: Wish) -> str:
-    return next((name for name in USUAL if registry.support(method, name, wish).runs), USUAL[0])
+def _default_backend(method: Method, request: Wish) -> str:
+    return next(
+        (name for name in PREFERRED_BACKENDS if registry.support(method, name, request).runs), PREFERRED_BACKENDS[0]
+    )
 
 
-def _sentences(found: Result) -> list[str]:
-    lines = [f"{found.model}: {found.status}", *describe_log_z(found)]
-    lines += [f"{name.replace('_', ' ')}: {describe_evidence(each)}" for name, each in found.evidence.items()]
-    if found.marginals is None and found.best_log_weight is not None:
-        exact = " (exact)" if found.method == "exact" else ""
-        lines.append(f"heaviest state: log weight {found.best_log_weight:.8g}{exact}")
-    if "hits" in found.diagnostics:
-        what = "annealings" if "annealings" in found.diagnostics else "chains"
-        ended = f"{found.diagnostics['hits']:.0f} of {found.diagnostics[what]:.0f} {what}"
+def _result_sentences(answer: Result) -> list[str]:
+    lines = [f"{answer.model}: {answer.status}", *describe_log_z(answer)]
+    lines += [f"{name.replace('_', ' ')}: {describe_evidence(evidence)}" for name, evidence in answer.evidence.items()]
+    if answer.marginals is None and answer.best_log_weight is not None:
+        exact = " (exact)" if answer.method == "exact" else ""
+        lines.append(f"heaviest state: log weight {answer.best_log_weight:.8g}{exact}")
+    if "hits" in answer.diagnostics:
+        unit = "annealings" if "annealings" in answer.diagnostics else "chains"
+        ended = f"{answer.diagnostics['hits']:.0f} of {answer.diagnostics[unit]:.0f} {unit}"
         lines.append(f"{ended} ended in a state of this weight")
-    if found.marginals_se is not None:
-        errors = np.asarray(found.columns()["standard_error"])
+    if answer.marginals_se is not None:
+        errors = np.asarray(answer.columns()["standard_error"])
         lines.append(f"marginals ± {math.sqrt(float((errors**2).mean())):.2g} (root mean square)")
-    took = found.seconds
-    spent = f"plan {took.plan:.2g} s, compile {took.compile:.2g} s, burn-in {took.burn_in:.2g} s, run {took.run:.2g} s"
-    size = f"{found.samples} samples x {found.chains} chains"
-    return [*lines, f"by {found.method} on {found.backend}, {size}: {spent}", *found.notes]
+    timing = answer.seconds
+    durations = f"plan {timing.plan:.2g} s, compile {timing.compile:.2g} s, burn-in {timing.burn_in:.2g} s"
+    durations += f", run {timing.run:.2g} s"
+    size = f"{answer.samples} samples x {answer.chains} chains"
+    return [*lines, f"by {answer.method} on {answer.backend}, {size}: {durations}", *answer.notes]

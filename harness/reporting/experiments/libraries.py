@@ -17,8 +17,8 @@ from spinbench.inference import kernels, registry
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import curves
 from spinbench.reporting.display import new_table
-from spinbench.reporting.leaderboard import short
-from spinbench.reporting.variants import Value, median, metric
+from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.variants import RecordValue, median_over_records, metric_value
 
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
@@ -27,29 +27,33 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     for record in records:
         if record.status == "ok":
             rows[record.axes.method, record.axes.model, record.config["chains"]].append(record)
-    found: list[RenderableType] = [table(*key, group) for key, group in sorted(rows.items())]
-    return [*found, versions(records)]
+    tables: list[RenderableType] = [work_table(*key, group) for key, group in sorted(rows.items())]
+    return [*tables, versions_line(records)]
 
 
-def table(method: str, model: str, chains: int, group: Sequence[Record]) -> Table:
+def work_table(method: str, model: str, chains: int, group: Sequence[Record]) -> Table:
     """The backends at one piece of work, the fastest kernel first; × library is over that of the fastest library."""
     by_backend: dict[str, list[Record]] = defaultdict(list)
     for record in group:
         by_backend[record.axes.backend].append(record)
-    rates = {name: median(own, kernel_rate) for name, own in by_backend.items()}
-    peers = [name for name, own in by_backend.items() if kernels.is_peer(str(own[0].config["backend"]["name"]))]
-    others = [rate for name, rate in rates.items() if rate and name in peers]
+    rates = {name: median_over_records(backend_records, kernel_rate) for name, backend_records in by_backend.items()}
+    peers = [
+        name
+        for name, backend_records in by_backend.items()
+        if kernels.is_peer(str(backend_records[0].config["backend"]["name"]))
+    ]
+    peer_rates = [rate for name, rate in rates.items() if rate and name in peers]
     unit = "samples" if is_sampler(group[0]) else "solutions"
-    shown = f", {chains} chain{'' if chains == 1 else 's'}" if unit == "samples" else ""
-    title = f"{method}, {model}{shown} ({unit})"
-    columns = ("kernel, /s", "× library", *NUMBERS)
-    found = new_table(title, ("backend", *columns, "status"), numbers=columns, padding=(0, 1))
+    chains_text = f", {chains} chain{'' if chains == 1 else 's'}" if unit == "samples" else ""
+    title = f"{method}, {model}{chains_text} ({unit})"
+    columns = ("kernel, /s", "× library", *NUMBER_COLUMNS)
+    output = new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))
     for name in sorted(rates, key=lambda name: -(rates[name] or 0.0)):
-        own, rate = by_backend[name], rates[name]
-        ratio = rate / max(others) if rate and others else None
-        numbers = (rate, ratio, *(median(own, number) for number in NUMBERS.values()))
-        found.add_row(name, *map(short, numbers), own[0].result.status)
-    return found
+        backend_records, rate = by_backend[name], rates[name]
+        ratio = rate / max(peer_rates) if rate and peer_rates else None
+        numbers = (rate, ratio, *(median_over_records(backend_records, number) for number in NUMBER_COLUMNS.values()))
+        output.add_row(name, *map(format_number, numbers), backend_records[0].result.status)
+    return output
 
 
 def is_sampler(record: Record) -> bool:
@@ -75,25 +79,25 @@ def call_rate(record: Record) -> float | None:
     return work / result.timing.total
 
 
-def _ess(record: Record) -> float | None:
+def _ess_per_second(record: Record) -> float | None:
     """Effective samples a second of the run."""
-    needed = record.metric("seconds_per_ess").value
-    return 1 / needed if needed else None
+    seconds_per_ess = record.metric("seconds_per_ess").value
+    return 1 / seconds_per_ess if seconds_per_ess else None
 
 
-NUMBERS: Mapping[str, Value] = {
+NUMBER_COLUMNS: Mapping[str, RecordValue] = {
     "whole call, /s": call_rate,
-    "plan,\ncompile, s": curves.before,
+    "plan,\ncompile, s": curves.setup_seconds,
     "run, s": lambda record: record.result.timing.run,
-    "ESS /s": _ess,
-    "RMSE": metric("marginal_rmse"),
+    "ESS /s": _ess_per_second,
+    "RMSE": metric_value("marginal_rmse"),
     "R-hat": lambda record: record.result.r_hat_max,
 }
 
 
-def versions(records: Sequence[Record]) -> str:
+def versions_line(records: Sequence[Record]) -> str:
     """Of everything that ran, a line."""
-    found: dict[str, str] = {}
+    version_of: dict[str, str] = {}
     for record in records:
-        found |= record.environment.versions
-    return "versions: " + ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+        version_of |= record.environment.versions
+    return "versions: " + ", ".join(f"{name} {version}" for name, version in sorted(version_of.items()))

@@ -21,12 +21,12 @@ from rich.table import Table
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.trust import BEYOND, Number, log_z_error, rmse, truth, vouched
 from spinbench.reporting.display import new_table
-from spinbench.reporting.leaderboard import short
-from spinbench.reporting.variants import variants
+from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.variants import group_by_variant
 
-GLASS = "regular_glass(beta=2)"
-FRUSTRATED = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
-AIMS: dict[tuple[str, float], tuple[float, float]] = {
+GLASS_MODEL = "regular_glass(beta=2)"
+FRUSTRATED_MODEL = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
+TARGETS: dict[tuple[str, float], tuple[float, float]] = {
     ("uai14/Grids_12", 1): (0.01, 0.1),
     ("uai14/Grids_12", 10): (0.003, 0.03),
     ("uai14/DBN_11", 1): (0.003, 0.03),
@@ -34,10 +34,10 @@ AIMS: dict[tuple[str, float], tuple[float, float]] = {
     ("uai14/Promedus_24", 1): (1e-9, 1e-9),
     ("uai14hard/Promedus_38", 1): (0.02, 0.5),
     ("uai14hard/Promedus_38", 10): (0.005, 0.1),
-    (FRUSTRATED, 1): (0.01, 0.1),
-    (FRUSTRATED, 10): (0.004, 0.03),
-    (GLASS, 1): (0.004, 0.05),
-    (GLASS, 10): (0.001, 0.02),
+    (FRUSTRATED_MODEL, 1): (0.01, 0.1),
+    (FRUSTRATED_MODEL, 10): (0.004, 0.03),
+    (GLASS_MODEL, 1): (0.004, 0.05),
+    (GLASS_MODEL, 10): (0.001, 0.02),
     **{
         (f"uai14hard/{stem}", seconds): aim
         for stem in ("Grids_15", "linkage_16", "linkage_21", "Alchemy_11", "CSP_11", "Pedigree_11")
@@ -47,41 +47,43 @@ AIMS: dict[tuple[str, float], tuple[float, float]] = {
 """RMSE of the marginals and error of log Z (nats), by model and seconds."""
 
 
-class Best(NamedTuple):
+class BestMethod(NamedTuple):
     """A method and its errors: the median over seeds, the smallest and the largest."""
 
     method: str
     median: float
-    least: float
-    most: float
+    smallest: float
+    largest: float
 
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """A table with a line for each model and budget, and how many numbers were vouched for and wrong."""
-    return [table(records), truth(records)]
+    return [targets_table(records), truth(records)]
 
 
-def table(records: Sequence[Record]) -> Table:
+def targets_table(records: Sequence[Record]) -> Table:
     """What was reached, by model and seconds."""
     numbers = ("s", "median (range)", "aim")
     columns = ("model", "s", "best\nRMSE", *numbers[1:], "best\nlog Z error", *numbers[1:])
-    found = new_table(None, columns, numbers=numbers, padding=(0, 1))
-    for (model, seconds), group in sorted(_by_model(records).items()):
-        aims = AIMS.get((model, seconds), (math.nan, math.nan))
-        cells = [_cells(best(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)]
+    output = new_table(None, columns, number_columns=numbers, padding=(0, 1))
+    for (model, seconds), group in sorted(_group_by_model_and_budget(records).items()):
+        aims = TARGETS.get((model, seconds), (math.nan, math.nan))
+        cells = [
+            _format_cells(best_method(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)
+        ]
         if all(record.exact_log_z is None for record in group):
-            cells[1] = ("no exact answer", "–", borne_out(group))
-        found.add_row(model, f"{seconds:g}", *cells[0], *cells[1])
-    return found
+            cells[1] = ("no exact answer", "–", log_z_agreement(group))
+        output.add_row(model, f"{seconds:g}", *cells[0], *cells[1])
+    return output
 
 
-def borne_out(group: Sequence[Record]) -> str:
+def log_z_agreement(group: Sequence[Record]) -> str:
     """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
     claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in group:
-        bound = record.result.largest_log_z_error if vouched(record, "log Z") else None
-        if bound is not None and record.result.log_z is not None:
-            claims[record.axes.method].append((record.result.log_z, bound))
+        error_bound = record.result.largest_log_z_error if vouched(record, "log Z") else None
+        if error_bound is not None and record.result.log_z is not None:
+            claims[record.axes.method].append((record.result.log_z, error_bound))
     if not claims:
         return (
             "unresolved, reached"
@@ -90,39 +92,43 @@ def borne_out(group: Sequence[Record]) -> str:
         )
     if len(claims) == 1:
         return f"{next(iter(claims))} alone claims one, not reached"
-    apart = [
-        f"{one} and {other}"
-        for one, other in itertools.combinations(claims, 2)
+    contradictions = [
+        f"{first} and {second}"
+        for first, second in itertools.combinations(claims, 2)
         if any(
             abs(a - b) > BEYOND * math.hypot(error, joint)
-            for (a, error), (b, joint) in itertools.product(claims[one], claims[other])
+            for (a, error), (b, joint) in itertools.product(claims[first], claims[second])
         )
     ]
-    return f"{apart[0]} disagree, not reached" if apart else f"{' and '.join(claims)} agree, reached"
+    return f"{contradictions[0]} disagree, not reached" if contradictions else f"{' and '.join(claims)} agree, reached"
 
 
-def best(group: Sequence[Record], error: Number) -> Best | None:
+def best_method(group: Sequence[Record], error: Number) -> BestMethod | None:
     """Of the methods that a model's records tell of, that of the least median; None where nothing stands."""
-    found = []
-    for method, runs in variants(group).items():
+    candidates = []
+    for method, runs in group_by_variant(group).items():
         errors = sorted(map(error, runs))
-        found.append(Best(method, statistics.median(errors), errors[0], errors[-1]))
-    least = min(found, key=lambda one: one.median, default=None)
+        candidates.append(BestMethod(method, statistics.median(errors), errors[0], errors[-1]))
+    least = min(candidates, key=lambda candidate: candidate.median, default=None)
     return least if least is not None and math.isfinite(least.median) else None
 
 
-def _by_model(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
-    found: dict[tuple[str, float], list[Record]] = defaultdict(list)
+def _group_by_model_and_budget(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
+    groups: dict[tuple[str, float], list[Record]] = defaultdict(list)
     for record in records:
         seconds = record.config["budget"]["seconds"]
         if record.status != "skipped" and seconds is not None:
-            found[record.axes.model, float(seconds)].append(record)
-    return found
+            groups[record.axes.model, float(seconds)].append(record)
+    return groups
 
 
-def _cells(found: Best | None, aim: float) -> tuple[str, str, str]:
-    goal = "–" if math.isnan(aim) else f"≤ {short(aim)}"
-    if found is None:
-        return "none", "–", goal if math.isnan(aim) else f"{goal}, not reached"
-    verdict = "" if math.isnan(aim) else ", reached" if found.median <= aim else ", not reached"
-    return found.method, f"{short(found.median)} ({short(found.least)}–{short(found.most)})", goal + verdict
+def _format_cells(best: BestMethod | None, target: float) -> tuple[str, str, str]:
+    goal = "–" if math.isnan(target) else f"≤ {format_number(target)}"
+    if best is None:
+        return "none", "–", goal if math.isnan(target) else f"{goal}, not reached"
+    verdict = "" if math.isnan(target) else ", reached" if best.median <= target else ", not reached"
+    return (
+        best.method,
+        f"{format_number(best.median)} ({format_number(best.smallest)}–{format_number(best.largest)})",
+        goal + verdict,
+    )

@@ -20,16 +20,16 @@ from spinbench.history.recorder import History
 from spinbench.reporting import page
 
 PAGE = "changes.html"
-HEIGHT = 20.0
+PICTURE_HEIGHT = 20.0
 """Of a picture; a commit is as wide."""
-_BEFORE = '<li id="nav-li-graphdisplay">'
+_LINK_ANCHOR = '<li id="nav-li-graphdisplay">'
 _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
 
 
-class Row(NamedTuple):
+class ChangeRow(NamedTuple):
     """A change. Attributes: commit: in words; points: of the picture, (x, y) and whether it is after the change."""
 
-    found: LocatedStep
+    change: LocatedStep
     machine: str
     commit: str
     points: tuple[tuple[float, float, bool], ...]
@@ -46,10 +46,10 @@ class Changes(OutputPublisher):  # type: ignore[misc]
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
         """Called by asv, in the folder of asv.conf.json, after it wrote its own pages."""
-        write(Path(), Path(conf.html_dir), commits=str(conf.show_commit_url))
+        write_changes_page(Path(), Path(conf.html_dir), commits=str(conf.show_commit_url))
 
 
-def write(root: Path, site: Path, commits: str = "#") -> Path:
+def write_changes_page(root: Path, site: Path, commits: str = "#") -> Path:
     """Write the page, and link it from the site's index.
 
     Args:
@@ -60,20 +60,20 @@ def write(root: Path, site: Path, commits: str = "#") -> Path:
     Raises:
         HistoryError: the index has another form than asv's.
     """
-    rows, sentences = _found(root)
-    choices = {axis: sorted({getattr(row.found.step.place, axis) for row in rows}) for axis in ("method", "backend")}
-    how = {"rows": rows, "sentences": sentences, "choices": choices, "commits": commits.removesuffix("#")}
-    text = page.environment().get_template("changes.html").render(how, height=HEIGHT)
+    rows, sentences = _change_rows(root)
+    choices = {axis: sorted({getattr(row.change.step.place, axis) for row in rows}) for axis in ("method", "backend")}
+    context = {"rows": rows, "sentences": sentences, "choices": choices, "commits": commits.removesuffix("#")}
+    text = page.template_environment().get_template("changes.html").render(context, height=PICTURE_HEIGHT)
     path, index = site / PAGE, site / "index.html"
     whole = index.read_text(encoding="utf-8")
-    if whole.count(_BEFORE) != 1:
+    if whole.count(_LINK_ANCHOR) != 1:
         raise HistoryError(f"asv's page has no place for a link to {PAGE}; pin asv<0.7")
     path.write_text(text, encoding="utf-8")
-    index.write_text(whole.replace(_BEFORE, _LINK + _BEFORE), encoding="utf-8")
+    index.write_text(whole.replace(_LINK_ANCHOR, _LINK + _LINK_ANCHOR), encoding="utf-8")
     return path
 
 
-def _found(root: Path) -> tuple[list[Row], list[str]]:
+def _change_rows(root: Path) -> tuple[list[ChangeRow], list[str]]:
     """Of all machines: changes, and a sentence each."""
     rows, sentences = [], []
     for machine in History.open(root).machines():
@@ -83,19 +83,21 @@ def _found(root: Path) -> tuple[list[Row], list[str]]:
             sentences.append(str(error))
             continue
         sentences.append(report.format_summary(steps))
-        rows += [_row(one, machine) for one in steps.steps]
+        rows += [_change_row(change, machine) for change in steps.steps]
     return rows, sentences
 
 
-def _row(found: LocatedStep, machine: str) -> Row:
-    return Row(found, machine, report.format_commit(found.commit), tuple(_points(found.step.values, found.step.at)))
+def _change_row(change: LocatedStep, machine: str) -> ChangeRow:
+    return ChangeRow(
+        change, machine, report.format_commit(change.commit), tuple(_scale_series(change.step.values, change.step.at))
+    )
 
 
-def _points(values: Sequence[float], at: int) -> Iterable[tuple[float, float, bool]]:
+def _scale_series(values: Sequence[float], change_position: int) -> Iterable[tuple[float, float, bool]]:
     """One a commit with a value, on a logarithmic scale."""
     logs = [math.log(value) if math.isfinite(value) and value > 0 else math.nan for value in values]
-    known = [log for log in logs if not math.isnan(log)]
-    low, high = min(known, default=0.0), max(known, default=0.0)
-    for turn, log in enumerate(logs):
+    finite_logs = [log for log in logs if not math.isnan(log)]
+    low, high = min(finite_logs, default=0.0), max(finite_logs, default=0.0)
+    for position, log in enumerate(logs):
         if not math.isnan(log):
-            yield turn + 0.5, (high - log) / (high - low) if high > low else 0.5, turn >= at
+            yield position + 0.5, (high - log) / (high - low) if high > low else 0.5, position >= change_position

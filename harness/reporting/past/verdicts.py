@@ -17,33 +17,38 @@ from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding
 from spinbench.reporting import drawing
 
-PANELS: Mapping[str, str] = {"step_cpu_seconds": "CPU seconds of a step", "marginal_rmse": "RMSE of the marginals"}
+METRIC_TITLES: Mapping[str, str] = {
+    "step_cpu_seconds": "CPU seconds of a step",
+    "marginal_rmse": "RMSE of the marginals",
+}
 """Metrics that are drawn."""
 
 
 @dataclass(frozen=True)
-class Row:
+class CommitSeries:
     """Commits in the order in which they are judged.
 
     Attributes:
         steps: each commit against the one before it.
         spans: each commit but the first against the first.
-        found: the steps of the row, of which neighbours alone may not be certain.
-        silent: sentences about pairs that have nothing in common.
+        series_steps: the steps of the row, of which neighbours alone may not be certain.
+        incomparable: sentences about pairs that have nothing in common.
     """
 
     steps: tuple[GateReport, ...]
     spans: tuple[GateReport, ...]
-    found: StepReport
-    silent: tuple[str, ...]
+    series_steps: StepReport
+    incomparable: tuple[str, ...]
 
     @property
     def red(self) -> bool:
         """Whether a commit made anything worse."""
-        return any(step.judgement.red for step in self.steps) or any(one.is_worse for one in self.found.steps)
+        return any(step.judgement.red for step in self.steps) or any(
+            change.is_worse for change in self.series_steps.steps
+        )
 
 
-def judged(root: Path, commits: Sequence[str]) -> Row:
+def judge_commits(root: Path, commits: Sequence[str]) -> CommitSeries:
     """Ask the gate of a history about neighbours, and about the first.
 
     Args:
@@ -51,36 +56,38 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
         commits: full hashes that have results, two or more.
     """
     history = History.open(root)
-    silent: list[str] = []
+    incomparable: list[str] = []
 
     def ask(pairs: Sequence[tuple[str, str]]) -> Iterator[GateReport]:
         for pair in pairs:
             try:
                 yield compare_commits(history, *pair)
             except HistoryError as error:
-                silent.append(str(error))
+                incomparable.append(str(error))
 
     steps = tuple(ask(list(itertools.pairwise(commits))))
-    told = tuple(silent)
+    incomparable_steps = tuple(incomparable)
     first = (step for step in steps[:1] if (step.base, step.head) == (commits[0], commits[1]))
     spans = (*first, *ask([(commits[0], other) for other in commits[2:]]))
-    return Row(steps, spans, report.find_steps(root, commits=commits), told)
+    return CommitSeries(steps, spans, report.find_steps(root, commits=commits), incomparable_steps)
 
 
-def lines(row: Row) -> list[str]:
+def describe_series(row: CommitSeries) -> list[str]:
     """A line a commit, with what changed and what cannot be compared; what the gate knew, of the last; all steps."""
-    found = []
+    output = []
     for step in row.steps:
         judgement = step.judgement
-        changed = {one.verdict for one in judgement.findings} | {one.verdict for one in judgement.failures}
-        said = [word for word in ("worse", "better", "fails", "mended") if word in changed]
-        found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
-        found += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
-    known = formatting.format_remarks(row.steps[-1].judgement) if row.steps else []
-    return [*found, *row.silent, *known, "all commits together:", *report.format_lines(row.found)]
+        changed = {finding.verdict for finding in judgement.findings} | {
+            finding.verdict for finding in judgement.failures
+        }
+        verdicts = [verdict for verdict in ("worse", "better", "fails", "mended") if verdict in changed]
+        output.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(verdicts) or 'no change'}")
+        output += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
+    remarks = formatting.format_remarks(row.steps[-1].judgement) if row.steps else []
+    return [*output, *row.incomparable, *remarks, "all commits together:", *report.format_lines(row.series_steps)]
 
 
-def draw(first: str, spans: Sequence[GateReport], path: Path) -> None:
+def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
     """Draw ratios to the first commit, with their 95 % intervals where the gate tested them.
 
     Args:
@@ -92,20 +99,23 @@ def draw(first: str, spans: Sequence[GateReport], path: Path) -> None:
         SpinbenchError: it cannot be written.
     """
     commits = [first, *(span.head for span in spans)]
-    with drawing.style():
+    with drawing.plot_style():
         figure = drawing.new_figure(1.6 + 0.9 * max(len(commits), 4), 5.6)
-        for panel, (metric, title) in zip(figure.subplots(len(PANELS)), PANELS.items(), strict=True):
-            groups = _groups(spans, metric)
-            for number, (group, found) in enumerate(sorted(groups.items())):
-                ratios = [1.0, *(one.ratio if one is not None and one.ratio else math.nan for one in found)]
+        for panel, (metric, title) in zip(figure.subplots(len(METRIC_TITLES)), METRIC_TITLES.items(), strict=True):
+            groups = _findings_by_solver(spans, metric)
+            for number, (group, findings) in enumerate(sorted(groups.items())):
+                ratios = [
+                    1.0,
+                    *(finding.ratio if finding is not None and finding.ratio else math.nan for finding in findings),
+                ]
                 panel.errorbar(
                     range(len(commits)),
                     ratios,
-                    yerr=list(zip((0.0, 0.0), *map(_width, found), strict=True)),
+                    yerr=list(zip((0.0, 0.0), *map(_interval_half_widths, findings), strict=True)),
                     label=group,
                     color=drawing.COLOURS[number % len(drawing.COLOURS)],
                     marker=drawing.MARKERS[number % len(drawing.MARKERS)],
-                    linestyle=drawing.LINES[number // len(drawing.COLOURS) % len(drawing.LINES)],
+                    linestyle=drawing.LINE_STYLES[number // len(drawing.COLOURS) % len(drawing.LINE_STYLES)],
                     capsize=2,
                 )
             if groups:
@@ -114,19 +124,26 @@ def draw(first: str, spans: Sequence[GateReport], path: Path) -> None:
             panel.axhline(1.0, color=drawing.MUTED, linewidth=0.7)
             panel.set_ylabel(f"{title},\nratio to {first[:8]}")
             panel.set_xticks(range(len(commits)), [commit[:8] for commit in commits], rotation=30)
-        drawing.save(figure, path)
+        drawing.save_figure(figure, path)
 
 
-def _groups(spans: Sequence[GateReport], metric: str) -> dict[str, list[Finding | None]]:
+def _findings_by_solver(spans: Sequence[GateReport], metric: str) -> dict[str, list[Finding | None]]:
     """Of each method on each backend, what was found at each commit."""
-    at = [
-        {one.place.group: one for one in span.judgement.findings if (one.metric.name, one.level) == (metric, "group")}
+    findings_by_commit = [
+        {
+            finding.place.group: finding
+            for finding in span.judgement.findings
+            if (finding.metric.name, finding.level) == (metric, "group")
+        }
         for span in spans
     ]
-    return {group: [found.get(group) for found in at] for group in {name for found in at for name in found}}
+    return {
+        group: [findings.get(group) for findings in findings_by_commit]
+        for group in {name for findings in findings_by_commit for name in findings}
+    }
 
 
-def _width(found: Finding | None) -> tuple[float, float]:
-    if found is None or found.ratio is None or found.low is None or found.high is None:
+def _interval_half_widths(finding: Finding | None) -> tuple[float, float]:
+    if finding is None or finding.ratio is None or finding.low is None or finding.high is None:
         return 0.0, 0.0
-    return found.ratio - found.low, found.high - found.ratio
+    return finding.ratio - finding.low, finding.high - finding.ratio

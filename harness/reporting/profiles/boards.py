@@ -16,7 +16,7 @@ from spinbench.foundation.trees import flattened
 from spinbench.measuring import trust
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.trust import Number
-from spinbench.reporting.variants import labels
+from spinbench.reporting.variants import difference_labels
 
 FloatArray = npt.NDArray[np.float64]
 RESAMPLES = 2000
@@ -31,7 +31,7 @@ class MeanRanks(NamedTuple):
     high: FloatArray
 
 
-def ratios(values: FloatArray, floor: float) -> FloatArray:
+def performance_ratios(values: FloatArray, floor: float) -> FloatArray:
     """Each value over the least of its model, (M, S), 1 or more; infinite where unsolved.
 
     These are the performance ratios of Dolan and Moré, "Benchmarking optimization software with performance profiles",
@@ -43,13 +43,13 @@ def ratios(values: FloatArray, floor: float) -> FloatArray:
     return np.where(np.isfinite(floored), floored / np.where(np.isfinite(best), best, 1.0), np.inf)
 
 
-def performance(ratio: FloatArray, factors: FloatArray) -> FloatArray:
+def performance_profiles(ratio: FloatArray, factors: FloatArray) -> FloatArray:
     """The profiles ρ, (F, S): on which share of the models a solver is within each factor of the best (the same)."""
     within: FloatArray = (ratio[None] <= factors[:, None, None]).mean(axis=1)
     return within
 
 
-def places(ratio: FloatArray) -> FloatArray:
+def rank_solvers(ratio: FloatArray) -> FloatArray:
     """The rank of each solver on each model, (M, S), from 1; equals, and all that solve nothing, share their mean."""
     less = (ratio[:, None, :] < ratio[:, :, None]).sum(axis=2)
     equal = (ratio[:, None, :] == ratio[:, :, None]).sum(axis=2)
@@ -57,20 +57,20 @@ def places(ratio: FloatArray) -> FloatArray:
     return shared
 
 
-def mean_ranks(place: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> MeanRanks:
+def mean_ranks(ranks: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> MeanRanks:
     """Over models, with percentile intervals of the bootstrap over models (Efron and Tibshirani 1993, chapter 13).
 
     The interval says how much the rank hangs on which models were asked; noise within a model is no part of it.
     """
-    models = len(place)
-    drawn = np.random.default_rng(seed).integers(models, size=(resamples, models))
-    counts = np.stack([np.bincount(row, minlength=models) for row in drawn])
+    models = len(ranks)
+    resampled = np.random.default_rng(seed).integers(models, size=(resamples, models))
+    counts = np.stack([np.bincount(row, minlength=models) for row in resampled])
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(counts @ place / models, (tail, 1 - tail), axis=0)
-    return MeanRanks(place.mean(axis=0), low, high)
+    low, high = np.quantile(counts @ ranks / models, (tail, 1 - tail), axis=0)
+    return MeanRanks(ranks.mean(axis=0), low, high)
 
 
-REFERENCE = "exact"
+REFERENCE_METHOD = "exact"
 """The method that errors are taken against, and which is left out: it has none, and is compared by its seconds."""
 
 Cells = Mapping[tuple[str, str], Sequence[Record]]
@@ -127,25 +127,25 @@ class Board:
     @property
     def ratios(self) -> FloatArray:
         """(models, solvers) of the values over the least of their model."""
-        return ratios(self.values, self.quantity.floor)
+        return performance_ratios(self.values, self.quantity.floor)
 
     @property
     def ranks(self) -> MeanRanks:
         """Of each solver over the models."""
-        return mean_ranks(places(self.ratios))
+        return mean_ranks(rank_solvers(self.ratios))
 
     def wins(self) -> dict[str, list[tuple[str, int]]]:
         """By class, of those that are best somewhere or tied: solver, on how many models."""
         first = self.ratios == 1
-        found = {}
+        winners = {}
         for name in dict.fromkeys(self.classes):
-            count = first[[one == name for one in self.classes]].sum(axis=0)
+            count = first[[model_class == name for model_class in self.classes]].sum(axis=0)
             order = sorted(np.flatnonzero(count).tolist(), key=lambda i: -count[i])
-            found[name] = [(self.solvers[i], int(count[i])) for i in order]
-        return found
+            winners[name] = [(self.solvers[i], int(count[i])) for i in order]
+        return winners
 
 
-def board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quantity, name: str) -> Board | None:
+def build_board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quantity, name: str) -> Board | None:
     """Of the records of one budget or, the best of them on each model, of several; None where none has the quantity.
 
     Models on which no record has it, for want of an exact answer, and solvers that never have it are left out.
@@ -167,11 +167,11 @@ def board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quanti
     if not models:
         return None
     values = np.array(
-        [[min(_value(cells.get((s, m), ()), quantity) for cells in budgets) for s in solvers] for m in models]
+        [[min(_median_error(cells.get((s, m), ()), quantity) for cells in budgets) for s in solvers] for m in models]
     )
-    order = np.argsort(places(ratios(values, quantity.floor)).mean(axis=0), kind="stable")
+    order = np.argsort(rank_solvers(performance_ratios(values, quantity.floor)).mean(axis=0), kind="stable")
     ordered = [solvers[i] for i in order]
-    counts = tuple(_counts(budgets, solver, models, quantity) for solver in ordered)
+    counts = tuple(_count_outcomes(budgets, solver, models, quantity) for solver in ordered)
     names = tuple(classes[model] for model in models)
     return Board(quantity, name, tuple(ordered), tuple(models), names, values[:, order], counts)
 
@@ -180,10 +180,10 @@ def solver_names(records: Sequence[Record]) -> list[str]:
     """Of each record "METHOD.BACKEND", with the settings in which those of the same name differ beside budgets."""
     settings = [{"chains": record.config["chains"], **flattened(record.config["method"])} for record in records]
     short = [f"{record.axes.method}.{record.axes.backend}" for record in records]
-    return [" ".join(filter(None, pair)) for pair in zip(short, labels(short, settings), strict=True)]
+    return [" ".join(filter(None, pair)) for pair in zip(short, difference_labels(short, settings), strict=True)]
 
 
-def outcome(record: Record, quantity: Quantity) -> str:
+def cell_outcome(record: Record, quantity: Quantity) -> str:
     """One word for what came of a cell."""
     if record.status == "skipped":
         return "refused"
@@ -192,15 +192,15 @@ def outcome(record: Record, quantity: Quantity) -> str:
     return "ok" if trust.vouched(record, quantity.doubt) else "doubted"
 
 
-def _value(group: Sequence[Record], quantity: Quantity) -> float:
+def _median_error(group: Sequence[Record], quantity: Quantity) -> float:
     return statistics.median([quantity.number(record) for record in group]) if group else math.inf
 
 
-def _counts(budgets: Sequence[Cells], solver: str, models: Sequence[str], quantity: Quantity) -> Counter[str]:
-    found: Counter[str] = Counter()
+def _count_outcomes(budgets: Sequence[Cells], solver: str, models: Sequence[str], quantity: Quantity) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
     for cells in budgets:
         groups = [cells.get((solver, model), ()) for model in models]
-        found.update(outcome(record, quantity) for group in groups for record in group)
+        outcomes.update(cell_outcome(record, quantity) for group in groups for record in group)
         runs = max(map(len, cells.values()), default=0)
-        found["not run"] += sum(runs - len(group) for group in groups)
-    return found
+        outcomes["not run"] += sum(runs - len(group) for group in groups)
+    return outcomes

@@ -12,7 +12,16 @@ from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError
 from spinbench.measuring.trust import truth
-from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
+from spinbench.reporting.profiles.boards import (
+    LOG_Z,
+    REFERENCE_METHOD,
+    RMSE,
+    SECONDS,
+    Board,
+    build_board,
+    cell_outcome,
+    solver_names,
+)
 
 
 @dataclass(frozen=True)
@@ -56,38 +65,42 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
     Raises:
         RecordError: the folder holds no records, or something else was given.
     """
-    found = stored.read_records(Path(records)) if isinstance(records, str | Path) else _listed(records)
-    latest = [record for record in stored.latest(found) if record.axes.method != REFERENCE]
-    classes = {record.axes.model: class_of(record) for record in latest}
+    records_list = stored.read_records(Path(records)) if isinstance(records, str | Path) else _parse_records(records)
+    latest = [record for record in stored.latest(records_list) if record.axes.method != REFERENCE_METHOD]
+    classes = {record.axes.model: model_class(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
     budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record, solver in zip(latest, solver_names(latest), strict=True):
         budget = record.config["budget"]
-        known = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in"))
-        budgets[known][solver, record.axes.model].append(record)
-    ordered = sorted(budgets, key=lambda budget: [one or 0 for one in budget])
-    boards = [board([budgets[key]], classes, what, _name(*key)) for key in ordered for what in (RMSE, LOG_Z)]
-    boards.append(board(list(budgets.values()), classes, SECONDS, ""))
-    known_models = {model for one in boards if one is not None for model in one.models}
+        budget_key = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in"))
+        budgets[budget_key][solver, record.axes.model].append(record)
+    ordered = sorted(budgets, key=lambda budget: [board or 0 for board in budget])
+    boards = [
+        build_board([budgets[key]], classes, quantity, _budget_label(*key))
+        for key in ordered
+        for quantity in (RMSE, LOG_Z)
+    ]
+    boards.append(build_board(list(budgets.values()), classes, SECONDS, ""))
+    answered_models = {model for board in boards if board is not None for model in board.models}
     return Profile(
-        tuple(one for one in boards if one is not None),
+        tuple(board for board in boards if board is not None),
         len(classes),
-        tuple(model for model in classes if model not in known_models),
-        Counter(_worst(record) for record in latest),
+        tuple(model for model in classes if model not in answered_models),
+        Counter(_combine_outcomes(record) for record in latest),
         truth(latest),
     )
 
 
-def _listed(records: Any) -> list[Record]:
-    listed: list[Any] = list(records) if isinstance(records, Iterable) else [records]
+def _parse_records(records: Any) -> list[Record]:
+    record_list: list[Any] = list(records) if isinstance(records, Iterable) else [records]
     try:
-        return [record if isinstance(record, Record) else parse_record(record) for record in listed]
+        return [record if isinstance(record, Record) else parse_record(record) for record in record_list]
     except ValueError as error:
         kind = type(records).__name__
         raise RecordError(f"{kind} was given; the folder of a sweep is needed, or a list of its records") from error
 
 
-def class_of(record: Record) -> str:
+def model_class(record: Record) -> str:
     """What the sweep called the model's class; else its family, or the folder that it was shipped in or read from."""
     if record.model_class:
         return record.model_class
@@ -97,11 +110,11 @@ def class_of(record: Record) -> str:
     return str(spec.get("name", record.axes.model)).partition("/")[0]
 
 
-def _worst(record: Record) -> str:
-    words = {outcome(record, what) for what in (RMSE, LOG_Z)}
-    return words.pop() if len(words) == 1 else "doubted"
+def _combine_outcomes(record: Record) -> str:
+    outcomes = {cell_outcome(record, quantity) for quantity in (RMSE, LOG_Z)}
+    return outcomes.pop() if len(outcomes) == 1 else "doubted"
 
 
-def _name(seconds: float | None, samples: int | None, burn_in: float | None) -> str:
+def _budget_label(seconds: float | None, samples: int | None, burn_in: float | None) -> str:
     length = f"{seconds:g} s" if seconds is not None else f"{samples} samples"
     return length if burn_in is None else f"{length}, burn-in {burn_in:g}"

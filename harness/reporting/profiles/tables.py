@@ -13,51 +13,60 @@ from spinbench.measuring.record_types import Record
 from spinbench.reporting import drawing
 from spinbench.reporting.display import new_table
 from spinbench.reporting.profiles import pictures
-from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance
+from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
 
-MANY = 8
+MAX_MODEL_TABLES = 8
 """Models from which on a sweep ends with a page on all of them, instead of a table for each."""
-LINES = 8
+MAX_SOLVERS = 8
 """Solvers that are shown of a board, unless all are asked for."""
-FACTORS = np.array([2.0, 10.0])
+NEAR_FACTORS = np.array([2.0, 10.0])
 """How far behind the best a solver may be to count as near it."""
 
 MIN_MODELS = 5
 """From which on a report's page has something to say across models."""
-WORDS = ("doubted", "failed", "refused", "not run")
-HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *WORDS)
-STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
+OUTCOMES = ("doubted", "failed", "refused", "not run")
+HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *OUTCOMES)
+TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
 
 
-def page(found: Profile, *, whole: bool = False) -> Iterator[RenderableType]:
+def render_profile(profile: Profile, *, all_solvers: bool = False) -> Iterator[RenderableType]:
     """Sentences, a table for each board, solvers from the best mean rank on, and who is best on which class.
 
     Args:
-        found: what to show.
-        whole: whether to show all solvers after all budgets, and not only the first few after the longest.
+        profile: what to show.
+        all_solvers: whether to show all solvers after all budgets, and not only the first few after the longest.
     """
-    boards = found.boards if whole else found.last
-    yield "\n".join(sentences(found))
+    boards = profile.boards if all_solvers else profile.last
+    yield "\n".join(summary_sentences(profile))
     for board in boards:
-        yield _ranking(board, None if whole else LINES)
+        yield _ranking_table(board, None if all_solvers else MAX_SOLVERS)
     if boards:
-        yield _classes(boards)
-    if not whole and (len(boards) < len(found.boards) or any(len(board.solvers) > LINES for board in boards)):
+        yield _class_table(boards)
+    if not all_solvers and (
+        len(boards) < len(profile.boards) or any(len(board.solvers) > MAX_SOLVERS for board in boards)
+    ):
         yield "all solvers, after each budget: spinbench profile FOLDER --all"
 
 
-def sentences(found: Profile) -> list[str]:
+def summary_sentences(profile: Profile) -> list[str]:
     """What was compared, what counts as a failure, and what the columns are."""
-    cells = sum(found.counts.values())
-    bad = ", ".join(f"{found.counts[word]} {text}" for word, text in _BAD.items() if found.counts[word])
-    missing = max((sum(count["not run"] for count in board.counts) for board in found.boards), default=0)
-    lines = [f"{found.models} models, {cells} cells: {found.counts['ok']} vouched for{f'; {bad}' if bad else ''}"]
-    lines[0] += f"; {missing} were not run" if missing else ""
-    lines[0] += ". All others count as not solved, those in doubt for the number in doubt." if bad or missing else "."
-    if found.unanswered:
-        lines.append(f"No exact answer, so nothing to compare, on {', '.join(found.unanswered)}.")
-    lines.append(f"{found.truth[0].upper()}{found.truth[1:]}.")
+    cells = sum(profile.counts.values())
+    failures = ", ".join(
+        f"{profile.counts[outcome]} {text}" for outcome, text in _FAILURE_PHRASES.items() if profile.counts[outcome]
+    )
+    not_run = max((sum(count["not run"] for count in board.counts) for board in profile.boards), default=0)
+    first = f"{profile.models} models, {cells} cells: {profile.counts['ok']} vouched for"
+    if failures:
+        first += f"; {failures}"
+    if not_run:
+        first += f"; {not_run} were not run"
+    if failures or not_run:
+        first += ". All others count as not solved, those in doubt for the number in doubt"
+    lines = [f"{first}."]
+    if profile.unanswered:
+        lines.append(f"No exact answer, so nothing to compare, on {', '.join(profile.unanswered)}.")
+    lines.append(f"{profile.truth[0].upper()}{profile.truth[1:]}.")
     lines.append(
         "best: on how many models first or tied; ≤ 2 ×, ≤ 10 ×: on which share of the models within that factor of the "
         "best; 95 %: of the mean rank, by the bootstrap over models."
@@ -65,30 +74,34 @@ def sentences(found: Profile) -> list[str]:
     return lines
 
 
-_BAD = {"doubted": "with a verdict that doubts marginals or log Z", "failed": "failed", "refused": "refused"}
+_FAILURE_PHRASES = {
+    "doubted": "with a verdict that doubts marginals or log Z",
+    "failed": "failed",
+    "refused": "refused",
+}
 
 
-def title(board: Board) -> str:
+def board_title(board: Board) -> str:
     """What a board compares."""
     return f"{board.quantity.name}{f' after {board.budget}' if board.budget else ''}, {len(board.models)} models"
 
 
-def table_of(board: Board) -> tuple[list[str], list[list[str]]]:
+def board_table(board: Board) -> tuple[list[str], list[list[str]]]:
     """Headings, and of each solver the texts below them; columns without any text are left out."""
     ratios, ranks = board.ratios, board.ranks
-    near = performance(ratios, FACTORS)
-    found = []
+    near_shares = performance_profiles(ratios, NEAR_FACTORS)
+    lines = []
     for i, solver in enumerate(board.solvers):
-        best, count = int((ratios[:, i] == 1).sum()), board.counts[i]
+        n_best, count = int((ratios[:, i] == 1).sum()), board.counts[i]
         interval = f"{ranks.low[i]:.1f}–{ranks.high[i]:.1f}"
-        shares = [f"{100 * share:.0f} %" for share in near[:, i]]
-        outcomes = [str(count[word] or "") for word in WORDS]
-        found.append([solver, f"{ranks.mean[i]:.1f}", interval, str(best), *shares, *outcomes])
-    shown = [i for i in range(len(HEADINGS)) if any(line[i] for line in found)]
-    return [HEADINGS[i] for i in shown], [[line[i] for i in shown] for line in found]
+        shares = [f"{100 * share:.0f} %" for share in near_shares[:, i]]
+        outcomes = [str(count[outcome] or "") for outcome in OUTCOMES]
+        lines.append([solver, f"{ranks.mean[i]:.1f}", interval, str(n_best), *shares, *outcomes])
+    shown_columns = [i for i in range(len(HEADINGS)) if any(line[i] for line in lines)]
+    return [HEADINGS[i] for i in shown_columns], [[line[i] for i in shown_columns] for line in lines]
 
 
-def winners(board: Board, name: str, limit: int = 2) -> str:
+def format_winners(board: Board, name: str, limit: int = 2) -> str:
     """Who is best on a class, the first few: "wmb.numba 5, pt.numba 2"."""
     return ", ".join(f"{solver} {count}" for solver, count in board.wins().get(name, [])[:limit]) or "nobody"
 
@@ -98,40 +111,50 @@ def best_by_class(boards: Sequence[Board], limit: int = 2) -> tuple[list[str], l
     heads = [" ".join(filter(None, [board.quantity.short, board.budget])) for board in boards]
     names = dict.fromkeys(name for board in boards for name in board.classes)
     sizes = {name: max(board.classes.count(name) for board in boards) for name in names}
-    return heads, [[name, str(sizes[name]), *(winners(board, name, limit) for board in boards)] for name in names]
+    return heads, [
+        [name, str(sizes[name]), *(format_winners(board, name, limit) for board in boards)] for name in names
+    ]
 
 
-def _ranking(board: Board, limit: int | None) -> Table:
-    heads, lines = table_of(board)
-    table = new_table(title(board), heads, numbers=heads[1:], **STYLE)
+def _ranking_table(board: Board, limit: int | None) -> Table:
+    heads, lines = board_table(board)
+    table = new_table(board_title(board), heads, number_columns=heads[1:], **TABLE_STYLE)
     for line in lines[:limit]:
         table.add_row(*line)
     return table
 
 
-def _classes(boards: Sequence[Board]) -> Table:
+def _class_table(boards: Sequence[Board]) -> Table:
     heads, rows = best_by_class(boards, limit=1)
     heading = "best by class: first or tied, and on how many of its models"
-    table = new_table(heading, ["class", "models", *heads], numbers=("models",), **STYLE)
+    table = new_table(heading, ["class", "models", *heads], number_columns=("models",), **TABLE_STYLE)
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def section(records: Sequence[Record]) -> dict[str, Any] | None:
+def report_section(records: Sequence[Record]) -> dict[str, Any] | None:
     """For a report's page; None where there are few models, or no errors."""
     if len({record.axes.model for record in records}) < MIN_MODELS:
         return None
-    found = profile(records)
-    if not found.boards:
+    profiles = profile(records)
+    if not profiles.boards:
         return None
-    looks = pictures.looks(found.boards)
+    looks = pictures.solver_styles(profiles.boards)
     boards = []
-    for number, board in enumerate(found.boards):
-        heads, lines = table_of(board)
-        chart = drawing.inline(pictures.panel(board, looks), f"across{number}", title(board), {})
-        unfolded = board in found.last
-        boards.append({"title": title(board), "unfolded": unfolded, "chart": chart, "heads": heads, "lines": lines})
-    columns, classes = best_by_class(found.boards)
-    floors = [f"{what.floor:g}" for what in (RMSE, LOG_Z)]
-    return {"sentences": sentences(found), "columns": columns, "classes": classes, "floors": floors, "boards": boards}
+    for number, board in enumerate(profiles.boards):
+        heads, lines = board_table(board)
+        chart = drawing.render_inline_svg(pictures.draw_board(board, looks), f"across{number}", board_title(board), {})
+        unfolded = board in profiles.last
+        boards.append(
+            {"title": board_title(board), "unfolded": unfolded, "chart": chart, "heads": heads, "lines": lines}
+        )
+    columns, classes = best_by_class(profiles.boards)
+    floors = [f"{quantity.floor:g}" for quantity in (RMSE, LOG_Z)]
+    return {
+        "sentences": summary_sentences(profiles),
+        "columns": columns,
+        "classes": classes,
+        "floors": floors,
+        "boards": boards,
+    }

@@ -70,7 +70,7 @@ def library(fake: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> str:
-    listing.show()
+    listing.run_list()
     return capsys.readouterr().out
 
 

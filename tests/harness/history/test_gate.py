@@ -212,17 +212,20 @@ def test_the_report_of_two_commits_says_the_same(
     sitting(project, rng, head, lambda *of: slower(1.6, SLOW)(*of) * wronger(2.0, CELLS[0])(*of))
     assert cli.main(["report", "--compare", base[:10], "HEAD", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    found = comparison.compare(base, "main")
+    found = comparison.compare_sweeps_or_commits(base, "main")
     assert f"B against A: {len([one for one in found.judgement.findings if one.p is not None])} tests: " in said
     assert "grid" in (tmp_path / comparison.PAGE).read_text()
-    assert ("marginal_rmse", CELLS[0]) in {(one.metric.name, one.place[:3]) for one in found.beyond_noise()}
+    assert ("marginal_rmse", CELLS[0]) in {(one.metric.name, one.place[:3]) for one in found.significant_differences()}
     assert found.judgement == gate(project.root, base, head).judgement
-    assert found.judgement == comparison.compare_records(comparison.load(base), comparison.load("main")).judgement
+    assert (
+        found.judgement
+        == comparison.compare_records(comparison.load_records(base), comparison.load_records("main")).judgement
+    )
     folders = sorted((project.root / "multirun").iterdir(), key=lambda folder: folder.name.startswith(head[:8]))
-    assert comparison.compare(*map(str, folders)).judgement == found.judgement
+    assert comparison.compare_sweeps_or_commits(*map(str, folders)).judgement == found.judgement
     project.commit("unmeasured")
     with pytest.raises(SpinbenchError, match="commit HEAD has no records in the history of testbox"):
-        comparison.load("HEAD")
+        comparison.load_records("HEAD")
     assert cli.main(["report", "--compare", "HEAD~1", "no-such-commit"]) == 2
     assert "no-such-commit" in capsys.readouterr().err
 

@@ -215,7 +215,7 @@ def test_a_changed_default_of_a_cell_of_conf_axes_starts_a_version(
         gate(project.root, first, second)
     for commit in (first, second):
         enter(project, project.record(project.cells[1], commit))
-    told = verdicts.lines(verdicts.judged(project.root, [first, second]))
+    told = verdicts.describe_series(verdicts.judge_commits(project.root, [first, second]))
     assert any("1 cell of" in line and "in a later version of their series" in line for line in told)
 
     # with a new setting the version goes on, and with the first settings the column

@@ -312,5 +312,5 @@ def test_kernels_of_no_pair_are_told(install: Any, capsys: pytest.CaptureFixture
     assert kernels.astray() == ()
     install({"thirdplugin": {"kernels": {"gibs.numpy": "Partial", "gibbs.numpy": "Partial"}}})
     assert kernels.astray() == ("thirdplugin 1.0 has a kernel gibs.numpy: there is no such METHOD.BACKEND",)
-    listing.show()
+    listing.run_list()
     assert kernels.astray()[0] in capsys.readouterr().out

@@ -49,10 +49,12 @@ def test_it_is_the_number_that_mixing_gives_and_a_column() -> None:
     assert "mixing" not in found[0]["config"]
     assert "mixing" not in found[1]["metrics"]
     board = leaderboard.rows(typed(found))
-    assert TITLE in leaderboard.more_titles(board)
-    (table,) = summary.board_tables(board)
+    assert TITLE in leaderboard.metric_titles(board)
+    (table,) = summary.leaderboard_tables(board)
     cells = {str(column.header): list(column.cells) for column in table.columns}
-    assert sorted(map(str, cells[summary.heading(TITLE)])) == sorted([leaderboard.short(alone.sweeps), "–"])
+    assert sorted(map(str, cells[summary.wrap_heading(TITLE)])) == sorted(
+        [leaderboard.format_number(alone.sweeps), "–"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_where_it_is_not_resolved_a_sentence_stands_below(
     found = here(cell("gibbs", model, **settings), 0.2)
     assert found["status"] == "ok"
     assert sentence in found["metrics"]["mixing"]["failed"]
-    (note,) = leaderboard.notes([whole(found)])
+    (note,) = leaderboard.collect_remarks([whole(found)])
     assert note.startswith("gibbs on numpy: ")
     assert sentence in note
-    assert TITLE not in leaderboard.more_titles(leaderboard.rows([whole(found)]))
+    assert TITLE not in leaderboard.metric_titles(leaderboard.rows([whole(found)]))

@@ -215,7 +215,7 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
     assert remark.startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
     assert " gave a standard error of nan, which is left out" in remark
     axes = {"model": "grid", "method": "mf", "backend": "numpy"}
-    assert leaderboard.notes(typed([{**record, "axes": axes}]))[-1] == f"mf on numpy: {remark}"
+    assert leaderboard.collect_remarks(typed([{**record, "axes": axes}]))[-1] == f"mf on numpy: {remark}"
     assert {"title": "RMSE of pairs", "better": "lower"}.items() <= found["pair_rmse"].items()
     assert (found["pair_rmse"]["value"] > 0, found["share"]["standard_error"]) == (True, 0.125)
     assert 0 <= found["share"]["value"] <= 1
@@ -307,21 +307,21 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     found = [measure.measure_cell({**CELL, "seed": seed}) for seed in (0, 1)]
     found.append(measure.measure_cell({**CELL, "method": {"name": "gibbs"}}))
     board = leaderboard.rows(typed(found))
-    assert leaderboard.more_titles(board) == ["RMSE of pairs", "share right ↑"]
+    assert leaderboard.metric_titles(board) == ["RMSE of pairs", "share right ↑"]
     bp = next(row for row in board if row.method == "bp")
     assert bp.more["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
     assert bp.more["share right ↑"].standard_error == pytest.approx(0.125 / np.sqrt(2))
     console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
-    for table in summary.board_tables(board, 200):
+    for table in summary.leaderboard_tables(board, 200):
         console.print(table)
     text = console.export_text()
     assert "RMSE of" in text
     assert "right ↑" in text
-    for narrow in summary.board_tables(board, 80):
+    for narrow in summary.leaderboard_tables(board, 80):
         assert "no room for RMSE of pairs" in str(narrow.caption)
-    line = export.leaderboard(board)[board.index(bp)]
+    line = export.leaderboard_table(board)[board.index(bp)]
     assert line["RMSE of pairs"] == bp.more["RMSE of pairs"].value
-    html = page.write(typed(found), tmp_path / "page", sources=[tmp_path]).page.read_text()
+    html = page.write_report(typed(found), tmp_path / "page", sources=[tmp_path]).page.read_text()
     assert html.count('<button type="button">RMSE of pairs</button>') == 1
     assert f'data-value="{bp.more["RMSE of pairs"].value}"' in html
     assert found[0]["plugins"]["metrics.share"]["distribution"] == "spinbench_share"
@@ -337,5 +337,5 @@ def test_metrics_of_one_title_have_columns_of_their_own() -> None:
         "error (yours)": 3.0,
         "marginal RMSE (odd)": 5.0,
     }
-    (line,) = export.leaderboard(board)
+    (line,) = export.leaderboard_table(board)
     assert (line["method"], line["marginal RMSE (odd)"]) == ("bp", 5.0)

@@ -29,7 +29,7 @@ from spinbench.measuring.measure import measure_cell
 from spinbench.reporting import content, curves, export, leaderboard, replay, summary
 from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.profile import profile
-from spinbench.reporting.whole_numbers import WholeNumbers
+from spinbench.reporting.whole_numbers import WideConsole
 
 GOOD = make(seed=1)
 VICTIMS = (make(seed=0, log_z=1.0), make(status="failed", error="it broke"))
@@ -53,6 +53,8 @@ def damaged(record: dict[str, Any], path: Place, by: Any) -> dict[str, Any]:
         if not (name in part if isinstance(part, dict) else isinstance(part, list) and name < len(part)):
             return whole
         part = part[name]
+    if isinstance(part, list) and not (isinstance(path[-1], int) and path[-1] < len(part)):
+        return whole
     if isinstance(part, dict | list) and by is not ABSENT:
         part[path[-1]] = by
     elif isinstance(part, dict):
@@ -67,13 +69,13 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     found = records.latest(records.read_records(folder))
     assert GOOD in [record.content for record in found]
     rows = leaderboard.rows(found)
-    export.tables(found, rows)
-    content.data(found, rows)
-    content.problems(found)
+    export.report_tables(found, rows)
+    content.script_data(found, rows)
+    content.group_problems(found)
     profile(found)
     for one in found:
-        replay.describe(one)
-        curves.points(one, "log_z_error")
+        replay.render_record(one)
+        curves.error_points(one, "log_z_error")
     return len(found) > 1
 
 
@@ -207,13 +209,13 @@ def printed(console: type[Console], parts: list[RenderableType], width: int) -> 
 
 
 def board(width: int) -> list[RenderableType]:
-    return [*summary.board_tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
+    return [*summary.leaderboard_tables(leaderboard.rows(typed([*RECORDS, *BOUNDED])), width)]
 
 
 PARTS: dict[str, Callable[[int], list[RenderableType]]] = {
     "leaderboard": board,
-    "record": lambda width: replay.describe(whole(RECORDS[0])),
-    "profile": lambda width: list(tables.page(profile(typed(SEEDS)))),
+    "record": lambda width: replay.render_record(whole(RECORDS[0])),
+    "profile": lambda width: list(tables.render_profile(profile(typed(SEEDS)))),
     "group": lambda width: [Group(Text("above"), *board(width))],
 }
 
@@ -225,13 +227,13 @@ def test_numbers_are_whole(name: str, width: int) -> None:
     numbers = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?")
     known = {number for number in numbers.findall(printed(Console, parts, 10_000)) if "." in number}
     assert known
-    assert known <= set(numbers.findall(printed(WholeNumbers, parts, width)))
+    assert known <= set(numbers.findall(printed(WideConsole, parts, width)))
 
 
 def test_texts_are_folded_and_what_has_room_is_left_alone() -> None:
     table = Table("name", "value")
     table.add_row("x" * 50, "0.12345678901234567")
-    lines = printed(WholeNumbers, [table], 40).splitlines()
+    lines = printed(WideConsole, [table], 40).splitlines()
     assert max(map(len, lines)) <= 40
     assert any("0.12345678901234567" in line for line in lines)
-    assert printed(WholeNumbers, board(200), 200) == printed(Console, board(200), 200)
+    assert printed(WideConsole, board(200), 200) == printed(Console, board(200), 200)

@@ -22,7 +22,7 @@ IDENTITY = ("dataset_name", "objective_name", "solver_name", "idx_rep", "stop_va
 
 def test_a_line_is_a_checkpoint_and_the_last_has_the_metrics_of_the_run() -> None:
     records = [make(seed=seed) for seed in range(2)] + [make(status="failed")]
-    lines = export.benchopt(typed(records))
+    lines = export.benchopt_table(typed(records))
     assert len(lines) == sum(len(record["result"]["trajectory"]) for record in records[:2])
     assert len({tuple(line[name] for name in IDENTITY) for line in lines}) == len(lines)
     first = records[0]["result"]["trajectory"]
@@ -40,7 +40,7 @@ def test_benchopt_reads_and_draws_it(tmp_path: Path) -> None:
     results = pytest.importorskip("benchopt.results", reason="benchopt is not installed: pip install benchopt")
     from benchopt.plotting.default_plots import ObjectiveCurvePlot
 
-    export.write({"benchopt": export.benchopt(typed([make(seed=seed) for seed in range(2)]))}, tmp_path)
+    export.write_tables({"benchopt": export.benchopt_table(typed([make(seed=seed) for seed in range(2)]))}, tmp_path)
     found = results.read_results(tmp_path / "benchopt.parquet")
     assert not found.duplicated(list(IDENTITY)).any()
     line = found.iloc[0]

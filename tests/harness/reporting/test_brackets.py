@@ -68,18 +68,18 @@ def statuses(*records: Any) -> dict[str, str]:
 )
 def test_the_leaderboard_shows_the_bracket(records: list[Any], expected: str) -> None:
     console = Console(width=160, file=io.StringIO(), markup=False)
-    console.print(*summary.board_tables(leaderboard.rows(typed(records))))
+    console.print(*summary.leaderboard_tables(leaderboard.rows(typed(records))))
     assert expected in " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
 
 
 def test_bracket_is_of_the_best_bounds() -> None:
     failed = record("failed", 99.0, "lower", status="failed")
-    assert brackets.bracket(typed([*BOUNDS, record("gibbs", 11.0, se=0.1), failed])) == brackets.Bracket(
+    assert brackets.log_z_bracket(typed([*BOUNDS, record("gibbs", 11.0, se=0.1), failed])) == brackets.LogZBracket(
         None, 10.0, 12.0, "g_mf", "trw"
     )
-    assert brackets.bracket(typed([record("gibbs", 11.0)])).sentence() is None
-    assert brackets.bracket(typed([record("mf", 9.0, "lower", exact=10.0)])).sentence() is None
-    found = brackets.bracket(typed([*BOUNDS, BRACKETED, BRACKETED]))
+    assert brackets.log_z_bracket(typed([record("gibbs", 11.0)])).sentence() is None
+    assert brackets.log_z_bracket(typed([record("mf", 9.0, "lower", exact=10.0)])).sentence() is None
+    found = brackets.log_z_bracket(typed([*BOUNDS, BRACKETED, BRACKETED]))
     assert (found.lower, found.upper, found.upper_method) == (10.0, 11.5, "wmb")
     assert (found.probable, found.probable_methods) == ((10.9, 11.1), ("wmb", "wmb"))
     assert found.delta == pytest.approx(2e-3)
@@ -117,7 +117,7 @@ def test_what_contradicts_the_bracket_is_flagged(others: list[Any], answer: Any,
     board = {row.method: row for row in leaderboard.rows(typed([*others, answer]))}
     row = board.pop(answer["axes"]["method"])
     assert [one for one in brackets.FLAGS if one in row.status.split(", ")] == ([] if flag is None else [flag])
-    assert leaderboard.is_wrong(row) == (flag in brackets.DISQUALIFYING)
+    assert leaderboard.is_disqualified(row) == (flag in brackets.DISQUALIFYING)
     assert not any(one in other.status for other in board.values() for one in brackets.FLAGS)
 
 

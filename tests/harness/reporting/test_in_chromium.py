@@ -157,7 +157,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
     def write(name: str) -> str:
         path = folder / name / page.PAGE
-        return (path if path.exists() else page.write(typed(PAGES[name]), folder / name).page).as_uri()
+        return (path if path.exists() else page.write_report(typed(PAGES[name]), folder / name).page).as_uri()
 
     return write
 
@@ -184,7 +184,7 @@ def test_rows_are_low_on_a_narrow_screen(browser: Any, written: Callable[[str], 
 def test_a_record_is_shown_whole(browser: Any, written: Callable[[str], str]) -> None:
     browser.open(written("example"))
     browser.click(CELLS)
-    measured = {"result": content.for_scripts(RECORDS[0]["result"], content.DIGITS)}
+    measured = {"result": content.to_javascript_numbers(RECORDS[0]["result"], content.MEASURED_DIGITS)}
     assert json.loads(browser.evaluate(TEXT)) == {**RECORDS[0], **measured}
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from small_records import make, typed
 
 from spinbench.reporting import content, leaderboard, summary
-from spinbench.reporting.leaderboard import Row, short, with_error
+from spinbench.reporting.leaderboard import Row, format_number, format_with_error
 
 
 def record(
@@ -45,7 +45,7 @@ def rows(*records: dict[str, Any]) -> list[Row]:
 
 
 def places(*records: dict[str, Any]) -> list[str]:
-    return [leaderboard.place(row) for row in rows(*records)]
+    return [leaderboard.rank_label(row) for row in rows(*records)]
 
 
 def printed(tables: list[Table], width: int = 140) -> str:
@@ -69,11 +69,11 @@ def test_rows_that_nobody_vouches_for_come_last() -> None:
     lucky = record("dhmc", rmse=1e-4)
     lucky["result"]["status"] = "marginals not mixed"
     board = rows(lucky, record("gibbs"))
-    assert [(row.method, row.doubted, leaderboard.place(row)) for row in board] == [
+    assert [(row.method, row.doubted, leaderboard.rank_label(row)) for row in board] == [
         ("gibbs", False, "1"),
         ("dhmc", True, "–"),
     ]
-    assert content.on_front(board) == {0}
+    assert content.rows_on_front(board) == {0}
 
 
 def test_whose_kernel_ran_and_why_others_did_not() -> None:
@@ -93,7 +93,7 @@ def test_whose_kernel_ran_and_why_others_did_not() -> None:
         ("bp", "jax"): "",
     }
     notes = ["dhmc on jax ran generic: b", "dhmc on jax ran generic: kernel dhmc.jax of fast 1.0 refused: no"]
-    assert leaderboard.notes(typed(records)) == notes
+    assert leaderboard.collect_remarks(typed(records)) == notes
 
 
 POOLED = math.sqrt((0.09 + 0.16) / 2)
@@ -152,8 +152,8 @@ ERRORS = {"a": (0.010, 0.001), "b": (0.011, 0.001), "c": (0.015, 0.001), "d": (0
 def test_rows_within_noise_share_a_rank(records: list[dict[str, Any]], methods: str, expected: list[str]) -> None:
     board = rows(*records)
     assert "".join(row.method for row in board) == methods
-    assert [leaderboard.place(row) for row in board] == expected
-    said = "=: within noise (95 %) of others of this rank" in printed(summary.board_tables(board))
+    assert [leaderboard.rank_label(row) for row in board] == expected
+    said = "=: within noise (95 %) of others of this rank" in printed(summary.leaderboard_tables(board))
     assert said == ("1=" in expected)
 
 
@@ -217,7 +217,7 @@ def test_other_settings_are_other_rows_named_by_the_difference() -> None:
 def test_reasons_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     records = [record(), *(record("dhmc", status="failed", seed=seed) for seed in range(2))]
-    summary.show(typed(records), tmp_path / "file")
+    summary.show_report(typed(records), tmp_path / "file")
     shown = capsys.readouterr().out
     assert shown.count("failed: dhmc on numpy, m: it broke") == 1
     assert "cannot be written" in shown, "the picture"
@@ -245,14 +245,14 @@ def test_reasons_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_numbers_are_written_short(text: str, numbers: Any) -> None:
-    assert (short if len(numbers) == 1 else with_error)(*numbers) == text
+    assert (format_number if len(numbers) == 1 else format_with_error)(*numbers) == text
 
 
 def test_table_shows_every_figure() -> None:
-    text = printed(summary.board_tables(rows(record(), record("dhmc", status="failed"))))
+    text = printed(summary.leaderboard_tables(rows(record(), record("dhmc", status="failed"))))
     pieces = ("model m", "1 % RMSE", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed")
     assert [piece for piece in pieces if piece not in text] == []
-    assert "1 % RMSE" not in printed(summary.board_tables(rows(record(rmse=0.5)))), "where it is not reached"
+    assert "1 % RMSE" not in printed(summary.leaderboard_tables(rows(record(rmse=0.5)))), "where it is not reached"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_no_seed_reaches_the_target_by_luck(doubt: str, reached: bool) -> None:
 
 def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:
     board = rows(record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed"))
-    (whole,), (narrow,) = summary.board_tables(board, 140), summary.board_tables(board, 74)
+    (whole,), (narrow,) = summary.leaderboard_tables(board, 140), summary.leaderboard_tables(board, 74)
     dropped = [column.header for column in whole.columns if column.header not in {one.header for one in narrow.columns}]
     assert dropped == ["ESS/s", "compile\nseconds", "tier"]
     assert whole.caption is None

@@ -24,8 +24,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
 def test_many_cells_make_one_short_output(notebook: FakeNotebook) -> None:
     with display.Display(display.console(), 60) as shown:
         for cell in range(60):
-            shown.begin(f"cell {cell}")
-            shown.end(f"cell {cell}", None)
+            shown.start_cell(f"cell {cell}")
+            shown.finish_cell(f"cell {cell}", None)
     assert len({one.name for one in notebook.published}) == 1
     assert len(notebook.published) > 60
     assert max(one.text.count("\n") for one in notebook.published) == display.LAST_LINES
@@ -40,7 +40,7 @@ def test_what_is_printed_stays_in_colour(notebook: FakeNotebook) -> None:
     output.print("[bold]no markup & 1 < 2[/bold]")
     output.print(Text("red", style="red"))
     with display.Display(output, 1) as shown:
-        shown.begin("cell")
+        shown.start_cell("cell")
     display.console().print("after")
     last = notebook.published[-1]
     assert last.text == "[bold]no markup & 1 < 2[/bold]\nred\nafter"
@@ -66,8 +66,8 @@ def test_a_sweep_from_python_ends_with_its_leaderboard(
 def test_outside_of_a_notebook_each_cell_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     with display.Display(display.console(), 2) as shown:
         for cell in range(2):
-            shown.begin(f"cell {cell}")
-            shown.end(f"cell {cell}", None)
+            shown.start_cell(f"cell {cell}")
+            shown.finish_cell(f"cell {cell}", None)
     assert capsys.readouterr().out == "[1/2] cell 0: measured before\n[2/2] cell 1: measured before\n"
 
 

@@ -17,7 +17,7 @@ from small_records import BOUNDED, RECORDS, make, typed
 
 from spinbench.errors import SpinbenchError
 from spinbench.reporting import content, curves, drawing, figures, leaderboard, over_settings, panels
-from spinbench.reporting.drawing import Looks
+from spinbench.reporting.drawing import PlotStyles
 
 
 def with_errors(*errors: float, **how: Any) -> dict[str, Any]:
@@ -28,8 +28,8 @@ def with_errors(*errors: float, **how: Any) -> dict[str, Any]:
     return record
 
 
-def curve_of(*records: dict[str, Any]) -> curves.Curve:
-    found = curves.curve(typed(records))
+def curve_of(*records: dict[str, Any]) -> curves.ErrorCurve:
+    found = curves.error_curve(typed(records))
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def test_curve_of_seeds_is_the_median_in_its_band() -> None:
     assert found.seeds == 3
     for values, scale in ((found.low, 0.01), (found.middle, 0.02), (found.high, 0.04)):
         assert values == pytest.approx(scale * found.seconds**-0.5)
-    assert curves.curve(typed([make(kind="exact"), make(status="failed")])) is None
+    assert curves.error_curve(typed([make(kind="exact"), make(status="failed")])) is None
 
 
 def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
@@ -51,14 +51,14 @@ def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
 def test_neither_dips_nor_crossings_of_the_truth_are_corners_of_the_front() -> None:
     lucky = with_errors(0.6, 0.001, 0.3)
     assert [error for _, error in curve_of(lucky).corners()] == [0.6, 0.3, 0.3]
-    assert content.on_front(leaderboard.rows(typed([lucky, make("dhmc", rmse=0.05)]))) == {1}
+    assert content.rows_on_front(leaderboard.rows(typed([lucky, make("dhmc", rmse=0.05)]))) == {1}
     (crossing,) = typed([with_errors(0.8, 0.3, -0.001)])
-    assert [error for _, error in curves.points(crossing, "log_z_error")] == [0.8, 0.3, 0.3]
+    assert [error for _, error in curves.error_points(crossing, "log_z_error")] == [0.8, 0.3, 0.3]
 
 
 def test_front_has_the_points_that_nothing_beats() -> None:
-    assert curves.front([(2.0, 0.5), (1.0, 0.9), (3.0, 0.6), (4.0, 0.1), (1.0, 0.95)]) == [1, 0, 3]
-    assert curves.front([]) == []
+    assert curves.pareto_front([(2.0, 0.5), (1.0, 0.9), (3.0, 0.6), (4.0, 0.1), (1.0, 0.95)]) == [1, 0, 3]
+    assert curves.pareto_front([]) == []
 
 
 def test_heat_maps_are_over_settings_that_vary_together() -> None:
@@ -106,7 +106,7 @@ def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
         ("dhmc on numpy", (0.1, 0.2, 0.5)),
         ("nuts on numpy", STEPS),
     ]
-    axes = over_settings.draw_curves(over, Looks.from_rows(board)).axes[0]
+    axes = over_settings.draw_curves(over, PlotStyles.from_rows(board)).axes[0]
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
     assert drawn["dhmc on numpy"] == pytest.approx([0.1, 0.05, 0.02])
     assert drawn["nuts on numpy"] == pytest.approx([0.1, 0.05, 0.025])
@@ -130,7 +130,7 @@ def test_curves_over_a_setting(records: list[dict[str, Any]], names: list[str]) 
 def log_z_of(records: list[dict[str, Any]], model: str = "wide") -> tuple[Figure, Any]:
     """The picture of the answers for one model, and its axes."""
     board = [row for row in leaderboard.rows(typed(records)) if row.model == model]
-    figure = panels.draw_log_z(dict(enumerate(board)), Looks.from_rows(board))
+    figure = panels.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board))
     assert figure is not None
     (axes,) = figure.axes
     return figure, axes
@@ -167,7 +167,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(
 
 def test_without_a_bound_there_is_no_picture_of_log_z() -> None:
     board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
-    assert panels.draw_log_z(dict(enumerate(board)), Looks.from_rows(board)) is None
+    assert panels.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board)) is None
 
 
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
     )
     records = [make(), make(backend="jax"), make("dhmc", "jax", model="other"), make("exact", rmse=0.0, kind="exact")]
     path = tmp_path / "a" / "p.png"
-    assert figures.accuracy_over_time(typed(records), path) == [path]
+    assert figures.draw_accuracy_over_time(typed(records), path) == [path]
     assert path.read_bytes().startswith(b"\x89PNG")
     shown = [panel for panel in drawn[0].axes if panel.get_visible()]
     assert [panel.get_title() for panel in shown] == ["grid", "other"]
@@ -195,44 +195,44 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
 
 
 def test_many_models_take_several_pictures_and_none_without_errors(tmp_path: Path) -> None:
-    paths = figures.accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
+    paths = figures.draw_accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
     assert [path.name for path in paths if path.stat().st_size] == ["p.png", "p-2.png"]
     without = make()
     without["result"]["trajectory"] = [{"seconds": 1.0, "marginal_rmse": None}]
-    assert figures.accuracy_over_time(typed([without]), tmp_path / "none.png") == []
+    assert figures.draw_accuracy_over_time(typed([without]), tmp_path / "none.png") == []
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match="cannot be written"):
-        figures.accuracy_over_time(typed([make()]), tmp_path / "file" / "p.png")
+        figures.draw_accuracy_over_time(typed([make()]), tmp_path / "file" / "p.png")
 
 
-def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> Looks:
+def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> PlotStyles:
     rows: Any = [SimpleNamespace(method=name, backend=one) for name in methods for one in backends]
-    return Looks.from_rows(rows)
+    return PlotStyles.from_rows(rows)
 
 
-@pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHODS), ("backends", drawing.BACKENDS)])
+@pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHOD_ORDER), ("backends", drawing.BACKEND_ORDER)])
 def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> None:
     points = entry_points(group=f"spinbench.{group}")
     assert set(known) == {point.name for point in points if point.value.startswith("spinbench.")}
-    assert len(set(known)) == len(known) <= min(len(drawing.METHOD_LOOKS), len(drawing.BACKEND_LOOKS) + 30)
+    assert len(set(known)) == len(known) <= min(len(drawing.METHOD_STYLES), len(drawing.BACKEND_STYLES) + 30)
 
 
 def test_looks_are_those_of_the_name_whoever_stands_beside() -> None:
     alone, together = looks_of(["gibbs"]), looks_of(["aardvark", "bp", "gibbs", "zebra"])
     assert alone.colours["gibbs"] == together.colours["gibbs"] == drawing.method_colour("gibbs")
     assert looks_of(["zebra"]).colours["zebra"] == looks_of(["gibbs", "zebra"]).colours["zebra"]
-    often = {looks_of([name]).colours[name] for name in drawing.METHODS[:6]}
+    often = {looks_of([name]).colours[name] for name in drawing.METHOD_ORDER[:6]}
     assert len(often) == 6, "those that are compared most often"
 
 
 def test_no_two_look_alike() -> None:
-    count = len(drawing.METHOD_LOOKS)
-    names = [*drawing.METHODS, *(f"plugin{i}" for i in range(count - len(drawing.METHODS)))]
+    count = len(drawing.METHOD_STYLES)
+    names = [*drawing.METHOD_ORDER, *(f"plugin{i}" for i in range(count - len(drawing.METHOD_ORDER)))]
     found = looks_of(names)
     assert len({(found.colours[name], found.fills[name]) for name in names}) == count
     assert set(looks_of([*names, "one_more"]).colours) == {*names, "one_more"}
-    count = len(drawing.BACKEND_LOOKS)
-    names = [*drawing.BACKENDS, *(f"plugin{i}" for i in range(count - len(drawing.BACKENDS)))]
+    count = len(drawing.BACKEND_STYLES)
+    names = [*drawing.BACKEND_ORDER, *(f"plugin{i}" for i in range(count - len(drawing.BACKEND_ORDER)))]
     assert len(set(looks_of(["gibbs"], tuple(names)).lines.values())) == count
 
 

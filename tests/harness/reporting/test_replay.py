@@ -99,14 +99,14 @@ FAILED = {"status": "failed", "error": "why", "result": None, "metrics": {}}
 def test_verdicts_on_a_second_record(
     record: dict[str, Any], then: dict[str, Any], now: dict[str, Any], status: int, verdict: str
 ) -> None:
-    done = replay.compare(changed(record, then), changed(record, now))
+    done = replay.compare_replay(changed(record, then), changed(record, now))
     assert done.exit_status == status
     assert verdict in done.verdict()
 
 
 def test_a_figure_that_differs_in_a_bit_is_named(record: dict[str, Any]) -> None:
     other = math.nextafter(record["metrics"]["marginal_rmse"]["value"], 1.0)
-    done = replay.compare(whole(record), changed(record, {"metrics.marginal_rmse.value": other}))
+    done = replay.compare_replay(whole(record), changed(record, {"metrics.marginal_rmse.value": other}))
     assert done.exit_status == 1
     assert "(marginal_rmse.value)" in done.verdict()
 
@@ -150,15 +150,15 @@ def measured(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatc
 def test_numbers_of_others_metrics_are_figures(
     measured: dict[str, Any], changes: dict[str, Any], differing: list[str]
 ) -> None:
-    done = replay.compare(whole(measured), changed(measured, changes))
-    assert (done.differing, done.exit_status) == (differing, int(bool(differing)))
+    done = replay.compare_replay(whole(measured), changed(measured, changes))
+    assert (done.differing_figures, done.exit_status) == (differing, int(bool(differing)))
 
 
 def test_metrics_that_one_record_lacks_are_changes(measured: dict[str, Any], record: dict[str, Any]) -> None:
     """They were installed, or removed, meanwhile."""
     assert record["metrics"].keys() < measured["metrics"].keys()
     for then, now in ((measured, record), (record, measured)):
-        done = replay.compare(whole(then), whole(now))
+        done = replay.compare_replay(whole(then), whole(now))
         assert done.exit_status == 0
         assert not [name for name in done.figures if name.startswith("first")]
         (said,) = [text for text in done.changes if text.startswith("plugins.metrics.first.version: ")]

@@ -61,7 +61,7 @@ def failed(record: Record) -> dict[str, Any]:
 
 def places(found: comparison.Comparison, level: str = "cell") -> set[tuple[str, str, str]]:
     """Metric, model and method of what is beyond noise."""
-    return {(one.metric.name, *one.place[:2]) for one in found.beyond_noise() if one.level == level}
+    return {(one.metric.name, *one.place[:2]) for one in found.significant_differences() if one.level == level}
 
 
 @pytest.fixture
@@ -76,12 +76,14 @@ def tripled(metric: str, model: str, method: str) -> float:
 def test_planted_differences_are_found_and_noise_is_not(rng: np.random.Generator) -> None:
     found = compare_records(side(rng), side(rng, tripled))
     assert places(found) == {("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")}
-    assert {one.verdict for one in found.beyond_noise()} == {"worse"}
-    (cell,) = [one for one in found.beyond_noise() if one.metric.name == "step_seconds" and one.level == "cell"]
+    assert {one.verdict for one in found.significant_differences()} == {"worse"}
+    (cell,) = [
+        one for one in found.significant_differences() if one.metric.name == "step_seconds" and one.level == "cell"
+    ]
     assert cell.ratio == pytest.approx(3.0, rel=0.2)  # e^(4 * 0.05 * sqrt(2 / 3)) = 1.18
     assert cell.seeds == (SEEDS, SEEDS)
     backwards = compare_records(side(rng, tripled), side(rng))
-    assert {one.verdict for one in backwards.beyond_noise()} == {"better"}
+    assert {one.verdict for one in backwards.significant_differences()} == {"better"}
 
 
 SLOWER: Factor = lambda metric, _, method: 1.35 if (metric, method) == ("step_seconds", "dhmc") else 1.0  # noqa: E731
@@ -105,13 +107,13 @@ def test_small_differences(
 
 def test_single_seeds_are_judged_on_cost_alone(rng: np.random.Generator) -> None:
     found = compare_records(side(rng, seeds=1), side(rng, lambda *_: 100.0, seeds=1))
-    assert {one.metric.name for one in found.beyond_noise()} == {"step_seconds"}
+    assert {one.metric.name for one in found.significant_differences()} == {"step_seconds"}
 
 
 def test_the_same_records_differ_in_nothing(rng: np.random.Generator) -> None:
     one = side(rng)
     found = compare_records(one, one)
-    assert not found.beyond_noise()
+    assert not found.significant_differences()
     assert (found.judgement.identical, found.judgement.common) == (len(one), len(one))
     assert [one.ratio for one in found.differences] == pytest.approx([1.0] * len(found.differences))
 
@@ -126,7 +128,7 @@ def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
     )
     for a, b in ((known, lacking), (lacking, known)):
         found = compare_records(a, b)
-        assert (found.beyond_noise(), found.failures) == ([], ())
+        assert (found.significant_differences(), found.failures) == ([], ())
         (one,) = [
             one for one in found.differences if one.metric.name == "marginal_rmse" and one.place[:2] == ("m", "gibbs")
         ]
@@ -138,8 +140,8 @@ def test_settings_and_cells_without_a_counterpart_are_told(rng: np.random.Genera
     other = side(rng, protocol="q", config={"chains": 8})
     found = compare_records(side(rng), other)
     assert {one.place.settings for one in found.differences if one.level != "all"} == {"chains=8 (A has 2)"}
-    assert found.left_out == ()
-    assert compare_records(side(rng), other[:3]).left_out == ("cells of A without a counterpart in B: 5",)
+    assert found.exclusions == ()
+    assert compare_records(side(rng), other[:3]).exclusions == ("cells of A without a counterpart in B: 5",)
     with pytest.raises(SpinbenchError, match="no cell in common"):
         compare_records(side(rng), [])
 

@@ -58,14 +58,14 @@ class Reader(HTMLParser):
         ]
 
 
-Written = Callable[..., page.Written]
+Written = Callable[..., page.ReportFiles]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Written:
     """Writes the page of some records into a folder of its own."""
     numbers = iter(range(9))
-    return lambda records, **how: page.write(typed(records), tmp_path / str(next(numbers)), **how)
+    return lambda records, **how: page.write_report(typed(records), tmp_path / str(next(numbers)), **how)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -140,7 +140,7 @@ def test_what_all_rows_share_is_told_once(write: Written) -> None:
 def test_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match=r"the report in .* cannot be written"):
-        page.write(typed(RECORDS), tmp_path / "file" / "x")
+        page.write_report(typed(RECORDS), tmp_path / "file" / "x")
 
 
 def test_without_pyarrow_there_is_a_sentence(
@@ -155,20 +155,22 @@ def test_without_pyarrow_there_is_a_sentence(
 
 def test_parquet_holds_columns_of_mixed_kinds(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
-    export.write({"t": [{"a": 1, "b": "x"}, {"a": 2.5, "b": 3}, {"a": None, "c": True}]}, tmp_path)
+    export.write_tables({"t": [{"a": 1, "b": "x"}, {"a": 2.5, "b": 3}, {"a": None, "c": True}]}, tmp_path)
     columns = pyarrow.read_table(tmp_path / "t.parquet").to_pydict()
     assert columns == {"a": [1.0, 2.5, None], "b": ["x", "3", None], "c": [None, None, True]}
 
 
 def test_page_shows_the_bracket_and_what_it_contradicts(write: Written) -> None:
-    wide, known = sorted(content.bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True)
-    assert (wide.known.lower, wide.known.lower_method, wide.width) == (8.5, "mf", 0.75)
-    assert wide.flagged == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
-    assert (known.known.exact, known.width) == (1.0, None)
-    assert known.flagged == ("mf on numpy: 1.5 bound violated",)
-    assert content.bounds(leaderboard.rows(typed(RECORDS))) == []
+    wide, known = sorted(
+        content.log_z_bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True
+    )
+    assert (wide.bracket.lower, wide.bracket.lower_method, wide.width) == (8.5, "mf", 0.75)
+    assert wide.contradictions == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
+    assert (known.bracket.exact, known.width) == (1.0, None)
+    assert known.contradictions == ("mf on numpy: 1.5 bound violated",)
+    assert content.log_z_bounds(leaderboard.rows(typed(RECORDS))) == []
     text = write(BOUNDED).page.read_text()
-    pieces = ("Bounds on log Z", "8.5", "9.25", *wide.flagged, *known.flagged)
+    pieces = ("Bounds on log Z", "8.5", "9.25", *wide.contradictions, *known.contradictions)
     assert [piece for piece in pieces if piece not in text] == []
     assert text.count('class="status bad">ok, ') == 2
     assert "Bounds on log Z" not in write(RECORDS[-2:]).page.read_text()
@@ -205,7 +207,7 @@ def test_panels_are_files_of_their_own_that_name_the_model_and_the_settings(writ
 
 def test_pictures_are_of_the_first_models(write: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [make(model=f"m{i}") for i in range(3)]
-    monkeypatch.setattr(figures, "MODELS", 2)
+    monkeypatch.setattr(figures, "MAX_MODELS", 2)
     written = write(records, panels=True)
     text = written.page.read_text()
     assert text.count('<details class="panel" data-model=') == 2
@@ -214,5 +216,5 @@ def test_pictures_are_of_the_first_models(write: Written, monkeypatch: pytest.Mo
     names = {file.name.split("-")[1] for file in written.files if file.parent.name == "panels"}
     assert names == {"m0", "m1", "m2"}
     for models in (3, 4):
-        monkeypatch.setattr(figures, "MODELS", models)
+        monkeypatch.setattr(figures, "MAX_MODELS", models)
         assert "as files.</p>" not in write(records).page.read_text()

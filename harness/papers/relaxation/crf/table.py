@@ -11,7 +11,7 @@ from rich.table import Table
 
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
-from spinbench.reporting.leaderboard import short, with_error
+from spinbench.reporting.leaderboard import format_number, format_with_error
 
 NAME = "skip_chain"
 NOTE = (
@@ -46,18 +46,20 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     table.add_column("sampler")
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, group in variants.variants(good).items():
-        marginal = variants.average(group, variants.metric("marginal_rmse"))
-        log_z = variants.average(group, variants.asked_log_z_error)
-        others = [variants.average(group, variants.log_z_error(name)) for name in ("mirrored", "bridge")]
+    for label, group in variants.group_by_variant(good).items():
+        marginal = variants.rms_over_models(group, variants.metric_value("marginal_rmse"))
+        log_z = variants.rms_over_models(group, variants.method_log_z_error)
+        others = [
+            variants.rms_over_models(group, variants.estimator_log_z_error(name)) for name in ("mirrored", "bridge")
+        ]
         table.add_row(
             label,
             str(marginal.models if marginal else 0),
             format_average(marginal),
             format_average(log_z),
-            short(log_z.median if log_z else None),
+            format_number(log_z.median if log_z else None),
             *map(format_average, others),
-            short(variants.median(group, variants.metric("run_seconds"))),
+            format_number(variants.median_over_records(group, variants.metric_value("run_seconds"))),
         )
     return [table, NOTE]
 
@@ -71,8 +73,8 @@ def table_title(records: Sequence[Record]) -> str:
     return f"Table 1: skip-chain CRF on {' and '.join(texts.values())}"
 
 
-def format_average(average: variants.Average | None) -> str:
+def format_average(average: variants.RootMeanSquare | None) -> str:
     """A value with its standard error."""
     if average is None:
-        return short(None)
-    return with_error(average.value, average.error)
+        return format_number(None)
+    return format_with_error(average.value, average.error)

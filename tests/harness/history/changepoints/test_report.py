@@ -86,15 +86,15 @@ def test_branches_that_are_measured_side_by_side_are_no_course(
 def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, planted: Any) -> None:
     """Of neighbours the gate may not know enough."""
     measured = [name for name in planted.commits if name in History.open(project.root).commits()]
-    row = verdicts.judged(project.root, measured)
-    said = verdicts.lines(row)
+    row = verdicts.judge_commits(project.root, measured)
+    said = verdicts.describe_series(row)
     together = said[said.index("all commits together:") :]
-    assert {one.commit.name for one in row.found.steps} == {planted.slow, planted.wrong}
+    assert {one.commit.name for one in row.series_steps.steps} == {planted.slow, planted.wrong}
     assert any(f"{planted.wrong[:8]} commit 8  " in line for line in together)
     assert replace(row, steps=()).red
-    quiet = verdicts.judged(project.root, measured[:4])
+    quiet = verdicts.judge_commits(project.root, measured[:4])
     assert not quiet.red
-    assert "no change beyond noise" in verdicts.lines(quiet)[-1]
+    assert "no change beyond noise" in verdicts.describe_series(quiet)[-1]
 
 
 def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> None:
@@ -167,5 +167,5 @@ def test_published_page_names_the_commits_and_no_other(
     assert f"{len(rows)} of {len(rows)} rows" in said
     (tmp_path / "index.html").write_text("<nav></nav>")
     with pytest.raises(HistoryError, match=r"has no place for a link to changes\.html"):
-        changes.write(project.root, tmp_path)
+        changes.write_changes_page(project.root, tmp_path)
     assert not (tmp_path / changes.PAGE).exists()

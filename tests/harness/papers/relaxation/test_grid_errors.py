@@ -174,7 +174,7 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
         console.print(table)
     text = " ".join(console.file.getvalue().split())
     mean = statistics.fmean(c**2 for c in C)
-    assert f"Gibbs (1 update a sample) 36 {leaderboard.short(1e-4 * mean)}" in text
+    assert f"Gibbs (1 update a sample) 36 {leaderboard.format_number(1e-4 * mean)}" in text
     assert "DHMC than Gibbs (1 update a sample) 0 of 36 36 of 36" in text
 
     with (tmp_path / "mse.csv").open(encoding="utf-8", newline="") as file:

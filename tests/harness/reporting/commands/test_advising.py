@@ -95,7 +95,7 @@ RACE = [
 
 def test_numbers_and_names_stay_whole_in_80_columns_and_who_had_no_turn_is_named_once() -> None:
     output = io.StringIO()
-    Console(file=output, width=80).print(advising._raced(RACE))
+    Console(file=output, width=80).print(advising._race_table(RACE))
     lines = output.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     words = [" ".join(line.split()) for line in lines]
@@ -103,4 +103,4 @@ def test_numbers_and_names_stay_whole_in_80_columns_and_who_had_no_turn_is_named
     for beginning in ("wmb.numba 1 2.94 3.7e+30 3.7e+30 ", "pt.numba 0 1.20 "):
         assert any(line.startswith(beginning) for line in words)
     assert "smc" not in output.getvalue()
-    assert advising._others(RACE) == [f"smc.numba, swendsen_wang.numba: {LATE}"]
+    assert advising._describe_idle_candidates(RACE) == [f"smc.numba, swendsen_wang.numba: {LATE}"]

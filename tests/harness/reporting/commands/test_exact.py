@@ -22,7 +22,7 @@ from spinbench.models import generators
 from spinbench.models.networks import bayesian_network
 from spinbench.reporting.commands import exact_solving
 from spinbench.reporting.commands.exact_solving import Question, Settings, Solved
-from spinbench.reporting.commands.exact_table import COLUMNS, AnswerTable, cell
+from spinbench.reporting.commands.exact_table import COLUMNS, AnswerTable, escape_cell
 
 SETTINGS = Settings("auto", 1.0, 60.0, marginals=True)
 
@@ -246,7 +246,7 @@ def test_a_process_that_dies_costs_its_own_model(
         work()
         yield from ()
 
-    monkeypatch.setattr(exact_solving, "_solve", solve)
+    monkeypatch.setattr(exact_solving, "_solve_question", solve)
     questions = {"one": Question("one", None, SETTINGS)}
     (outcome,) = (outcome for _, _, outcome in exact_solving.solve_side_by_side(questions, 1) if outcome is not None)
     assert outcome.status == "failed"
@@ -266,11 +266,11 @@ def test_strange_names_break_neither_terminal_nor_table(tmp_path: Path, capsys: 
     assert f"{len(names)} of {len(names)} answered before" in shown
     assert "\x1b" not in shown
     cells = [row["model"] for row in rows_of(table)]
-    assert sorted(cells) == sorted(map(cell, names))
+    assert sorted(cells) == sorted(map(escape_cell, names))
     assert all(one.isprintable() and not one.startswith(("=", "+", "-", "@")) for one in cells)
     assert table.read_text().count("\n") == 1 + len(names)
     names = ["a\nb", "a\\nb", "=a", "'=a", "''=a", "\\'=a", "a\\", "a\\\\"]
-    assert len({cell(name) for name in names}) == len(names), "different names are different cells"
+    assert len({escape_cell(name) for name in names}) == len(names), "different names are different cells"
 
 
 def test_a_table_of_others_stays_as_it_is(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ class Pip:
 def test_they_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["peers"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in listing.peers())
+    assert all(name in shown for name in listing.peer_names())
     assert "spinbench peers install NAME" in shown
     assert "gibbs, exact" not in shown.partition("other libraries")[0], "no table of our own backends"
 
@@ -55,7 +55,7 @@ def test_packages_are_installed_alone_as_the_extra_has_them(
 
 def test_every_package_is_one_of_the_extra() -> None:
     """`peers install` and `pip install 'spinbench[peers]'` install the same."""
-    steps = {name: listing._step(listing._class(name)) for name in listing.peers()}
+    steps = {name: listing._install_step(listing._peer_class(name)) for name in listing.peer_names()}
     sentences = {"merlin", "libdai", "toulbar2"}
     assert {name for name, step in steps.items() if not step.startswith("pip install ")} == sentences
     assert {name for name, step in steps.items() if "spinbench" in step} == {"libdai"}, "whose source is ours"

@@ -22,7 +22,7 @@ from spinbench.measuring import records as stored
 from spinbench.reporting import page, summary
 from spinbench.reporting.profiles import boards, tables
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, SECONDS
-from spinbench.reporting.profiles.profile import class_of, profile
+from spinbench.reporting.profiles.profile import model_class, profile
 
 ids = itertools.count()
 
@@ -144,7 +144,7 @@ def test_what_was_not_run_and_has_no_answer_is_told() -> None:
     assert "linkage" not in found.boards[0].models
     assert found.boards[0].solvers == ("wmb.numpy", "gibbs.numpy")
     assert [count["not run"] for count in found.boards[0].counts] == [1, 0]
-    text = " ".join(tables.sentences(found))
+    text = " ".join(tables.summary_sentences(found))
     assert re.search("1 were not run.*No exact answer, so nothing to compare, on linkage\\.", text)
     only = profile(typed(unknown))
     assert (only.boards, only.models) == ((), 1)
@@ -172,7 +172,7 @@ def test_settings_tell_variants_apart() -> None:
 )
 def test_the_class_of_a_model_without_one(spec: dict[str, Any], name: str) -> None:
     plain = {"config": {"model": spec}, "axes": {"model": "m", "method": "gibbs", "backend": "numpy"}}
-    assert [class_of(whole(one)) for one in (plain, {**plain, "class": "mine"})] == [name, "mine"]
+    assert [model_class(whole(one)) for one in (plain, {**plain, "class": "mine"})] == [name, "mine"]
 
 
 def many(models: int = 12) -> list[dict[str, Any]]:
@@ -183,14 +183,14 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
     records = [*many(), *(record(f"m{i}", "bp", None, status="failed") for i in range(12))]
     for i, one in enumerate(records):
         one["error"] = None if one["status"] == "ok" else f"reason {i}"
-    summary.show(typed(records), tmp_path)
+    summary.show_report(typed(records), tmp_path)
     text = capsys.readouterr().out
     counts = "12 models, 36 cells: 24 vouched for; 12 failed. All others count as not solved,"
     assert [piece for piece in (counts, "4 more reasons", "--model NAME") if piece not in text] == []
     assert len(text.splitlines()) < 60
     assert "model m3" not in text
-    assert (tmp_path / summary.PROFILES).read_bytes().startswith(b"\x89PNG")
-    summary.show(typed(records[:4]), tmp_path)
+    assert (tmp_path / summary.PROFILES_PICTURE).read_bytes().startswith(b"\x89PNG")
+    summary.show_report(typed(records[:4]), tmp_path)
     assert "model m1" in capsys.readouterr().out
 
 
@@ -212,7 +212,7 @@ def test_all_solvers_are_shown_on_demand() -> None:
     texts = []
     for every in (False, True):
         console = Console(width=140, file=io.StringIO())
-        console.print(*tables.page(spinbench.profile(typed(records)), whole=every))
+        console.print(*tables.render_profile(spinbench.profile(typed(records)), all_solvers=every))
         texts.append(console.file.getvalue())  # type: ignore[attr-defined]
     assert [text.count("method11.numpy") for text in texts] == [0, 3]
     assert ["spinbench profile FOLDER --all" in text for text in texts] == [True, False]
@@ -229,7 +229,7 @@ def test_the_markdown_page_keeps_the_prose_around_it(
     first = path.read_text()
     assert "| wmb.numpy | 1.1 | 1.0–1.4 | 3 | 75 % | 75 % |  | 1 |" in first
     assert "processor: Some processor" in first
-    monkeypatch.setattr(page.pictures, "save", lambda boards, *paths: list(paths))
+    monkeypatch.setattr(page.pictures, "save_profiles", lambda boards, *paths: list(paths))
     path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
     page.write_profile(profile(typed(FIELD)), typed(FIELD), path)
     assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"
@@ -239,11 +239,11 @@ def test_the_markdown_page_keeps_the_prose_around_it(
 
 
 def test_the_report_has_a_section_across_models(tmp_path: Path) -> None:
-    text = page.write(typed(many(5)), tmp_path / "many").page.read_text()
+    text = page.write_report(typed(many(5)), tmp_path / "many").page.read_text()
     assert text.count('class="board"') == 3
     assert '<h2 id="across">' in text
     assert "RMSE of the marginals after 1 s, 5 models" in text
-    assert '<h2 id="across">' not in page.write(typed(FIELD), tmp_path / "few").page.read_text()
+    assert '<h2 id="across">' not in page.write_report(typed(FIELD), tmp_path / "few").page.read_text()
 
 
 INF = np.inf
@@ -253,11 +253,11 @@ RATIOS = [[1, 2, 4], [1, 1, INF], [INF, INF, INF], [1, 1, 50]]
 def test_ratios_profiles_and_places_that_can_be_followed_by_hand() -> None:
     """Equals share their places, and those that solve nothing the last; below the floor all are equal."""
     values = np.array([[0.1, 0.2, 0.4], [0.3, 0.3, INF], [INF, INF, INF], [1e-9, 1e-16, 0.05]])
-    ratio = boards.ratios(values, 1e-3)
+    ratio = boards.performance_ratios(values, 1e-3)
     np.testing.assert_allclose(ratio, RATIOS)
     shares = [[0.75, 0.5, 0.0], [0.75, 0.75, 0.0], [0.75, 0.75, 0.0], [0.75, 0.75, 0.25], [0.75, 0.75, 0.5]]
-    np.testing.assert_allclose(boards.performance(ratio, np.array([1.0, 2.0, 3.9, 4.0, 1e9])), shares)
-    np.testing.assert_allclose(boards.places(ratio), [[1, 2, 3], [1.5, 1.5, 3], [2, 2, 2], [1.5, 1.5, 3]])
+    np.testing.assert_allclose(boards.performance_profiles(ratio, np.array([1.0, 2.0, 3.9, 4.0, 1e9])), shares)
+    np.testing.assert_allclose(boards.rank_solvers(ratio), [[1, 2, 3], [1.5, 1.5, 3], [2, 2, 2], [1.5, 1.5, 3]])
 
 
 def test_the_interval_of_a_mean_rank_is_that_of_the_mean_over_models() -> None:

@@ -50,25 +50,25 @@ def printed(found: list[Any]) -> str:
 def test_averages_are_over_messages() -> None:
     """Squares: message 0 has 1 and 9 by two seeds, mean 5; message 1 has 4; message 2 has 9."""
     found = [record(0, 0.1, 1), record(0, 0.1, -3, seed=1), record(1, 0.2, 2), record(2, 0.3, 3)]
-    average = variants.average(typed(found), variants.log_z_error("bridge"))
+    average = variants.rms_over_models(typed(found), variants.estimator_log_z_error("bridge"))
     assert average is not None
     assert average.value == pytest.approx(math.sqrt(6))
     spread = math.sqrt(((5 - 6) ** 2 + (4 - 6) ** 2 + (9 - 6) ** 2) / 2)
     assert average.error == pytest.approx(spread / math.sqrt(3) / (2 * math.sqrt(6)))
     assert (average.median, average.models) == (pytest.approx(2.5), 3)
-    assert variants.average(typed(found), variants.log_z_error("chib")) is None
-    single = variants.average(typed(found[:2]), variants.metric("marginal_rmse"))
+    assert variants.rms_over_models(typed(found), variants.estimator_log_z_error("chib")) is None
+    single = variants.rms_over_models(typed(found[:2]), variants.metric_value("marginal_rmse"))
     assert single is not None
     assert (single.value, single.error) == (pytest.approx(0.1), None)
 
 
 def test_variants_are_named_by_what_differs() -> None:
     found = [record(k, 0.1, 1, sample=sample) for sample in ("update", "sweep") for k in (0, 1)]
-    assert {label: len(group) for label, group in variants.variants(typed(found)).items()} == {
+    assert {label: len(group) for label, group in variants.group_by_variant(typed(found)).items()} == {
         "gibbs sample=update": 2,
         "gibbs sample=sweep": 2,
     }
-    assert list(variants.variants(typed(found[:2]))) == ["gibbs"]
+    assert list(variants.group_by_variant(typed(found[:2]))) == ["gibbs"]
 
 
 def test_table_says_where_the_announcements_are_from() -> None:
@@ -112,8 +112,8 @@ def test_smoke_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert all(entry["axes"]["model"].endswith("corpus=synthetic)") for entry in found)
     assert all(entry["reference"]["method"] != "auto" for entry in found)
     errors = {
-        label: variants.average(typed(group), variants.metric("marginal_rmse"))
-        for label, group in variants.variants(typed(found)).items()
+        label: variants.rms_over_models(typed(group), variants.metric_value("marginal_rmse"))
+        for label, group in variants.group_by_variant(typed(found)).items()
     }
     assert set(errors) == {
         "gibbs sample=update",
