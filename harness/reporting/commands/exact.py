@@ -54,9 +54,7 @@ def _answer_model(question: Question) -> int:
         if isinstance(outcome.error, IntractableError):
             evidence = [] if question.evidence is None else ["--evidence", str(question.evidence)]
             words = shlex.join([str(question.source), *evidence])
-            message += (
-                f"; spinbench advise {words} estimates log Z and marginals, spinbench bracket {words} bounds log Z"
-            )
+            message += f"; spinbench advise {words} estimates and spinbench bracket {words} bounds log Z"
         print(f"spinbench: {printable(message)}", file=sys.stderr)
         return 1
     for line in _answer_sentences(outcome.solved, outcome.seconds):
