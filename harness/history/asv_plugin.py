@@ -39,7 +39,7 @@ from spinbench.history.asv_series import benchmark_descriptions
 from spinbench.history.journal import lock_history
 from spinbench.history.series import SeriesIndex, entry_column, identify
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
-from spinbench.measuring.environment import elsewhere
+from spinbench.measuring.environment import foreign_source_folder
 from spinbench.measuring.record_types import parse_record
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
@@ -107,7 +107,7 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
         """As of the other one; what is installed here has to be of this repository."""
-        if (runs := elsewhere(Path().resolve())) is not None:
+        if (runs := foreign_source_folder(Path().resolve())) is not None:
             raise util.UserError(f"what is installed here is the code of {runs}, not that of this checkout")
         super().__init__(conf, "same", {}, {})
         self._python = PYTHON

@@ -281,6 +281,6 @@ def _registry_metrics(family: str, defined_names: Container[str]) -> tuple[Metri
             alpha=metric.alpha,
             falls=metric.falls,
         )
-        for name, metric in registry.working().items()
+        for name, metric in registry.usable_metrics().items()
         if family in metric.families and name not in defined_names
     )

@@ -80,7 +80,7 @@ def history_root() -> Path:
     from spinbench.errors import HistoryError
     from spinbench.measuring import environment
 
-    root = environment.root()
+    root = environment.history_root()
     if root is None:
         raise HistoryError(environment.NO_HISTORY)
     return root

@@ -12,20 +12,20 @@ Answer = dict[str, Any]
 environment, stages, oversubscribed."""
 
 
-LONGEST = 4000
+MAX_CHARACTERS = 4000
 """Characters of a sentence, and the last ones of its details, that a record keeps: an exception may hold an array."""
 
 
-def failure(sentence: str, details: str | None = None) -> Answer:
+def failure_answer(sentence: str, details: str | None = None) -> Answer:
     """The answer of a cell that gave no result."""
-    if len(sentence) > LONGEST:
-        sentence = f"{sentence[:LONGEST]} … ({len(sentence)} characters)"
-    details = details and details[-LONGEST:]
+    if len(sentence) > MAX_CHARACTERS:
+        sentence = f"{sentence[:MAX_CHARACTERS]} … ({len(sentence)} characters)"
+    details = details and details[-MAX_CHARACTERS:]
     return {
         "status": "failed",
         "error": sentence,
         "traceback": details,
-        "metrics": {name: {"failed": sentence} for name in (*METRICS, *registry.names())},
+        "metrics": {name: {"failed": sentence} for name in (*METRICS, *registry.metric_names())},
         "result": None,
         "reference": None,
         "environment": {},

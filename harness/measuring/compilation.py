@@ -15,29 +15,29 @@ OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
 """Environment variable of a worker whose folders of compiled code no other process writes into."""
 
 
-def own_cache() -> bool:
+def has_own_cache() -> bool:
     """Whether this process alone writes into its folders of compiled code, so that new files there are its own."""
     return OWN_CACHE_VARIABLE in os.environ
 
 
 @contextlib.contextmanager
-def watched(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
+def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     """Finds out whether the compile seconds of the cell inside are those of a compilation.
 
     "kind" becomes "fresh" (something was compiled), "cached" (read from the disk), "warm" (the process had it
     already) or "none" (a backend that does not compile).
     """
-    found = {"kind": "none"}
-    before = _cached_files()
-    yield found
+    compilation = {"kind": "none"}
+    n_files_before = _count_cached_files()
+    yield compilation
     if "compiled" not in registry.backend_class(backend).provides:
         return  # new files are another process's
-    if _cached_files() > before:
-        found["kind"] = "fresh"
+    if _count_cached_files() > n_files_before:
+        compilation["kind"] = "fresh"
     else:
-        found["kind"] = "warm" if warm else "cached" if before else "fresh"
+        compilation["kind"] = "warm" if warm else "cached" if n_files_before else "fresh"
 
 
-def _cached_files() -> int:
+def _count_cached_files() -> int:
     folders = (Path(os.environ[name]) for name in CACHE_VARIABLES if name in os.environ)
     return sum(len(files) for folder in folders for _, _, files in os.walk(folder))

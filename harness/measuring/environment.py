@@ -47,8 +47,8 @@ def describe() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "implementation": sys.implementation.name,
-        "versions": _versions(),
-        "cpu": _processor(),
+        "versions": _package_versions(),
+        "cpu": _processor_name(),
         "cores": os.cpu_count(),
         "affinity": sorted(affinity()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
@@ -65,19 +65,19 @@ def affinity() -> set[int]:
     return set(range(os.cpu_count() or 1))
 
 
-def cores() -> dict[int, int]:
+def timing_cores() -> dict[int, int]:
     """Physical cores to time on: the lowest logical processor of each, and the one of its processors to bind to.
 
     Two logical processors of a core share its arithmetic, so that cells timed on both would slow each other down. A
     container's quota of processor time bounds how many can be busy at once; the first core, which usually serves the
     machine's interrupts, is left out first.
     """
-    found: dict[int, int] = {}
+    processors: dict[int, int] = {}
     for processor in sorted(affinity()):
-        found.setdefault(_first_sibling(processor), processor)
-    allowed = _quota()
-    count = len(found) if allowed is None else min(len(found), max(1, int(allowed)))
-    return dict(list(found.items())[-count:])
+        processors.setdefault(_first_sibling(processor), processor)
+    allowed = _cpu_quota()
+    count = len(processors) if allowed is None else min(len(processors), max(1, int(allowed)))
+    return dict(list(processors.items())[-count:])
 
 
 def _first_sibling(processor: int) -> int:
@@ -89,7 +89,7 @@ def _first_sibling(processor: int) -> int:
         return processor
 
 
-def _quota() -> float | None:
+def _cpu_quota() -> float | None:
     """Processors' worth of time that the control group allows; None: no bound, or none that is known."""
     group = Path("/sys/fs/cgroup")
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
@@ -101,18 +101,18 @@ def _quota() -> float | None:
     return None
 
 
-def root() -> Path | None:
+def history_root() -> Path | None:
     """The repository whose commits are measured and whose history results enter, or None.
 
     It is the one that SPINBENCH_HISTORY names, or the one that one stands in, if it holds asv.conf.json.
     """
     if named := os.environ.get(HISTORY_VARIABLE):
         return Path(named).resolve()
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+    working_folder = Path.cwd()
+    return next((folder for folder in (working_folder, *working_folder.parents) if (folder / CONFIG).is_file()), None)
 
 
-def source() -> Path | None:
+def source_checkout() -> Path | None:
     """The checkout that this package's source stands in, or None (an installed wheel)."""
     checkout = Path(__file__).resolve().parents[2]
     return checkout if (checkout / ".git").exists() and (checkout / "pyproject.toml").exists() else None
@@ -124,18 +124,22 @@ def code_state() -> dict[str, Any]:
     Keys: those of `git_state`, and "spinbench", what spinbench itself was, where another's commits are measured;
     "elsewhere", the folder whose code runs, where the repository holds the same project and its own code does not.
     """
-    own, measured = source(), root()
-    if measured is None or measured == own:
-        return git_state(own)
-    runs = elsewhere(measured)
-    return {**git_state(measured), "spinbench": own_state(), "elsewhere": None if runs is None else str(runs)}
+    checkout, measured = source_checkout(), history_root()
+    if measured is None or measured == checkout:
+        return git_state(checkout)
+    source_folder = foreign_source_folder(measured)
+    return {
+        **git_state(measured),
+        "spinbench": spinbench_state(),
+        "elsewhere": None if source_folder is None else str(source_folder),
+    }
 
 
-def elsewhere(measured: Path) -> Path | None:
+def foreign_source_folder(repository: Path) -> Path | None:
     """The folder that the project of a repository is imported from, if it is not that one: another clone, say."""
-    project = projects.name(measured)
-    runs = projects.editable(project) if project is not None else None
-    return None if runs is None or runs.is_relative_to(measured.resolve()) else runs
+    project = projects.name(repository)
+    source_folder = projects.editable(project) if project is not None else None
+    return None if source_folder is None or source_folder.is_relative_to(repository.resolve()) else source_folder
 
 
 def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,18 +152,18 @@ def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
     return dict(before) if same else {**now, "dirty": True}
 
 
-def own_state() -> str:
+def spinbench_state() -> str:
     """Version of spinbench itself with commit and changes, or, of an installed wheel, with a hash of its files."""
-    checkout = source()
+    checkout = source_checkout()
     state = git_state(checkout)
-    found = (state["commit"], state["diff"]) if checkout is not None else (_build(PACKAGE),)
-    return " ".join(filter(None, (_versions().get("spinbench"), *found)))
+    parts = (state["commit"], state["diff"]) if checkout is not None else (_cached_source_digest(PACKAGE),)
+    return " ".join(filter(None, (_package_versions().get("spinbench"), *parts)))
 
 
 def source_digest(home: Path) -> str:
     """Hash of the names and contents of the files of a package, or of a module's."""
     content = hashlib.sha256()
-    for file in _files(home):
+    for file in _source_files(home):
         content.update(file.relative_to(home.parent).as_posix().encode() + b"\0")
         try:
             content.update(hashlib.sha256(file.read_bytes()).digest())
@@ -168,23 +172,23 @@ def source_digest(home: Path) -> str:
     return content.hexdigest()[:16]
 
 
-_build = cache(source_digest)
+_cached_source_digest = cache(source_digest)
 
 
-def _files(home: Path) -> Iterator[Path]:
+def _source_files(home: Path) -> Iterator[Path]:
     if home.is_file():
         yield home
         return
-    seen: set[str] = set()
-    found = []
+    visited: set[str] = set()
+    paths = []
     for folder, inner, files in os.walk(home, followlinks=True):
         inner[:] = [name for name in inner if name != "__pycache__"]
-        if (real := os.path.realpath(folder)) in seen:  # links may go in circles
+        if (real := os.path.realpath(folder)) in visited:  # links may go in circles
             inner.clear()
             continue
-        seen.add(real)
-        found += [Path(folder) / name for name in files]
-    yield from sorted(file for file in found if file.is_file())
+        visited.add(real)
+        paths += [Path(folder) / name for name in files]
+    yield from sorted(file for file in paths if file.is_file())
 
 
 def git_state(checkout: Path | None) -> dict[str, Any]:
@@ -192,10 +196,10 @@ def git_state(checkout: Path | None) -> dict[str, Any]:
 
     Keys: "commit", "dirty", "diff". Untracked files do not count: what registers a plugin is a tracked file.
     """
-    commit = _git(checkout, "rev-parse", "--verify", "HEAD")
+    commit = _git_output(checkout, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return {"commit": None, "dirty": None, "diff": None}
-    difference = _git(checkout, "diff", "HEAD", "--no-ext-diff", "--binary") or b""
+    difference = _git_output(checkout, "diff", "HEAD", "--no-ext-diff", "--binary") or b""
     return {
         "commit": commit.decode().strip(),
         "dirty": bool(difference),
@@ -203,7 +207,7 @@ def git_state(checkout: Path | None) -> dict[str, Any]:
     }
 
 
-def _git(checkout: Path | None, *arguments: str) -> bytes | None:
+def _git_output(checkout: Path | None, *arguments: str) -> bytes | None:
     if checkout is None:
         return None
     try:
@@ -214,18 +218,18 @@ def _git(checkout: Path | None, *arguments: str) -> bytes | None:
 
 
 @cache
-def _versions() -> dict[str, str]:
-    found = {}
+def _package_versions() -> dict[str, str]:
+    versions = {}
     for name in (*_PACKAGES, *_LIBRARIES):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 @cache
-def _processor() -> str:
+def _processor_name() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

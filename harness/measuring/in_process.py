@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
+from spinbench.foundation.remarks import format_count
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, result_metrics
-from spinbench.measuring.answer import Answer, failure
+from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.load import Load, Memory
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Stages
@@ -45,23 +46,23 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     """
     stages = Stages()
     try:
-        answer = _measure(cell, stages, warm=warm)
+        answer = _measure_stages(cell, stages, warm=warm)
     except (UnsupportedError, UnavailableError, IntractableError) as refusal:
-        answer = {**failure(str(refusal)), "status": "skipped", "metrics": {}}
+        answer = {**failure_answer(str(refusal)), "status": "skipped", "metrics": {}}
     except SpinbenchError as error:
-        answer = failure(str(error))
+        answer = failure_answer(str(error))
     except MemoryError as error:
-        answer = failure(f"out of memory: {error}", traceback.format_exc())
+        answer = failure_answer(f"out of memory: {error}", traceback.format_exc())
     except Exception as error:  # a defect of a method, a backend or a kernel costs its own cell
         text = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
-        answer = failure(f"{type(error).__name__}: {text}", traceback.format_exc())
+        answer = failure_answer(f"{type(error).__name__}: {text}", traceback.format_exc())
     with stages("metrics"):
         answer["environment"] = environment.describe()
         cleaned: Answer = plain(answer)
     return {**cleaned, "stages": stages.seconds}
 
 
-def _lock(result: Result | None) -> None:
+def _make_arrays_read_only(result: Result | None) -> None:
     """Nobody may write into its arrays from now on: other metrics see them, too."""
     for part in () if result is None else vars(result).values():
         for array in part if isinstance(part, list | tuple) else (part,):
@@ -69,61 +70,63 @@ def _lock(result: Result | None) -> None:
                 array.setflags(write=False)
 
 
-def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
+def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("imports"):
-        _import_plugins(cell)
+        _import_method_and_backend(cell)
     with stages("model"):
         model = specs.build(cell["model"])
-    with compilation.watched(cell["backend"]["name"], warm=warm) as compiled:
-        result, load, memory = _run(model, cell, stages)
+    with compilation.detect_compilation(cell["backend"]["name"], warm=warm) as compilation_info:
+        result, load, memory = _run_method(model, cell, stages)
     with stages("reference"):
-        reference, described = _reference(model, pairs=result.pairs is not None)
+        reference, reference_entry = _compute_reference(model, pairs=result.pairs is not None)
     with stages("metrics"):
-        found, spread = result_metrics.numbers(result, reference, described)
-        summary = result_metrics.summary(result, reference)
+        metric_entries, spread = result_metrics.result_metrics(result, reference, reference_entry)
+        summary = result_metrics.summarize_result(result, reference)
         for each in (result, reference):
-            _lock(each)
-        found = metrics.measured(model, result, reference) | found
+            _make_arrays_read_only(each)
+        metric_entries = metrics.measure_all(model, result, reference) | metric_entries
     if (seconds := cell.get(MIXING)) is not None:
         from spinbench.measuring import mixing_metric  # which most cells do not need
 
         with stages("mixing"):
-            found |= mixing_metric.entry(model, cell, seconds)
-    if compiled["kind"] != "none" and not (compiled["kind"] == "fresh" and compilation.own_cache()):
-        del found["compile_seconds"]  # compiled earlier, or perhaps by another process
+            metric_entries |= mixing_metric.mixing_entry(model, cell, seconds)
+    if compilation_info["kind"] != "none" and not (compilation_info["kind"] == "fresh" and compilation.has_own_cache()):
+        del metric_entries["compile_seconds"]  # compiled earlier, or perhaps by another process
     return {
         "status": "ok",
         "error": None,
         "traceback": None,
-        "metrics": found,
+        "metrics": metric_entries,
         "result": {
             **summary,
             "marginal_rmse_se": spread,
-            "compilation": compiled["kind"],
+            "compilation": compilation_info["kind"],
             "load": dataclasses.asdict(load),
             "memory": dataclasses.asdict(memory),
         },
-        "reference": described,
-        "oversubscribed": _oversubscribed(load),
+        "reference": reference_entry,
+        "oversubscribed": _oversubscription_message(load),
     }
 
 
-def _import_plugins(cell: Mapping[str, Any]) -> None:
+def _import_method_and_backend(cell: Mapping[str, Any]) -> None:
     """Import what the pair needs before any clock starts; what is wrong with it is said when it is used."""
     method, backend = cell["method"]["name"], cell["backend"]["name"]
     with contextlib.suppress(SpinbenchError):
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         if registry.support(method, backend, wish).runs:
-            made = registry.backend_class(backend)
-            for module in made.requires:
+            backend_class = registry.backend_class(backend)
+            for module in backend_class.requires:
                 importlib.import_module(module)
             # a backend says where machine code is kept, and kernels keep to what they found when they were imported
-            made(**{name: cell["backend"][name] for name in ("precision", "device") if name in cell["backend"]})
+            backend_class(
+                **{name: cell["backend"][name] for name in ("precision", "device") if name in cell["backend"]}
+            )
             for point in kernels.asked(method, backend, wish)[:1]:
                 kernels.load(point)
 
 
-def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load, Memory]:
+def _run_method(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load, Memory]:
     """The result, how busy the machine was meanwhile, and how much memory the process held."""
     settings = dict(cell["method"])
     method = registry.make_method(settings.pop("name"), settings)
@@ -143,23 +146,23 @@ def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result,
     return result, load, memory
 
 
-def _oversubscribed(load: Load) -> str | None:
+def _oversubscription_message(load: Load) -> str | None:
     """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
     cores = len(environment.affinity())
     for name in environment.THREAD_VARIABLES:
         value = os.environ.get(name, "1")
         if value.isdigit() and int(value) > cores:
-            return f"{name}={value} asked for more threads than the {cores} core{'s' * (cores > 1)} of its process"
+            return f"{name}={value} asked for more threads than the {format_count(cores, 'core')} of its process"
     if load.waited_seconds is None or load.waited_seconds <= WAITING_SHARE * load.wall_seconds:
         return None
     share = load.waited_seconds / load.wall_seconds
     return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
 
 
-def _reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, Any]]:
+def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, Any]]:
     """The exact answer, or None with the reason; neither may cost the measurement."""
     try:
-        found = exact(model)
+        reference = exact(model)
     except SpinbenchError as error:
         return None, {"reason": str(error)}
     except Exception as error:
@@ -167,5 +170,5 @@ def _reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, A
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     if pairs:
         with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
-            found = replace_pairs(found, joint_tables(model, max_bytes=PAIRS_BYTES))
-    return found, {"log_z": found.log_z, "method": found.settings.get("solver")}
+            reference = replace_pairs(reference, joint_tables(model, max_bytes=PAIRS_BYTES))
+    return reference, {"log_z": reference.log_z, "method": reference.settings.get("solver")}

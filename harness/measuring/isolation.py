@@ -21,18 +21,18 @@ from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, made
 from spinbench.measuring import environment
-from spinbench.measuring.answer import Answer, failure
+from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
 
-IDLE_WORKERS = 4
+MAX_IDLE_WORKERS = 4
 """Warm workers kept at most: a JAX process holds about 300 MB."""
-PLACE = ("device", "precision", "tier", "kernel")
+COMPILATION_KEYS = ("device", "precision", "tier", "kernel")
 """Of a backend's configuration, what a worker has compiled for."""
-START_LIMIT = 120.0
+MAX_START_SECONDS = 120.0
 """Seconds that a process may take to start, which do not count for its first cell."""
-ANSWER_BYTES = 1 << 28
+MAX_ANSWER_BYTES = 1 << 28
 """Of an answer; what has more is none."""
-LOG_BYTES = 4000
+MAX_LOG_BYTES = 4000
 """Of a dead worker's error output kept in the record."""
 
 
@@ -40,7 +40,7 @@ class WorkerDiedError(Exception):
     """The process ended or was killed before it answered; the message is a sentence for the record."""
 
 
-class Pool:
+class WorkerPool:
     """Warm workers, one for each (method, backend): the next cell of the pair saves start-up and compilation.
 
     Cells are measured one after another on one core, which no other sweep of the same user times on meanwhile.
@@ -51,11 +51,11 @@ class Pool:
             on the cores of each other's measurements.
     """
 
-    def __init__(self, idle: int = IDLE_WORKERS, *, share: bool = False) -> None:
+    def __init__(self, idle: int = MAX_IDLE_WORKERS, *, share: bool = False) -> None:
         self._idle = idle
         self._share = share
         self._workers: OrderedDict[tuple[str, ...], Worker] = OrderedDict()
-        self._core: Core | None = None
+        self._core: CoreLock | None = None
         self._affinity: set[int] = set()
 
     def measure(self, cell: Mapping[str, Any], limit: float, *, own_cache: bool = False) -> Answer:
@@ -67,25 +67,27 @@ class Pool:
             own_cache: use a new process that finds nothing compiled, and whose compiled code is thrown away.
         """
         place = cell["backend"]
-        pair = (cell["method"]["name"], place["name"], *(str(place.get(name)) for name in PLACE))
-        core = self.claim()
+        pair = (cell["method"]["name"], place["name"], *(str(place.get(name)) for name in COMPILATION_KEYS))
+        core = self.claim_core()
         if own_cache:
             with tempfile.TemporaryDirectory(prefix="spinbench-compiled-") as folder:
-                return self._asked(Worker(core, pair[2], Path(folder)), cell, limit, None)
+                return self._measure_with(Worker(core, pair[2], Path(folder)), cell, limit, None)
         worker = self._workers.pop(pair, None)
         if worker is None:
             while len(self._workers) >= self._idle:
                 self._workers.popitem(last=False)[1].close()
             worker = Worker(core, pair[2])
-        return self._asked(worker, cell, limit, pair)
+        return self._measure_with(worker, cell, limit, pair)
 
-    def _asked(self, worker: Worker, cell: Mapping[str, Any], limit: float, pair: tuple[str, ...] | None) -> Answer:
+    def _measure_with(
+        self, worker: Worker, cell: Mapping[str, Any], limit: float, pair: tuple[str, ...] | None
+    ) -> Answer:
         """The answer of a worker, which is kept for its pair unless anything went wrong."""
         since = time.perf_counter()
         try:
             answer = worker.measure(cell, limit)
         except WorkerDiedError as error:
-            answer = failure(str(error), worker.log() or None)
+            answer = failure_answer(str(error), worker.log() or None)
             answer["stages"] = {"run": time.perf_counter() - since}
         except BaseException:
             worker.close()
@@ -96,10 +98,10 @@ class Pool:
             self._workers[pair] = worker
         return answer
 
-    def claim(self) -> int:
+    def claim_core(self) -> int:
         """The processor of this pool's core; the first call locks a core, and waits until one is free."""
         if self._core is None:
-            self._core = Core()
+            self._core = CoreLock()
             if self._share and hasattr(os, "sched_setaffinity"):
                 self._affinity = os.sched_getaffinity(0)
                 os.sched_setaffinity(0, {self._core.number})
@@ -134,7 +136,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=child_environment(device, cache),
+            env=worker_environment(device, cache),
             start_new_session=True,  # so that its own children are killed with it
         )
 
@@ -148,7 +150,7 @@ class Worker:
         started: dict[str, float] = {}
         try:
             if not self._ready:
-                self._read_line(START_LIMIT)
+                self._read_line(MAX_START_SECONDS)
                 self._ready = True
                 started["start"] = time.perf_counter() - self._since
             self._process.stdin.write(json.dumps(cell).encode() + b"\n")
@@ -157,7 +159,7 @@ class Worker:
         except TimeoutError as error:
             raise WorkerDiedError(f"there was no answer within {error} s, so its process was killed") from None
         except (BrokenPipeError, EOFError):
-            raise WorkerDiedError(last_words(self._reap())) from None
+            raise WorkerDiedError(last_words(self._wait_for_exit())) from None
         try:
             answer: Answer = json.loads(line)
             stages = answer["stages"]
@@ -168,13 +170,13 @@ class Worker:
 
     def log(self) -> str:
         """The end of what the process wrote to its standard error and output."""
-        self._log.seek(max(self._log.seek(0, os.SEEK_END) - LOG_BYTES, 0))
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - MAX_LOG_BYTES, 0))
         return self._log.read().decode("utf-8", "replace").strip()
 
     def close(self) -> None:
         """Kill the process and its children, also those that it left behind."""
         self._kill_group()
-        self._reap()
+        self._wait_for_exit()
         self._log.close()
 
     def _read_line(self, limit: float) -> bytes:
@@ -193,11 +195,11 @@ class Worker:
             if not block:
                 raise EOFError
             received += block
-            if len(received) > ANSWER_BYTES:
+            if len(received) > MAX_ANSWER_BYTES:
                 break
         return bytes(received)
 
-    def _reap(self) -> int:
+    def _wait_for_exit(self) -> int:
         """The exit status; a process that closed its pipe and lives on is killed."""
         try:
             status = self._process.wait(timeout=5.0)
@@ -216,7 +218,7 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-class Core:
+class CoreLock:
     """A processor core, locked against other sweeps of this user on this machine; waits until one is free.
 
     Attributes:
@@ -227,18 +229,18 @@ class Core:
         from filelock import FileLock, Timeout
 
         folder = made(cache_folder() / "cores")
-        told = False
+        announced = False
         while True:
             # From the last: the first core usually serves the machine's interrupts.
-            for core, processor in reversed(environment.cores().items()):
+            for core, processor in reversed(environment.timing_cores().items()):
                 lock = FileLock(folder / f"{socket.gethostname()}-{core}.lock")
                 with contextlib.suppress(Timeout):
                     lock.acquire(timeout=0)
                     self.number, self._lock = processor, lock
                     return
-            if not told:
+            if not announced:
                 print("spinbench: all cores are timing other sweeps; waiting for one", file=sys.stderr, flush=True)
-                told = True
+                announced = True
             time.sleep(0.2)
 
     def release(self) -> None:
@@ -246,7 +248,7 @@ class Core:
         self._lock.release()
 
 
-def child_environment(device: str, cache: Path | None = None) -> dict[str, str]:
+def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]:
     """Environment variables of a worker: one thread everywhere, and the folders for compiled code.
 
     `cache` is a folder of the worker's own; None: compiled code is shared with other processes.

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from spinbench.measuring.stages import waited
+from spinbench.measuring.stages import scheduler_wait_seconds
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-PORTIONS, ROUNDS, LENGTH = 5, 40, 4096
+N_LOOPS, N_CALLS, ARRAY_LENGTH = 5, 40, 4096
 
 
-def yardstick() -> float:
+def time_yardstick_loop() -> float:
     """Wall seconds of a fixed NumPy loop, the least of five: they change with the machine, not with the program."""
     import numpy as np
 
-    x = np.linspace(-1.0, 1.0, LENGTH)
+    x = np.linspace(-1.0, 1.0, ARRAY_LENGTH)
     best = float("inf")
-    for _ in range(PORTIONS):
+    for _ in range(N_LOOPS):
         since = time.perf_counter()
-        for _ in range(ROUNDS):
+        for _ in range(N_CALLS):
             np.tanh(x)
         best = min(best, time.perf_counter() - since)
     return best
@@ -45,8 +45,8 @@ class Load:
     yardstick: tuple[float, ...] = ()
 
     def __enter__(self) -> Load:
-        self.yardstick = (yardstick(),)
-        self._cpu, self._wall, self._waited = time.process_time(), time.perf_counter(), waited()
+        self.yardstick = (time_yardstick_loop(),)
+        self._cpu, self._wall, self._waited = time.process_time(), time.perf_counter(), scheduler_wait_seconds()
         return self
 
     def __exit__(
@@ -54,11 +54,11 @@ class Load:
     ) -> None:
         self.wall_seconds = time.perf_counter() - self._wall
         self.cpu_seconds = time.process_time() - self._cpu
-        after = waited()
+        after = scheduler_wait_seconds()
         if self._waited is not None and after is not None:
             self.waited_seconds = after - self._waited
         if error is None:
-            self.yardstick = (*self.yardstick, yardstick())
+            self.yardstick = (*self.yardstick, time_yardstick_loop())
 
 
 @dataclass
@@ -78,20 +78,20 @@ class Memory:
         with contextlib.suppress(OSError):  # else a peak is known if it is above that of all that ran before
             RESET.write_text("5", encoding="ascii")  # the peak begins anew; nothing else is touched
             self._anew = True
-        self.before_bytes, self._known = _told("VmRSS"), _told("VmHWM")
+        self.before_bytes, self._known = _read_status_bytes("VmRSS"), _read_status_bytes("VmHWM")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        peak, now = _told("VmHWM"), _told("VmRSS")
+        peak, now = _read_status_bytes("VmHWM"), _read_status_bytes("VmRSS")
         if peak is None or self._known is None or self.before_bytes is None or now is None:
             return
         if self._anew or peak > self._known or self._known <= max(self.before_bytes, now):
             self.peak_bytes = max(peak, self.before_bytes, now)  # the kernel counts a peak roughly
 
 
-def _told(name: str) -> int | None:
+def _read_status_bytes(name: str) -> int | None:
     """Bytes that the system tells under a name."""
     try:
         lines = STATUS.read_text(encoding="ascii").splitlines()

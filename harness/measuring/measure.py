@@ -10,9 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.measuring import environment, provenance
-from spinbench.measuring.answer import failure
-from spinbench.measuring.isolation import Pool
-from spinbench.measuring.records import CELL, SCHEMA, WISHES, Content, axes, cell_key, contents, protocol
+from spinbench.measuring.answer import failure_answer
+from spinbench.measuring.isolation import WorkerPool
+from spinbench.measuring.records import (
+    CELL,
+    SCHEMA,
+    WISHES,
+    Content,
+    axis_labels,
+    cell_key,
+    file_hashes,
+    protocol_digest,
+)
 from spinbench.metrics import MIXING
 
 TIME_LIMIT = 300.0
@@ -24,7 +33,7 @@ def measure_cell(
     *,
     git: Mapping[str, Any] | None = None,
     plugins: Mapping[str, Any] | None = None,
-    pool: Pool | None = None,
+    pool: WorkerPool | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Content:
     """Measure one cell in a child process; whatever happens there comes back as a record.
@@ -37,27 +46,27 @@ def measure_cell(
         before: seconds of the stages that the cell has behind it.
     """
     whole = _plain_config(config)
-    cell = cell_of(whole)
+    cell = extract_cell(whole)
     state = environment.code_state() if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
-    others = provenance.foreign(cell) if plugins is None else dict(plugins)
-    files = contents(cell["model"])
+    foreign_plugins = provenance.foreign_plugins(cell) if plugins is None else dict(plugins)
+    files = file_hashes(cell["model"])
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
-    asked = cell
+    request = cell
     if (seconds := whole.get(MIXING)) is not None:
-        asked, limit = {**cell, MIXING: float(seconds)}, limit + float(seconds)
+        request, limit = {**cell, MIXING: float(seconds)}, limit + float(seconds)
     if pool is None:
-        with contextlib.closing(Pool()) as single:
-            answer = single.measure(asked, limit, own_cache=own_cache)
+        with contextlib.closing(WorkerPool()) as single:
+            answer = single.measure(request, limit, own_cache=own_cache)
     else:
-        answer = pool.measure(asked, limit, own_cache=own_cache)
+        answer = pool.measure(request, limit, own_cache=own_cache)
     duration = time.perf_counter() - since
-    if contents(cell["model"]) != files:
-        answer = failure("a file of the model changed while it was measured; measure again")
+    if file_hashes(cell["model"]) != files:
+        answer = failure_answer("a file of the model changed while it was measured; measure again")
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
-        **described(cell, state, others, files),
+        **record_header(cell, state, foreign_plugins, files),
         "family": str(whole.get("family", "inference")),
         "class": whole.get("class"),
         **answer,
@@ -67,7 +76,7 @@ def measure_cell(
     }
 
 
-def described(
+def record_header(
     cell: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping[str, Any], files: Mapping[str, str | None]
 ) -> Content:
     """What a new record says of what was measured, and with which code.
@@ -81,18 +90,18 @@ def described(
         "schema": SCHEMA,
         "id": uuid.uuid4().hex,
         "key": cell_key(cell, git, plugins),
-        "axes": axes(cell),
+        "axes": axis_labels(cell),
         "config": cell,
         "files": files,
-        "protocol": protocol(cell),
+        "protocol": protocol_digest(cell),
         "git": git,
         "plugins": plugins,
     }
 
 
-def cell_of(config: Mapping[str, Any]) -> dict[str, Any]:
+def extract_cell(config: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a plain configuration that say what is measured, as a record holds them."""
-    cell = {name: _finite(config[name]) for name in CELL}
+    cell = {name: _replace_non_finite(config[name]) for name in CELL}
     cell["backend"] = {key: value for key, value in cell["backend"].items() if value is not None or key not in WISHES}
     return cell
 
@@ -106,10 +115,10 @@ def _plain_config(config: Any) -> dict[str, Any]:
     return whole
 
 
-def _finite(setting: Any) -> Any:
+def _replace_non_finite(setting: Any) -> Any:
     """Numbers that JSON has not, as texts: a method that has no use for them says so."""
     if isinstance(setting, dict):
-        return {key: _finite(value) for key, value in setting.items()}
+        return {key: _replace_non_finite(value) for key, value in setting.items()}
     if isinstance(setting, list):
-        return [_finite(value) for value in setting]
+        return [_replace_non_finite(value) for value in setting]
     return str(setting) if isinstance(setting, float) and not math.isfinite(setting) else setting

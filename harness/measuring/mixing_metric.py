@@ -14,7 +14,7 @@ TV = 0.01
 TITLE = f"sweeps to TV < {TV:g}"
 
 
-def entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict[str, dict[str, Any]]:
+def mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict[str, dict[str, Any]]:
     """Its number among a record's metrics, or why there is none; nothing of a method that is not coupled.
 
     Args:
@@ -25,16 +25,18 @@ def entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict[str, di
     method, backend = cell["method"], cell["backend"]["name"]
     if method["name"] not in METHODS:
         return {}
-    how = {"scan": method["scan"]} if "scan" in method else {}
-    place = backend if backend in BACKENDS else None
+    options = {"scan": method["scan"]} if "scan" in method else {}
+    mixing_backend = backend if backend in BACKENDS else None
     try:
-        found = mixing(model, method["name"], f"{seconds} s", tv=TV, seed=cell["seed"], backend=place, **how)
+        mixing_time = mixing(
+            model, method["name"], f"{seconds} s", tv=TV, seed=cell["seed"], backend=mixing_backend, **options
+        )
     except SpinbenchError as refusal:
-        return {MIXING: _none(str(refusal))}
-    if found.sweeps is None:
-        return {MIXING: _none(found.sentences()[0])}
-    return {MIXING: {"value": float(found.sweeps), "title": TITLE, "better": "lower"}}
+        return {MIXING: _missing_entry(str(refusal))}
+    if mixing_time.sweeps is None:
+        return {MIXING: _missing_entry(mixing_time.sentences()[0])}
+    return {MIXING: {"value": float(mixing_time.sweeps), "title": TITLE, "better": "lower"}}
 
 
-def _none(why: str) -> dict[str, Any]:
-    return {"failed": why, "remark": why}
+def _missing_entry(reason: str) -> dict[str, Any]:
+    return {"failed": reason, "remark": reason}

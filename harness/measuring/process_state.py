@@ -29,17 +29,17 @@ class ProcessState(NamedTuple):
     arithmetic: Any
 
 
-def now() -> ProcessState:
+def current_process_state() -> ProcessState:
     """Of this process and, for arithmetic, of the thread that calls."""
     folder = None
     with contextlib.suppress(FileNotFoundError):
         folder = os.getcwd()
     mask = os.umask(0)  # there is no way to read it alone
     os.umask(mask)
-    return ProcessState(_limits(), folder, mask, environment.affinity(), np.geterr())
+    return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
 
 
-def _limits() -> dict[str, tuple[int, int]]:
+def _resource_limits() -> dict[str, tuple[int, int]]:
     try:
         import resource
     except ImportError:  # not a Unix

@@ -18,14 +18,14 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
 from spinbench.foundation.plugins import OWN
 from spinbench.inference import kernels
-from spinbench.measuring.environment import git_state, own_state, source_digest
+from spinbench.measuring.environment import git_state, source_digest, spinbench_state
 from spinbench.models import families, formats
 
 KERNELS = ("kernels", "kernels_next")
 """Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses."""
 
 
-def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of the plugins that a cell runs those of other distributions, by kind; of kernels those that it asks; of
     metrics all, by "metrics.NAME".
 
@@ -34,65 +34,73 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     that it requires: it may inherit from theirs), and, where its own are tracked by git, "commit" and "dirty".
     """
     method, backend = str(cell["method"]["name"]), str(cell["backend"]["name"])
-    asked = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
-    if asked["models"] == families.FILE and (path := cell["model"].get("path")):
-        asked["formats"] = str(formats.detect_format_name(Path(str(path))))
-    points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in asked.items()}
+    plugin_names = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
+    if plugin_names["models"] == families.FILE and (path := cell["model"].get("path")):
+        plugin_names["formats"] = str(formats.detect_format_name(Path(str(path))))
+    points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in plugin_names.items()}
     with suppress(SpinbenchError):  # a wish that makes no sense: measuring the cell says so
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         for kind, point in zip(KERNELS, kernels.asked(method, backend, wish), strict=False):
             points[kind] = (point,)
-    points |= {f"metrics.{name}": found[:1] for name, found in plugins.entry_points("metrics").items()}
-    others = {kind: point for kind, found in points.items() for point in found if plugins.distribution(point) != OWN}
-    return {kind: _described(point) for kind, point in others.items()}
+    points |= {f"metrics.{name}": metric_points[:1] for name, metric_points in plugins.entry_points("metrics").items()}
+    others = {
+        kind: point for kind, candidates in points.items() for point in candidates if plugins.distribution(point) != OWN
+    }
+    return {kind: _plugin_state(point) for kind, point in others.items()}
 
 
-def installed() -> dict[str, str]:
+def plugin_states() -> dict[str, str]:
     """The states of spinbench and of all distributions with plugins, by name."""
     others = {plugins.distribution(point): point for point in plugins.every()}
-    found = {name: _described(point) for name, point in others.items() if name != OWN}
-    told = {name: " ".join(filter(None, (one["version"], one.get("source")))) for name, one in found.items()}
-    return {OWN: own_state(), **dict(sorted(told.items()))}
+    states = {name: _plugin_state(point) for name, point in others.items() if name != OWN}
+    descriptions = {
+        name: " ".join(filter(None, (state["version"], state.get("source")))) for name, state in states.items()
+    }
+    return {OWN: spinbench_state(), **dict(sorted(descriptions.items()))}
 
 
-def _described(point: EntryPoint) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _plugin_state(point: EntryPoint) -> dict[str, Any]:
+    state_entry: dict[str, Any] = {
         "name": point.name,
         "distribution": None if point.dist is None else point.dist.name,
         "version": None if point.dist is None else point.dist.version,
     }
-    home = next(iter(_homes(point.module)), None)
+    home = next(iter(_module_locations(point.module)), None)
     if home is None:
-        return found
+        return state_entry
     folder = home if home.is_dir() else home.parent
-    found["source"] = _source(home, point.dist)
+    state_entry["source"] = _plugin_source_digest(home, point.dist)
     tracked = _is_tracked(home, folder)
     state = git_state(folder) if tracked else {}
-    return {**found, "commit": state.get("commit"), "dirty": state.get("dirty")}
+    return {**state_entry, "commit": state.get("commit"), "dirty": state.get("dirty")}
 
 
-def _source(home: Path, distribution: Distribution | None) -> str:
+def _plugin_source_digest(home: Path, distribution: Distribution | None) -> str:
     """Hash of what a plugin is in, and of all else that its distribution and those it requires bring to be imported."""
-    related = _related(distribution) if distribution else []
-    others = {one for each in related for module in _modules(each) for one in _homes(module)} - {home}
-    digests = [source_digest(one) for one in (home, *sorted(others))]
+    related = _plugin_dependencies(distribution) if distribution else []
+    others = {
+        location for each in related for module in _top_level_modules(each) for location in _module_locations(module)
+    } - {home}
+    digests = [source_digest(location) for location in (home, *sorted(others))]
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
-def _related(distribution: Distribution) -> list[Distribution]:
+def _plugin_dependencies(distribution: Distribution) -> list[Distribution]:
     """A distribution, and those with plugins, but for spinbench, which it requires, or they require in turn."""
-    known = {canonicalize_name(point.dist.name): point.dist for point in plugins.every() if point.dist is not None}
-    known.pop(canonicalize_name(OWN), None)
-    found = {canonicalize_name(distribution.name): distribution}
-    open_ones = [distribution]
-    while open_ones:
-        for name in _required(open_ones.pop()) & known.keys() - found.keys():
-            found[name] = known[name]
-            open_ones.append(known[name])
-    return list(found.values())
+    plugin_distributions = {
+        canonicalize_name(point.dist.name): point.dist for point in plugins.every() if point.dist is not None
+    }
+    plugin_distributions.pop(canonicalize_name(OWN), None)
+    related = {canonicalize_name(distribution.name): distribution}
+    pending = [distribution]
+    while pending:
+        for name in _requirement_names(pending.pop()) & plugin_distributions.keys() - related.keys():
+            related[name] = plugin_distributions[name]
+            pending.append(plugin_distributions[name])
+    return list(related.values())
 
 
-def _required(distribution: Distribution) -> set[NormalizedName]:
+def _requirement_names(distribution: Distribution) -> set[NormalizedName]:
     """Names of what a distribution requires here, without its extras; of what cannot be read, nothing."""
     names: set[NormalizedName] = set()
     for line in distribution.requires or ():
@@ -103,19 +111,21 @@ def _required(distribution: Distribution) -> set[NormalizedName]:
     return names
 
 
-def _modules(distribution: Distribution) -> set[str]:
+def _top_level_modules(distribution: Distribution) -> set[str]:
     """Names of its modules and packages: those that it lists or has files of, and modules that it has plugins in."""
     listed = (distribution.read_text("top_level.txt") or "").split()
     files = [file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"]
     tops = {name for name in (*listed, *files) if name.isidentifier() and not name.startswith("__editable__")}
-    own = {point.module for point in distribution.entry_points}
-    return tops | own | {name for module in own for name in _neighbours(module, distribution)}
+    plugin_modules = {point.module for point in distribution.entry_points}
+    return (
+        tops | plugin_modules | {name for module in plugin_modules for name in _sibling_modules(module, distribution)}
+    )
 
 
-def _neighbours(module: str, distribution: Distribution) -> list[str]:
+def _sibling_modules(module: str, distribution: Distribution) -> list[str]:
     """Modules in the folder of one that is in no package, unless it is that of what pip installed: of an editable
     distribution."""
-    homes = _homes(module)
+    homes = _module_locations(module)
     folder = homes[0].parent if homes and homes[0].is_file() else None
     installed = Path(str(distribution.locate_file(""))).resolve()
     if folder is None or folder.resolve() == installed:
@@ -123,7 +133,7 @@ def _neighbours(module: str, distribution: Distribution) -> list[str]:
     return [file.stem for file in sorted(folder.glob("*.py")) if file.stem.isidentifier()]
 
 
-def _homes(module: str) -> list[Path]:
+def _module_locations(module: str) -> list[Path]:
     """The folder of the package that a module is in, or the file of one that is in none; of a namespace, which other
     distributions may share, and which may lie where no folder is, the folder within it, or all that it has here."""
     name, _, rest = module.partition(".")
@@ -138,7 +148,7 @@ def _homes(module: str) -> list[Path]:
             file = Path(spec.origin)
             return [file.parent if spec.submodule_search_locations or "." in name else file]
         if not rest:
-            return [Path(one) for one in spec.submodule_search_locations or () if Path(one).is_dir()]
+            return [Path(location) for location in spec.submodule_search_locations or () if Path(location).is_dir()]
         part, _, rest = rest.partition(".")
         name = f"{name}.{part}"
 

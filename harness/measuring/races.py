@@ -14,9 +14,9 @@ from spinbench.foundation import versions
 from spinbench.inference import registry
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.measuring import environment, provenance, result_metrics
-from spinbench.measuring.answer import failure
-from spinbench.measuring.measure import described
-from spinbench.measuring.records import Content, RecordError, contents, plain, write_record
+from spinbench.measuring.answer import failure_answer
+from spinbench.measuring.measure import record_header
+from spinbench.measuring.records import Content, RecordError, file_hashes, plain, write_record
 from spinbench.models import families
 from spinbench.models.families import FILE
 
@@ -24,7 +24,7 @@ FAMILY = "race"
 
 
 @dataclass(frozen=True)
-class Occasion:
+class RaceRecorder:
     """Of a race that is about to begin.
 
     Attributes:
@@ -42,7 +42,7 @@ class Occasion:
     started: int
 
     @classmethod
-    def now(cls, folder: Path, source: Mapping[str, Any]) -> Occasion:
+    def begin(cls, folder: Path, source: Mapping[str, Any]) -> RaceRecorder:
         """Makes the folder.
 
         Args:
@@ -56,43 +56,43 @@ class Occasion:
             (folder / "records").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RecordError(f"the folder {folder} cannot be written: {error.strerror or error}") from error
-        if (history := environment.root()) is not None:
-            versions.note(history, provenance.installed())
-        model = _model(source)
-        return cls(folder, model, contents(model), environment.code_state(), int(time.time()))
+        if (history := environment.history_root()) is not None:
+            versions.note(history, provenance.plugin_states())
+        model = _model_config(source)
+        return cls(folder, model, file_hashes(model), environment.code_state(), int(time.time()))
 
-    def write(self, found: Advice) -> list[Path]:
+    def write(self, advice: Advice) -> list[Path]:
         """The records of all candidates; none where the answer was exact, since nothing raced.
 
         Raises:
             RecordError: a file of the model changed meanwhile, or the folder cannot be written.
         """
-        if contents(self.model) != self.files:
+        if file_hashes(self.model) != self.files:
             raise RecordError("a file of the model changed during the race, which leaves no record; race again")
         git = environment.code_state_since(self.git)
-        return [write_record(self.folder, self._record(found, entry, git)) for entry in found.race]
+        return [write_record(self.folder, self._record(advice, entry, git)) for entry in advice.race]
 
-    def _record(self, found: Advice, entry: Entry, git: Mapping[str, Any]) -> Content:
+    def _record(self, advice: Advice, entry: Entry, git: Mapping[str, Any]) -> Content:
         cell = {
             "model": dict(self.model),
-            "method": {"name": entry.method, **_settings(entry)},
+            "method": {"name": entry.method, **_method_settings(entry)},
             "backend": {"name": entry.backend, "device": "cpu", "precision": "float64"},
-            "budget": {"seconds": found.budget, "samples": None, "burn_in": None, "race": found.target},
-            "chains": found.chains,
+            "budget": {"seconds": advice.budget, "samples": None, "burn_in": None, "race": advice.target},
+            "chains": advice.chains,
             "seed": entry.seed,
         }
         raced = {
             "asked": None if entry.asked is None else dataclasses.asdict(entry.asked),
             **{name: getattr(entry, name) for name in ("runs", "seconds", "error", "distance", "fate")},
-            "verdict": found.verdict,
-            "command": found.command,
+            "verdict": advice.verdict,
+            "command": advice.command,
         }
         content: Content = plain(
             {
-                **described(cell, git, provenance.foreign(cell), self.files),
+                **record_header(cell, git, provenance.foreign_plugins(cell), self.files),
                 "family": FAMILY,
                 "class": None,
-                **_answer(entry, found.inexact or "the race was not asked for an exact answer"),
+                **_answer_from_entry(entry, advice.inexact or "the race was not asked for an exact answer"),
                 "race": raced,
                 "environment": environment.describe(),
                 "started_at": self.started,
@@ -102,39 +102,39 @@ class Occasion:
         return content
 
 
-def _model(source: Mapping[str, Any]) -> dict[str, Any]:
+def _model_config(source: Mapping[str, Any]) -> dict[str, Any]:
     name = source["model"]
     usual = {"path": None, "evidence": None, "beta": None} if name == FILE else families.parameter_defaults(name)
-    given = {key.removeprefix("model."): value for key, value in source.items() if key != "model"}
-    return {"name": name, **usual, **given}
+    parameters = {key.removeprefix("model."): value for key, value in source.items() if key != "model"}
+    return {"name": name, **usual, **parameters}
 
 
-def _settings(entry: Entry) -> Mapping[str, Any]:
+def _method_settings(entry: Entry) -> Mapping[str, Any]:
     """All of the method's, as in a sweep's records; those that were given where it does not run here."""
     try:
-        made = registry.make_method(entry.method, dict(entry.settings))
+        method = registry.make_method(entry.method, dict(entry.settings))
     except SpinbenchError:
         return entry.settings
-    found: dict[str, Any] = dataclasses.asdict(made)  # type: ignore[call-overload]
-    return found
+    settings: dict[str, Any] = dataclasses.asdict(method)  # type: ignore[call-overload]
+    return settings
 
 
-def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
+def _answer_from_entry(entry: Entry, inexact: str) -> dict[str, Any]:
     """Without compile seconds, of which a race does not know whether anything was compiled."""
     if entry.result is None:
-        said = failure(entry.fate)
-        return said if entry.failed else {**said, "status": "skipped", "metrics": {}}
-    known = {"reason": inexact}
-    metrics, spread = result_metrics.numbers(entry.result, None, known)
+        answer = failure_answer(entry.fate)
+        return answer if entry.failed else {**answer, "status": "skipped", "metrics": {}}
+    reference = {"reason": inexact}
+    metrics, spread = result_metrics.result_metrics(entry.result, None, reference)
     del metrics["compile_seconds"]
-    summary = result_metrics.summary(entry.result, None)
+    summary = result_metrics.summarize_result(entry.result, None)
     return {
         "status": "ok",
         "error": None,
         "traceback": None,
         "metrics": metrics,
         "result": {**summary, "marginal_rmse_se": spread, "compilation": "unknown", "load": None},
-        "reference": known,
+        "reference": reference,
         "oversubscribed": None,
         "stages": {},
     }

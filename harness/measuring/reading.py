@@ -29,16 +29,16 @@ def read(*folders: str | Path, kind: Kind = "pandas") -> Any:
         SpinbenchError: no such kind.
         UnavailableError: its package is not installed.
     """
-    found = [record for folder in folders for record in stored.read_records(Path(folder))]
-    return frame(columns_of(lines(stored.latest(found))), kind)
+    records = [record for folder in folders for record in stored.read_records(Path(folder))]
+    return frame(columns_of(table_rows(stored.latest_per_cell(records))), kind)
 
 
-def lines(records: Sequence[Record]) -> Table:
+def table_rows(records: Sequence[Record]) -> Table:
     """A line a record, with all that it holds but the trajectory; nested names are dotted, lists are JSON."""
-    found = []
+    rows = []
     for record in records:
         content = record.content  # with fields of other versions
         result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
         line = flattened({**content, "result": result})
-        found.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
-    return found
+        rows.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
+    return rows

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-# as `metrics.MOST`, whose squares are numbers, too; msgspec needs it in a type
+# as `metrics.MAX_MAGNITUDE`, whose squares are numbers, too; msgspec needs it in a type
 _Float = Annotated[float, Meta(gt=-1e150, lt=1e150)]
 _Integer = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 Number = _Integer | _Float

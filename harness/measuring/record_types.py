@@ -189,8 +189,8 @@ def parse_json(text: str) -> Any:
         ValueError: no JSON, or nested more deeply than can be read; NaN and infinities are none.
     """
     try:
-        content = json.loads(text, parse_constant=_refuse)
-        return _printable(content) if _SUSPECT.search(text) else content
+        content = json.loads(text, parse_constant=_refuse_constant)
+        return _replace_unprintable(content) if _SUSPECT.search(text) else content
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
@@ -204,13 +204,13 @@ def parse_record(content: Mapping[str, Any]) -> Record:
     try:
         record = msgspec.convert(content, Record)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{_field(str(error))} is missing or malformed") from None
+        raise ValueError(f"{_field_path(str(error))} is missing or malformed") from None
     if record.status == "ok" and record.result_or_none is None:
         raise ValueError("result is missing or malformed")
     try:
         msgspec.convert(record.config, _Config)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{_field(str(error), 'config')} is missing or malformed") from None
+        raise ValueError(f"{_field_path(str(error), 'config')} is missing or malformed") from None
     if not all(re.fullmatch(r"[\w-]+", name) for name in _setting_names(record.config)) or "${" in json.dumps(
         record.config
     ):
@@ -219,7 +219,7 @@ def parse_record(content: Mapping[str, Any]) -> Record:
     return record
 
 
-def _field(message: str, *above: str) -> str:
+def _field_path(message: str, *above: str) -> str:
     """The part that msgspec's message is about, "result.log_z"; of a table's entries the table."""
     path = re.search(r"at `(?:key` in `)?\$\.?([^`]*)`", message)
     missing = re.search(r"missing required field `([^`]*)`", message)
@@ -235,13 +235,13 @@ def _setting_names(config: Mapping[str, Any]) -> Iterator[str]:
             yield from part
 
 
-def _printable(value: Any) -> Any:
+def _replace_unprintable(value: Any) -> Any:
     if isinstance(value, str):
         return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
-        return {_printable(key): _printable(entry) for key, entry in value.items()}
-    return [_printable(entry) for entry in value] if isinstance(value, list) else value
+        return {_replace_unprintable(key): _replace_unprintable(entry) for key, entry in value.items()}
+    return [_replace_unprintable(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _refuse(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}, which JSON has not")

@@ -13,8 +13,8 @@ from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.remarks import left_out
+from spinbench.metrics import MAX_MAGNITUDE
 from spinbench.metrics import METRICS as METRICS
-from spinbench.metrics import MOST
 
 if TYPE_CHECKING:
     from spinbench.measuring.record_types import Record
@@ -48,7 +48,7 @@ def write_record(folder: Path, record: Content) -> Path:
         RecordError: the folder cannot be written, or the disk is full.
         ValueError: the record holds NaN or an infinity.
     """
-    path = path_of(folder, record["key"])
+    path = record_path(folder, record["key"])
     try:
         write_json(path, record)
     except OSError as error:
@@ -81,35 +81,35 @@ def read_records(folder: Path) -> list[Record]:
     Raises:
         RecordError: there are none.
     """
-    found: list[Record] = []
+    records: list[Record] = []
     errors: list[RecordError] = []
     for path in sorted(folder.rglob("record-*.json")):
         try:
-            found.append(read_record(path))
+            records.append(read_record(path))
         except RecordError as error:
             errors.append(error)
-    if not found:
+    if not records:
         raise (errors or [RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")])[0]
-    for one in errors:
-        left_out(str(one))
-    return sorted(found, key=lambda record: (record.started_at, record.key))
+    for record_error in errors:
+        left_out(str(record_error))
+    return sorted(records, key=lambda record: (record.started_at, record.key))
 
 
-def path_of(folder: Path, key: str) -> Path:
+def record_path(folder: Path, key: str) -> Path:
     """Where a sweep keeps the record of this key."""
     return folder / "records" / f"record-{key}.json"
 
 
-def identities(folder: Path) -> frozenset[str]:
+def record_ids(folder: Path) -> frozenset[str]:
     """The ids of the records below a sweep's folder that can be read."""
-    found = set()
+    ids = set()
     for path in folder.rglob("record-*.json"):
         with suppress(RecordError):
-            found.add(read_record(path).id)
-    return frozenset(found)
+            ids.add(read_record(path).id)
+    return frozenset(ids)
 
 
-def latest(records: Iterable[Record], earlier: Set[str] = frozenset()) -> list[Record]:
+def latest_per_cell(records: Iterable[Record], earlier: Set[str] = frozenset()) -> list[Record]:
     """One record a cell: of those with equal configurations, the one that was measured last.
 
     A failed one does not take the place of a good one of the same code: it was disturbed, or did not find its files.
@@ -138,33 +138,33 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
     Args:
         config: of the cell.
         git: the state of spinbench's code; outside of git, its version stands for it.
-        plugins: that of others' plugins (`provenance.foreign`).
+        plugins: that of others' plugins (`provenance.foreign_plugins`).
     """
-    found = contents(config["model"])
-    files = [found.get(name) for name in ("path", "evidence")]
+    hashes = file_hashes(config["model"])
+    files = [hashes.get(name) for name in ("path", "evidence")]
     if config["model"].get("corpus"):
-        files.append(found["corpus"])
-    own = [git["spinbench"]] if git.get("spinbench") else []
-    code = [git.get("commit") or __version__, git.get("diff"), *own, *([plugins] if plugins else [])]
+        files.append(hashes["corpus"])
+    spinbench_code = [git["spinbench"]] if git.get("spinbench") else []
+    code = [git.get("commit") or __version__, git.get("diff"), *spinbench_code, *([plugins] if plugins else [])]
     return digest([config, files, *code])
 
 
-def contents(model: Mapping[str, Any]) -> dict[str, str | None]:
+def file_hashes(model: Mapping[str, Any]) -> dict[str, str | None]:
     """Hashes of the files that a model is read from, by the parameter that names them; None where there is no file."""
-    found = {name: _file_digest(model[name]) for name in ("path", "evidence") if model.get(name) is not None}
+    hashes = {name: _file_digest(model[name]) for name in ("path", "evidence") if model.get(name) is not None}
     if corpus := model.get("corpus"):
-        found["corpus"] = _folder_digest(Path(corpus))
-    return found
+        hashes["corpus"] = _folder_digest(Path(corpus))
+    return hashes
 
 
-def protocol(config: Mapping[str, Any]) -> str:
+def protocol_digest(config: Mapping[str, Any]) -> str:
     """Hash of all settings that are neither an axis nor the seed: results are comparable where it is equal."""
     method, backend = dict(config["method"]), dict(config["backend"])
     del method["name"], backend["name"]
     return digest([method, backend, config["budget"], config["chains"]])
 
 
-def axes(config: Mapping[str, Any]) -> dict[str, str]:
+def axis_labels(config: Mapping[str, Any]) -> dict[str, str]:
     """Labels of the model, the method and the backend, "jax(tier=generic)" where a tier or kernel is asked for."""
     backend = config["backend"]
     wishes = ",".join(f"{name}={backend[name]}" for name in WISHES if backend.get(name) is not None)
@@ -183,11 +183,13 @@ def model_label(spec: Mapping[str, Any]) -> str:
     if name == "file":
         evidence = spec.get("evidence")
         return f"{spec.get('path')}{f' given {evidence}' if evidence else ''}"
-    given = {key: value for key, value in spec.items() if key != "name" and value is not None}
+    parameters = {key: value for key, value in spec.items() if key != "name" and value is not None}
     if name == "skip_chain":
-        given.setdefault("corpus", "synthetic")
+        parameters.setdefault("corpus", "synthetic")
     defaults = families.parameter_defaults(name)
-    changed = ",".join(f"{key}={_short(value)}" for key, value in given.items() if defaults.get(key) != value)
+    changed = ",".join(
+        f"{key}={_format_value(value)}" for key, value in parameters.items() if defaults.get(key) != value
+    )
     return f"{name}({changed})" if changed else name
 
 
@@ -200,13 +202,13 @@ def plain(content: Any) -> Any:
     if hasattr(content, "tolist"):
         return plain(content.tolist())
     if isinstance(content, float):
-        return content if abs(content) < MOST else None
+        return content if abs(content) < MAX_MAGNITUDE else None
     if content is None or isinstance(content, bool | int | str):
         return content
     return str(content)
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -14,7 +14,7 @@ from spinbench.api import Estimate
 from spinbench.inference.result import Result
 from spinbench.mathematics import statistics
 
-NUMBERS = (
+FINGERPRINT_FIELDS = (
     *(
         "marginals",
         "marginals_se",
@@ -34,84 +34,86 @@ NUMBERS = (
 """Of a result, what metrics may be of and what is no time."""
 
 
-def numbers(
-    result: Result, reference: Result | None, described: Mapping[str, Any]
+def result_metrics(
+    result: Result, reference: Result | None, reference_entry: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
     """The tracked numbers, and the standard error of the marginals' RMSE."""
-    rmse, spread = _rmse_of(result, reference)
-    points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
-    known = [(seconds, error) for seconds, error in points if error is not None]
+    rmse, spread = _marginal_rmse(result, reference)
+    points = [(point.seconds, _marginal_rmse(point.estimate, reference)[0]) for point in result.trajectory]
+    errors = [(seconds, error) for seconds, error in points if error is not None]
     target = statistics.TARGET_RMSE
-    missing = described.get("reason")
-    none = f"{result.method} gives no"
+    missing = reference_entry.get("reason")
+    reason = f"{result.method} gives no"
     return {
-        "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
-        "log_z_error": _metric(
+        "marginal_rmse": _metric_entry(rmse, spread, missing or f"{reason} marginals"),
+        "log_z_error": _metric_entry(
             _log_z_error(result, reference),
             result.log_z_se,
-            missing or (f"{none} log Z" if result.log_z is None else "log Z is unresolved"),
+            missing or (f"{reason} log Z" if result.log_z is None else "log Z is unresolved"),
         ),
-        **_costs(result),
-        "time_to_error": _metric(
-            statistics.time_to_error(known),
+        **_cost_metrics(result),
+        "time_to_error": _metric_entry(
+            statistics.time_to_error(errors),
             None,
-            missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
+            missing or (f"an RMSE of {target:g} was not reached" if errors else f"{reason} marginals"),
         ),
     }, spread
 
 
-def _resolved(found: Result | Estimate) -> float | None:
+def _log_z_if_resolved(estimate: Result | Estimate) -> float | None:
     """log Z, unless nothing supports it: then its error is infinite, and no number may be made of it."""
-    unresolved = found.log_z_se is not None and math.isinf(found.log_z_se)
-    return None if unresolved else found.log_z
+    unresolved = estimate.log_z_se is not None and math.isinf(estimate.log_z_se)
+    return None if unresolved else estimate.log_z
 
 
-def _log_z_error(found: Result | Estimate, reference: Result | None) -> float | None:
+def _log_z_error(estimate: Result | Estimate, reference: Result | None) -> float | None:
     """|log Z - exact log Z| of what is resolved, in nats."""
-    log_z = _resolved(found)
+    log_z = _log_z_if_resolved(estimate)
     return None if log_z is None or reference is None or reference.log_z is None else abs(log_z - reference.log_z)
 
 
-def _costs(result: Result) -> dict[str, dict[str, Any]]:
+def _cost_metrics(result: Result) -> dict[str, dict[str, Any]]:
     """Seconds, in all and of a step, and what an effective sample takes of them and of samples."""
     import numpy as np
 
-    none = f"{result.method} gives no"
-    sizes = np.zeros(0) if result.ess is None else _flat(result.ess)
+    reason = f"{result.method} gives no"
+    sizes = np.zeros(0) if result.ess is None else _flatten(result.ess)
     ess = float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else math.nan
-    known = ess > 0  # a short run of few accepted draws has none
+    has_ess = ess > 0  # a short run of few accepted draws has none
     return {
-        "run_seconds": _metric(result.seconds.run, None, ""),
-        **_steps(result),
-        "compile_seconds": _metric(result.seconds.compile, None, ""),
-        "seconds_per_ess": _metric(result.seconds.run / ess if known else None, None, f"{none} effective sample size"),
-        "samples_per_ess": _metric(
-            result.samples * result.chains / ess if known else None, None, f"{none} effective sample size"
+        "run_seconds": _metric_entry(result.seconds.run, None, ""),
+        **_step_time_metrics(result),
+        "compile_seconds": _metric_entry(result.seconds.compile, None, ""),
+        "seconds_per_ess": _metric_entry(
+            result.seconds.run / ess if has_ess else None, None, f"{reason} effective sample size"
+        ),
+        "samples_per_ess": _metric_entry(
+            result.samples * result.chains / ess if has_ess else None, None, f"{reason} effective sample size"
         ),
     }
 
 
-def _steps(result: Result) -> dict[str, dict[str, Any]]:
+def _step_time_metrics(result: Result) -> dict[str, dict[str, Any]]:
     """First decile over batches and mean of CPU seconds; what a device does, only the wall clock tells."""
-    laps, none = result.laps, f"{result.method} gives no time of a step"
+    laps, reason = result.laps, f"{result.method} gives no time of a step"
     if laps is None:
-        return {name: {"failed": none} for name in ("step_seconds", "step_cpu_seconds")}
+        return {name: {"failed": reason} for name in ("step_seconds", "step_cpu_seconds")}
     decile, _, median = laps.cpu if result.device == "cpu" else laps.wall
     scatter = math.log(median / decile) if decile > 0 else 0.0  # of the batches: more on a busy day
     mean = {"value": laps.mean_cpu, "scatter": scatter} if result.device == "cpu" else {"failed": "it ran on a device"}
     return {"step_seconds": {"value": decile, "scatter": scatter}, "step_cpu_seconds": mean}
 
 
-def _metric(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:
+def _metric_entry(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:
     if value is None:
         return {"failed": missing}
     if not math.isfinite(value):
         return {"failed": f"it came out as {value}"}
-    known = spread is not None and math.isfinite(spread)
-    return {"value": float(value), "standard_error": float(spread or 0.0)} if known else {"value": float(value)}
+    has_error = spread is not None and math.isfinite(spread)
+    return {"value": float(value), "standard_error": float(spread or 0.0)} if has_error else {"value": float(value)}
 
 
-def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
+def _marginal_rmse(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
     """RMSE of the marginals that are known and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
 
     The errors of different variables are taken to be independent, which makes the standard error too small where
@@ -119,27 +121,27 @@ def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, flo
     """
     if reference is None or estimate.marginals is None:
         return None, None
-    difference = _flat(estimate.marginals) - _flat(reference.marginals)
-    known = np.isfinite(_flat(reference.marginals))  # an exact answer may leave some open
-    if not known.any():
+    difference = _flatten(estimate.marginals) - _flatten(reference.marginals)
+    is_known = np.isfinite(_flatten(reference.marginals))  # an exact answer may leave some open
+    if not is_known.any():
         return None, None
-    difference = difference[known]
+    difference = difference[is_known]
     rmse = float(np.sqrt(np.mean(difference**2)))
     if estimate.marginals_se is None or not rmse > 0:
         return rmse, None
-    errors = _flat(estimate.marginals_se)[known]
+    errors = _flatten(estimate.marginals_se)[is_known]
     return rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse))
 
 
-def _flat(marginals: Any) -> Any:
+def _flatten(marginals: Any) -> Any:
     if isinstance(marginals, np.ndarray):  # of binary variables, a probability each
         return np.ravel(marginals)
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 
 
-def summary(result: Result, reference: Result | None) -> dict[str, Any]:
+def summarize_result(result: Result, reference: Result | None) -> dict[str, Any]:
     def statistic(function: Any, values: Any) -> float | None:
-        flat = np.zeros(0) if values is None else _flat(values)
+        flat = np.zeros(0) if values is None else _flatten(values)
         return float(function(flat)) if np.isfinite(flat).any() else None
 
     return {
@@ -151,7 +153,7 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "samples": result.samples,
         "chains": result.chains,
         "burn_in": result.burn_in,
-        "log_z": _resolved(result),
+        "log_z": _log_z_if_resolved(result),
         "log_z_se": result.log_z_se,
         "log_z_error_bound": result.log_z_error_bound,
         "log_z_kind": result.log_z_kind,
@@ -165,14 +167,14 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
         "laps": None if result.laps is None else dataclasses.asdict(result.laps),
         "answer": _fingerprint(result.log_z, [] if result.marginals is None else result.marginals),
-        "numbers": _fingerprint(*(getattr(result, name) for name in NUMBERS)),
+        "numbers": _fingerprint(*(getattr(result, name) for name in FINGERPRINT_FIELDS)),
         "diagnostics": result.diagnostics,
         "trajectory": [
             {
                 "seconds": point.seconds,
                 "samples": point.samples,
-                "marginal_rmse": _rmse_of(point.estimate, reference)[0],
-                "log_z": _resolved(point.estimate),
+                "marginal_rmse": _marginal_rmse(point.estimate, reference)[0],
+                "log_z": _log_z_if_resolved(point.estimate),
                 "log_z_error": _log_z_error(point.estimate, reference),
             }
             for point in result.trajectory
@@ -189,6 +191,6 @@ def _fingerprint(*values: Any) -> str:
     content = hashlib.sha256()
     for value in values:
         arrays = value if isinstance(value, list | tuple) else [value]
-        for one in arrays:
-            content.update(one.tobytes() if isinstance(one, np.ndarray) else repr(one).encode())
+        for array in arrays:
+            content.update(array.tobytes() if isinstance(array, np.ndarray) else repr(array).encode())
     return content.hexdigest()[:16]

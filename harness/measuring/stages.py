@@ -60,7 +60,7 @@ class Stages:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def waited() -> float | None:
+def scheduler_wait_seconds() -> float | None:
     """Seconds for which this thread was ready to run while others had its processor; None where that is not known."""
     try:
         text = Path("/proc/thread-self/schedstat").read_text(encoding="ascii")

@@ -25,18 +25,18 @@ def main(core: int) -> None:
     requests, answers = _private_pipes()
     faulthandler.enable()
     inbox: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    threading.Thread(target=_queue_requests, args=(requests, inbox), daemon=True).start()
 
     from spinbench.measuring import process_state
     from spinbench.measuring.in_process import measure_here
 
     answers.write(b"ready\n")
     answers.flush()
-    served, state = 0, process_state.now()
+    served, state = 0, process_state.current_process_state()
     while True:
         answer = measure_here(json.loads(inbox.get()), warm=served > 0)
         served += answer["status"] == "ok"
-        spoiled = process_state.now() != state
+        spoiled = process_state.current_process_state() != state
         answers.write(json.dumps({**answer, "spoiled": spoiled}).encode() + b"\n")
         answers.flush()
 
@@ -50,7 +50,7 @@ def _private_pipes() -> tuple[IO[bytes], IO[bytes]]:
     return requests, answers
 
 
-def _listen(requests: IO[bytes], inbox: SimpleQueue[bytes]) -> None:
+def _queue_requests(requests: IO[bytes], inbox: SimpleQueue[bytes]) -> None:
     """Pass requests on; at their end, when the sweep closed the pipe or died, end the process at once."""
     for line in requests:
         inbox.put(line)

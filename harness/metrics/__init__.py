@@ -14,7 +14,7 @@ METRICS = (
     "time_to_error",
 )
 """Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""
-MOST = 1e150
+MAX_MAGNITUDE = 1e150
 """Records hold no number of this size: squares are numbers, too."""
 MIXING = "mixing"
 """Sweeps until chains have forgotten their starts, in records of sweeps that asked for it."""

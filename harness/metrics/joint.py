@@ -31,18 +31,18 @@ class PairRMSE(Metric):
             return f"{result.method} gives no pairs"
         if reference is None or reference.pairs is None:
             return "the exact pairs are out of reach"
-        found, exact = _flat(model, result.pairs), _flat(model, reference.pairs)
+        estimated, exact = _flatten(model, result.pairs), _flatten(model, reference.pairs)
         if not exact.size:
             return "the model has no pairs"
-        difference = found - exact
+        difference = estimated - exact
         rmse = float(np.sqrt(np.mean(difference**2)))
         if result.pairs_se is None or not rmse > 0:
             return Measured(rmse)
-        errors = _flat(model, result.pairs_se)
+        errors = _flatten(model, result.pairs_se)
         return Measured(rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse)))
 
 
-def _flat(model: Model, pairs: Any) -> npt.NDArray[np.float64]:
+def _flatten(model: Model, pairs: Any) -> npt.NDArray[np.float64]:
     if not isinstance(model, FactorGraph):
         return np.asarray(pairs, dtype=np.float64)
     tables = [table for table, factor in zip(pairs, model.factors, strict=True) if len(factor.scope) > 1]

@@ -123,7 +123,7 @@ def compare_sweeps_or_commits(first: str, second: str) -> Comparison:
     Raises:
         SpinbenchError: as `load`, or they have nothing in common.
     """
-    checkout = environment.root()
+    checkout = environment.history_root()
     if checkout is None or Path(first).is_dir() or Path(second).is_dir():
         return compare_records(load_records(first), load_records(second))
     from spinbench.history import commits
@@ -142,8 +142,8 @@ def load_records(name: str) -> list[Record]:
         SpinbenchError: neither a folder with records nor a commit with any.
     """
     if Path(name).is_dir():
-        return records.latest(records.read_records(Path(name)))
-    checkout = environment.root()
+        return records.latest_per_cell(records.read_records(Path(name)))
+    checkout = environment.history_root()
     if checkout is None:
         raise SpinbenchError(f"{name} is no folder, and {environment.NO_HISTORY}")
     from spinbench.history import journal

@@ -31,7 +31,7 @@ def report_tables(records: Sequence[Record], board: Sequence[Row]) -> dict[str, 
     """
     return {
         "leaderboard": leaderboard_table(board),
-        "cells": reading.lines(records),
+        "cells": reading.table_rows(records),
         "trajectories": trajectory_table(records),
         "benchopt": benchopt_table(records),
     }

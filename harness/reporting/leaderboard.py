@@ -203,7 +203,7 @@ def _summarise_seeds(
     seconds_per_ess = _median_of_available(record.metric("seconds_per_ess").value for record in successes)
     peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
     # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
-    seconds_to_target = statistics.median(map(trust.seconds, group))
+    seconds_to_target = statistics.median(map(trust.seconds_to_error_or_inf, group))
     return Row(
         model=group[0].axes.model,
         method=group[0].axes.method,

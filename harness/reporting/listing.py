@@ -107,7 +107,7 @@ def _generalise_reason(reason: str, method: str, backend: str) -> str:
 
 def _print_models() -> None:
     print_line("models (model=NAME; spinbench sweep model=NAME --cfg job has their parameters)", "bold")
-    broken_metrics = metrics.broken()
+    broken_metrics = metrics.unusable_metrics()
     broken = families.load_errors() | {f".{name}": why for name, why in formats.load_errors().items()} | broken_metrics
     working = [name for name in families.names() if name not in broken]
     kinds = {
@@ -116,7 +116,7 @@ def _print_models() -> None:
         "shipped": catalogue.names(),
         "yours": [families.FILE],
         "read": formats.suffixes(),
-        "metrics": [name for name in metrics.names() if name not in broken_metrics],
+        "metrics": [name for name in metrics.metric_names() if name not in broken_metrics],
     }
     for title, names in kinds.items():
         if names:

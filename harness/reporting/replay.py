@@ -203,7 +203,7 @@ def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[
 def _comparable_metrics(original: Record, repeated: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
     accuracy_metrics = [] if original.race else ["marginal_rmse", "log_z_error"]  # a race knows no exact answer
-    untimed_metrics = [name for name, metric in registry.working().items() if not metric.timed]
+    untimed_metrics = [name for name, metric in registry.usable_metrics().items() if not metric.timed]
     return accuracy_metrics + [
         name for name in untimed_metrics if name in original.metrics and name in repeated.metrics
     ]

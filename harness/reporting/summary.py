@@ -160,7 +160,7 @@ def _reason_style(line: str) -> str:
 
 def enter_into_history(folders: Sequence[Path]) -> list[str]:
     """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
-    checkout = environment.root()
+    checkout = environment.history_root()
     if checkout is None:
         return [f"not in asv's history: {environment.NO_HISTORY}; the records are kept"]
     try:

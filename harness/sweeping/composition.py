@@ -47,7 +47,7 @@ def _class(classes: DictConfig, name: str) -> str | None:
 
 searchpath.register_resolver("spinbench.class", _class)
 # how many cells can be timed at once on this machine
-searchpath.register_resolver("spinbench.cores", lambda: len(environment.cores()))
+searchpath.register_resolver("spinbench.cores", lambda: len(environment.timing_cores()))
 
 
 @dataclass(frozen=True)

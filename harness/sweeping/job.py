@@ -17,8 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import alive
 from spinbench.measuring import environment, provenance, records
-from spinbench.measuring.isolation import Pool
-from spinbench.measuring.measure import cell_of, measure_cell
+from spinbench.measuring.isolation import WorkerPool
+from spinbench.measuring.measure import extract_cell, measure_cell
 from spinbench.measuring.record_parts import Axes
 from spinbench.measuring.record_types import parse_record
 from spinbench.measuring.stages import Stages
@@ -56,7 +56,7 @@ class State:
         broken: why this process writes no more records.
     """
 
-    pool: Pool = field(default_factory=Pool)
+    pool: WorkerPool = field(default_factory=WorkerPool)
     display: display.Display | None = None
     varied: tuple[str, ...] = ()
     idle_since: float | None = None
@@ -100,15 +100,15 @@ def run(config: DictConfig) -> str:
         stages.add("record", state.writing)
     with stages("lookup"):
         whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-        cell = cell_of(whole)
+        cell = extract_cell(whole)
         folder, git = Path(whole["sweep_dir"]), whole["git"]
-        plugins = provenance.foreign(cell)
+        plugins = provenance.foreign_plugins(cell)
         key = records.cell_key(cell, git, plugins)
         found = _has_good_record(folder, key)
     name = ""
     if state.display is not None:
         varied = {key: OmegaConf.select(config, key) for key in state.varied}
-        name = display.cell_name(Axes(**records.axes(cell)), varied)
+        name = display.cell_name(Axes(**records.axis_labels(cell)), varied)
         state.display.start_cell(name)
     record = None
     state.writing = 0.0
@@ -140,13 +140,13 @@ def _write(state: State, folder: Path, record: records.Content) -> None:
 def _of_launcher() -> State:
     """The state of a process that a launcher started: bound to a core of its own, ending with whoever started it."""
     global _state
-    _state = State(Pool(share=True))
+    _state = State(WorkerPool(share=True))
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
     if sweep != os.getpid():  # joblib runs a single job at a time in the sweep's own process
         threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
         # each further job brings the state that the first has set, and would look for all plugins again
         Singleton.set_state = staticmethod(lambda state: None)  # type: ignore[method-assign]
-    _state.pool.claim()
+    _state.pool.claim_core()
     return _state
 
 
@@ -160,5 +160,5 @@ def _end_with(sweep: int) -> None:
 
 def _has_good_record(folder: Path, key: str) -> bool:
     with suppress(records.RecordError):
-        return records.read_record(records.path_of(folder, key)).status == "ok"
+        return records.read_record(records.record_path(folder, key)).status == "ok"
     return False

@@ -62,7 +62,7 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
     jobs, name = _jobs(config, cells)
     if jobs is None:
         return
-    cores = len(environment.cores())
+    cores = len(environment.timing_cores())
     if not isinstance(jobs, int) or jobs < 1:
         raise SpinbenchError(f"{name} was given; an integer from 1 to {cores}, the cores here, is needed")
     if jobs > cores:

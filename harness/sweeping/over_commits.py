@@ -69,7 +69,7 @@ def sweep(argv: Sequence[str]) -> int:
     """
     arguments = Arguments.parse(argv)
     _check_no_search(composition.choices(arguments.of_cells, "hydra/sweeper"))
-    root = environment.root()
+    root = environment.history_root()
     if root is None:
         raise HistoryError(environment.NO_HISTORY)
     checkout = Checkout.open(root)

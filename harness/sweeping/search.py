@@ -60,16 +60,16 @@ def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], floa
 
 
 def _cost_of_a_sample(record: Record) -> float:
-    if not trust.vouched(record, "marginals"):
+    if not trust.is_trusted(record, "marginals"):
         return math.inf
     value = record.metric("seconds_per_ess").value
     return math.inf if value is None else float(value)
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "marginal_rmse": Objective(_after_a_second(trust.rmse), "RMSE of the marginals after one second"),
-    "log_z_error": Objective(_after_a_second(trust.log_z_error), "|error of log Z| after one second"),
-    "time_to_error": Objective(trust.seconds, "seconds to an RMSE of one per cent"),
+    "marginal_rmse": Objective(_after_a_second(trust.marginal_rmse_or_inf), "RMSE of the marginals after one second"),
+    "log_z_error": Objective(_after_a_second(trust.log_z_error_or_inf), "|error of log Z| after one second"),
+    "time_to_error": Objective(trust.seconds_to_error_or_inf, "seconds to an RMSE of one per cent"),
     "seconds_per_ess": Objective(_cost_of_a_sample, "seconds for an effective sample"),
 }
 
@@ -190,7 +190,7 @@ class Search(CellSweeper):
 
     def _worth(self, folder: Path, keys: Sequence[str]) -> float:
         """The geometric mean over a trial's cells, so that no model counts more than another; infinite of none."""
-        found = [records.read_record(records.path_of(folder, key)) for key in keys]
+        found = [records.read_record(records.record_path(folder, key)) for key in keys]
         values = [self._objective.number(record) for record in found]
         if not values or math.inf in values:
             return math.inf

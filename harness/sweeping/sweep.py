@@ -109,7 +109,7 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.short_path(folder)}", soft_wrap=True)
     resume = arguments.again(display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
-    clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
+    clock = profiling.Clock(earlier=records.record_ids(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
     with interruptions.interruptible(late=True) as late:
         status = _conclude(folder, plan.config.report, clock)
@@ -138,8 +138,8 @@ def _but_multirun(flags: Sequence[str]) -> list[str]:
 
 def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
     """For Hydra: what was given, the state of the code, and where records go."""
-    if (history := environment.root()) is not None:
-        versions.note(history, provenance.installed())
+    if (history := environment.history_root()) is not None:
+        versions.note(history, provenance.plugin_states())
     state = environment.code_state()
     forced = [f"git.{key}={_forced(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quoted(str(folder))}")
@@ -189,7 +189,7 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
         if any((folder / "records").glob("*.json")):
             print(f"spinbench: {error}", file=sys.stderr)
         return 1  # or it ended before the first record
-    found = records.latest(everything, clock.earlier)
+    found = records.latest_per_cell(everything, clock.earlier)
     status = int(any(record.status == "failed" and record.id not in clock.earlier for record in found))
     output = display.console()
     with clock.stage("report"):
@@ -201,9 +201,9 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     with clock.stage("history"):
         for line in summary.enter_into_history([folder]):
             output.print(line, soft_wrap=True)
-    for reason in metrics.broken().values():
+    for reason in metrics.unusable_metrics().values():
         output.print(f"a metric was left out: {reason}", soft_wrap=True)
-    wrong = [why for record in found for why in metrics.went_wrong(record.content["metrics"]).values()]
+    wrong = [why for record in found for why in metrics.measurement_failures(record.content["metrics"]).values()]
     for why, count in Counter(wrong).items():
         output.print(f"{why} ({count} of {len(found)} cells)", soft_wrap=True)
     if all(record.status == "skipped" for record in found):

@@ -19,7 +19,7 @@ from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.mixing import mixing
-from spinbench.measuring.races import Occasion
+from spinbench.measuring.races import RaceRecorder
 from spinbench.reporting.commands.running import describe_log_z, open_model
 from spinbench.reporting.display import console, new_table, print_line, short_path
 from spinbench.reporting.leaderboard import format_number
@@ -33,7 +33,7 @@ def run_advise(arguments: Namespace) -> int:
     """Race on a model, and print what comes of it; the exit status is 1 where the answer is unresolved."""
     model, source = open_model(arguments.model, arguments.evidence)
     names = None if arguments.candidates is None else [name.strip() for name in arguments.candidates.split(",")]
-    occasion = None if arguments.records is None else Occasion.now(arguments.records, source)
+    occasion = None if arguments.records is None else RaceRecorder.begin(arguments.records, source)
     output = console()
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
@@ -48,7 +48,7 @@ def run_advise(arguments: Namespace) -> int:
     return int(not advice.resolved)
 
 
-def _write_race_records(occasion: Occasion, advice: Advice) -> None:
+def _write_race_records(occasion: RaceRecorder, advice: Advice) -> None:
     paths = occasion.write(advice)
     if not paths:
         print_line("nothing raced, so that there are no records")

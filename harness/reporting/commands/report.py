@@ -49,7 +49,7 @@ def run_report(arguments: Namespace) -> int:
 def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output: Path, *, panels: bool) -> None:
     names = {summary.report_name(folder) for folder in folders}
     summary.show_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
-    checkout = environment.root()
+    checkout = environment.history_root()
     site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
     report = page.write_report(sweep_records, output, sources=folders, site=site, panels=panels)
     print(f"page: {short_path(report.page)}, with {len(report.files)} pictures and tables beside it")
@@ -117,7 +117,7 @@ def run_rerun(arguments: Namespace) -> int:
 
 def _read_record(name: str) -> Record:
     """A record that lies here or in the checkout."""
-    checkout = environment.root()
+    checkout = environment.history_root()
     return records.read_record(replay.find_record_file(name, [Path.cwd(), *([] if checkout is None else [checkout])]))
 
 
@@ -126,4 +126,4 @@ def _read_latest_records(
 ) -> list[Record]:
     if not folders:
         raise SpinbenchError(f"no folder was given{hint}")
-    return records.latest(record for folder in folders for record in records.read_records(folder))
+    return records.latest_per_cell(record for folder in folders for record in records.read_records(folder))

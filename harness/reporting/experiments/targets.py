@@ -19,7 +19,14 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.record_types import Record
-from spinbench.measuring.trust import BEYOND, Number, log_z_error, rmse, truth, vouched
+from spinbench.measuring.trust import (
+    MAX_CLAIM_RATIO,
+    Number,
+    format_error_calibration,
+    is_trusted,
+    log_z_error_or_inf,
+    marginal_rmse_or_inf,
+)
 from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.variants import group_by_variant
@@ -58,7 +65,7 @@ class BestMethod(NamedTuple):
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """A table with a line for each model and budget, and how many numbers were vouched for and wrong."""
-    return [targets_table(records), truth(records)]
+    return [targets_table(records), format_error_calibration(records)]
 
 
 def targets_table(records: Sequence[Record]) -> Table:
@@ -69,7 +76,8 @@ def targets_table(records: Sequence[Record]) -> Table:
     for (model, seconds), group in sorted(_group_by_model_and_budget(records).items()):
         aims = TARGETS.get((model, seconds), (math.nan, math.nan))
         cells = [
-            _format_cells(best_method(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)
+            _format_cells(best_method(group, error), aim)
+            for error, aim in zip((marginal_rmse_or_inf, log_z_error_or_inf), aims, strict=True)
         ]
         if all(record.exact_log_z is None for record in group):
             cells[1] = ("no exact answer", "–", log_z_agreement(group))
@@ -81,7 +89,7 @@ def log_z_agreement(group: Sequence[Record]) -> str:
     """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
     claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in group:
-        error_bound = record.result.largest_log_z_error if vouched(record, "log Z") else None
+        error_bound = record.result.largest_log_z_error if is_trusted(record, "log Z") else None
         if error_bound is not None and record.result.log_z is not None:
             claims[record.axes.method].append((record.result.log_z, error_bound))
     if not claims:
@@ -96,7 +104,7 @@ def log_z_agreement(group: Sequence[Record]) -> str:
         f"{first} and {second}"
         for first, second in itertools.combinations(claims, 2)
         if any(
-            abs(a - b) > BEYOND * math.hypot(error, joint)
+            abs(a - b) > MAX_CLAIM_RATIO * math.hypot(error, joint)
             for (a, error), (b, joint) in itertools.product(claims[first], claims[second])
         )
     ]

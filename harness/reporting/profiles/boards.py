@@ -97,9 +97,11 @@ class Quantity:
     floor: float
 
 
-RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.rmse, "marginal_rmse", 1e-4)
-LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error, "log_z_error", 1e-3)
-SECONDS = Quantity("seconds to an RMSE of 1 %", "to 1 %", "marginals", trust.seconds, "marginal_rmse", 1e-3)
+RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.marginal_rmse_or_inf, "marginal_rmse", 1e-4)
+LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error_or_inf, "log_z_error", 1e-3)
+SECONDS = Quantity(
+    "seconds to an RMSE of 1 %", "to 1 %", "marginals", trust.seconds_to_error_or_inf, "marginal_rmse", 1e-3
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +191,7 @@ def cell_outcome(record: Record, quantity: Quantity) -> str:
         return "refused"
     if record.status != "ok":
         return "failed"
-    return "ok" if trust.vouched(record, quantity.doubt) else "doubted"
+    return "ok" if trust.is_trusted(record, quantity.doubt) else "doubted"
 
 
 def _median_error(group: Sequence[Record], quantity: Quantity) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError
-from spinbench.measuring.trust import truth
+from spinbench.measuring.trust import format_error_calibration
 from spinbench.reporting.profiles.boards import (
     LOG_Z,
     REFERENCE_METHOD,
@@ -66,7 +66,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         RecordError: the folder holds no records, or something else was given.
     """
     records_list = stored.read_records(Path(records)) if isinstance(records, str | Path) else _parse_records(records)
-    latest = [record for record in stored.latest(records_list) if record.axes.method != REFERENCE_METHOD]
+    latest = [record for record in stored.latest_per_cell(records_list) if record.axes.method != REFERENCE_METHOD]
     classes = {record.axes.model: model_class(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
     budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
@@ -87,7 +87,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         len(classes),
         tuple(model for model in classes if model not in answered_models),
         Counter(_combine_outcomes(record) for record in latest),
-        truth(latest),
+        format_error_calibration(latest),
     )
 
 

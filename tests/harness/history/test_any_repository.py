@@ -46,7 +46,7 @@ def plugin(bare_project: Any) -> Any:
 
 def test_commits_of_a_plugin_open_and_shut_the_gate(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(plugin.root / "benchmarks")
-    assert environment.root() == plugin.root
+    assert environment.history_root() == plugin.root
     commits = [plugin.commit(title) for title in ("first", "second", "third")]
     lost = {"status": "failed", "error": "killed", "metrics": {}}
     for number, commit in enumerate(commits):
@@ -94,14 +94,14 @@ def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureF
 
 def test_another_build_of_a_version_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an installed wheel, of which no git tells the state."""
-    monkeypatch.setattr(environment, "source", lambda: None)
+    monkeypatch.setattr(environment, "source_checkout", lambda: None)
     states = []
     for name, text in (("one", "x = 1"), ("other", "x = 2"), ("third", "x = 1")):
         package = tmp_path / name / "spinbench"
         package.mkdir(parents=True)
         (package / "kernel.py").write_text(text)
         monkeypatch.setattr(environment, "PACKAGE", package)
-        states.append(environment.own_state())
+        states.append(environment.spinbench_state())
     assert states[0] == states[2] != states[1]
     assert states[0].startswith(f"{spinbench.__version__} ")
 
@@ -121,10 +121,10 @@ def test_a_folder_of_versions(
     history = History.open(tmp_path / "kept")
     (commit,) = history.commits()
     assert len(history.journal.read_entries(commit)) == 2
-    assert history.checkout.subject(commit) == f"spinbench {environment.own_state()}"
+    assert history.checkout.subject(commit) == f"spinbench {environment.spinbench_state()}"
     state = environment.code_state()
-    assert (state["commit"], state["dirty"], state["spinbench"]) == (commit, False, environment.own_state())
-    assert not versions.note(tmp_path / "kept", {"spinbench": environment.own_state()})
+    assert (state["commit"], state["dirty"], state["spinbench"]) == (commit, False, environment.spinbench_state())
+    assert not versions.note(tmp_path / "kept", {"spinbench": environment.spinbench_state()})
     assert versions.note(tmp_path / "kept", {"spinbench": "9.9", "plugin": "1.0"})
     assert history.checkout.subject("HEAD") == "spinbench 9.9, plugin 1.0"
     assert history.checkout.ancestors("HEAD")[1] == commit

@@ -25,7 +25,7 @@ FAMILY = axes.family("inference")
 
 def test_the_family_is_what_records_hold() -> None:
     assert [axis.name for axis in FAMILY.axes] == ["model", "method", "backend"]
-    assert tuple(metric.name for metric in FAMILY.metrics) == (*records.METRICS, *registry.names())
+    assert tuple(metric.name for metric in FAMILY.metrics) == (*records.METRICS, *registry.metric_names())
     assert all(metric.floor > 0 for metric in FAMILY.metrics)
     judged = {metric.name: metric for metric in FAMILY.metrics if metric.judged != "no"}
     accuracy = {"marginal_rmse", "log_z_error", "samples_per_ess", "pair_rmse"}
@@ -48,7 +48,7 @@ def test_every_cell_composes_and_bears_its_own_label(family: Family) -> None:
     firsts = [axis.values[0] for axis in family.axes]
     cells = {(*firsts[:i], value, *firsts[i + 1 :]) for i, axis in enumerate(family.axes) for value in axis.values}
     for cell, config in axes.canonical_configs(family, sorted(cells)).items():
-        assert family.find_cell(records.axes({name: config[name] for name in records.CELL})) == cell
+        assert family.find_cell(records.axis_labels({name: config[name] for name in records.CELL})) == cell
 
 
 def test_the_standard_set_has_all_methods_on_all_backends() -> None:

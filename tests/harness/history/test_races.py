@@ -15,7 +15,7 @@ from spinbench.history.recorder import History, record
 from spinbench.history.series import identify
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.budget import Budget
-from spinbench.measuring.races import Occasion
+from spinbench.measuring.races import RaceRecorder
 from spinbench.measuring.records import read_records
 from spinbench.models import specs
 from spinbench.reporting import leaderboard, replay
@@ -53,7 +53,7 @@ def test_races_at_two_commits_are_one_series_apart_from_sweeps(raced: Any) -> No
     found = []
     for number, samples in enumerate((40, 70)):
         commit = raced.commit(f"commit {number}")
-        occasion = Occasion.now(raced.root / "multirun" / commit, RING)
+        occasion = RaceRecorder.begin(raced.root / "multirun" / commit, RING)
         late = entry("pt", None, status="", error=None, fate="not ready after 3 s")
         assert len(occasion.write(advice(entry("gibbs", samples), late))) == 2
         report = record(raced.root, [occasion.folder])
@@ -69,7 +69,7 @@ def test_races_at_two_commits_are_one_series_apart_from_sweeps(raced: Any) -> No
 def test_what_came_of_a_candidate_is_its_status(tmp_path: Path) -> None:
     broken = entry("mf", None, fate="TypeError: no", failed=True)
     late = entry("pt", None, fate="not ready after 3 s")
-    Occasion.now(tmp_path, RING).write(advice(entry("gibbs", 40), broken, late))
+    RaceRecorder.begin(tmp_path, RING).write(advice(entry("gibbs", 40), broken, late))
     found = {one["axes"]["method"]: one for one in read_records(tmp_path)}
     assert {name: (one["status"], one["error"]) for name, one in found.items()} == {
         "gibbs": ("ok", None),
@@ -84,7 +84,7 @@ def test_what_came_of_a_candidate_is_its_status(tmp_path: Path) -> None:
 
 
 def test_a_record_of_a_race_is_run_again_bit_for_bit(tmp_path: Path) -> None:
-    Occasion.now(tmp_path, RING).write(advice(entry("gibbs", 40)))
+    RaceRecorder.begin(tmp_path, RING).write(advice(entry("gibbs", 40)))
     (then,) = read_records(tmp_path)
     done = replay.rerun(then)
     assert done.verdict().startswith("reproduced: all")
@@ -94,9 +94,9 @@ def test_a_record_of_a_race_is_run_again_bit_for_bit(tmp_path: Path) -> None:
 def test_a_file_that_changes_during_the_race_leaves_no_record(tmp_path: Path) -> None:
     path = tmp_path / "my.uai"
     spinbench.save(specs.build({"name": "ring", "n": 7}), path)
-    occasion = Occasion.now(tmp_path / "kept", {"model": "file", "model.path": str(path)})
+    occasion = RaceRecorder.begin(tmp_path / "kept", {"model": "file", "model.path": str(path)})
     path.write_text(path.read_text() + "\n")
     with pytest.raises(SpinbenchError, match="changed during the race"):
         occasion.write(advice(entry("gibbs", 40)))
     exact = replace(advice(entry("gibbs", 40)), race=())
-    assert Occasion.now(tmp_path / "kept", RING).write(exact) == []
+    assert RaceRecorder.begin(tmp_path / "kept", RING).write(exact) == []

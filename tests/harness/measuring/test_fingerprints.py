@@ -28,7 +28,9 @@ OTHER: dict[str, dict[str, Any]] = {
 def test_numbers_are_all_that_metrics_see_and_the_answer_is_not(what: str) -> None:
     found = spinbench.run(generators.grid(2, 2), "gibbs", "numpy", 40, chains=4)
     whole = dataclasses.replace(replace_pairs(found, np.ones(4)), draws=(np.zeros((4, 2), dtype=np.int8), None))
-    one, other = (result_metrics.summary(each, None) for each in (whole, dataclasses.replace(whole, **OTHER[what])))
+    one, other = (
+        result_metrics.summarize_result(each, None) for each in (whole, dataclasses.replace(whole, **OTHER[what]))
+    )
     assert one["numbers"] != other["numbers"]
     assert one["answer"] == other["answer"]
 
@@ -37,4 +39,4 @@ def test_time_is_in_neither() -> None:
     one, other = (spinbench.run(generators.grid(2, 2), "gibbs", "numpy", 40, chains=4) for _ in range(2))
     assert one.seconds != other.seconds
     for name in ("numbers", "answer"):
-        assert result_metrics.summary(one, None)[name] == result_metrics.summary(other, None)[name]
+        assert result_metrics.summarize_result(one, None)[name] == result_metrics.summarize_result(other, None)[name]

@@ -20,7 +20,7 @@ from spinbench.mathematics import statistics
 from spinbench.measuring import compilation, isolation, provenance, records
 from spinbench.measuring.compilation import CACHE_VARIABLES
 from spinbench.measuring.in_process import measure_here
-from spinbench.measuring.isolation import Pool
+from spinbench.measuring.isolation import WorkerPool
 from spinbench.measuring.measure import measure_cell
 from spinbench.metrics import registry
 
@@ -40,8 +40,8 @@ def cell(how: str = "well", **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def pool(faulty: Path) -> Iterator[Pool]:
-    with contextlib.closing(Pool()) as found:
+def pool(faulty: Path) -> Iterator[WorkerPool]:
+    with contextlib.closing(WorkerPool()) as found:
         yield found
 
 
@@ -159,11 +159,11 @@ class TestWorkers:
             ("shout", "… (1000013 characters)"),
         ],
     )
-    def test_a_dead_worker_costs_its_cell_alone(self, pool: Pool, faulty: Path, how: str, sentence: str) -> None:
+    def test_a_dead_worker_costs_its_cell_alone(self, pool: WorkerPool, faulty: Path, how: str, sentence: str) -> None:
         since = time.monotonic()
         answer = pool.measure(cell(how), 2.0 if how in ("hang", "hold") else 25.0)
         assert time.monotonic() - since < 30
-        assert (answer["status"], set(answer["metrics"])) == ("failed", {*records.METRICS, *registry.names()})
+        assert (answer["status"], set(answer["metrics"])) == ("failed", {*records.METRICS, *registry.metric_names()})
         assert sentence in answer["error"]
         assert len(answer["error"]) < 5000
         if how == "segfault":
@@ -172,7 +172,7 @@ class TestWorkers:
         assert again["status"] == "ok"
         assert not _left_behind(faulty)
 
-    def test_worker_stays_warm_on_one_core_with_one_thread(self, pool: Pool) -> None:
+    def test_worker_stays_warm_on_one_core_with_one_thread(self, pool: WorkerPool) -> None:
         first, second = pool.measure(cell(), 60.0), pool.measure(cell("chatter", seed=1), 60.0)
         assert (first["status"], second["status"]) == ("ok", "ok")
         environment = second["environment"]
@@ -182,7 +182,7 @@ class TestWorkers:
         assert len(pool._workers) == 1
 
     @pytest.mark.parametrize("how", ["lower limits", "leave", "strict arithmetic"])
-    def test_a_worker_that_a_cell_has_changed_measures_no_other(self, pool: Pool, how: str) -> None:
+    def test_a_worker_that_a_cell_has_changed_measures_no_other(self, pool: WorkerPool, how: str) -> None:
         changed, after = pool.measure(cell(how), 60.0), pool.measure(cell(), 60.0)
         assert (changed["status"], after["status"]) == ("ok", "ok")
         assert "start" in after["stages"]
@@ -191,7 +191,7 @@ class TestWorkers:
     @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
     def test_two_pools_never_share_a_core(self) -> None:
         with contextlib.ExitStack() as stack:
-            cores = [isolation.Core() for _ in range(2)]
+            cores = [isolation.CoreLock() for _ in range(2)]
             for core in cores:
                 stack.callback(core.release)
             assert cores[0].number != cores[1].number
@@ -208,7 +208,7 @@ class TestWorkers:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
-    def test_record_of_a_cell(self, pool: Pool) -> None:
+    def test_record_of_a_cell(self, pool: WorkerPool) -> None:
         config = {**cell(), "family": "inference", "time_limit": 60}
         record = measure_cell(config, git=GIT, pool=pool)
         other = measure_cell({**config, "seed": 1}, git=GIT, pool=pool)
@@ -217,7 +217,7 @@ class TestWorkers:
             "axes": {"model": "grid(rows=2,cols=3,c2=0)", "method": "faulty", "backend": "numpy"},
             "config": cell(),
             "git": GIT,
-            "plugins": provenance.foreign(cell()),
+            "plugins": provenance.foreign_plugins(cell()),
             "key": records.cell_key(cell(), GIT, record["plugins"]),
         }
         assert {name: record[name] for name in expected} == expected
@@ -233,7 +233,7 @@ def test_a_file_that_changes_while_it_is_measured_gives_no_result(tmp_path: Path
     path.write_text("MARKOV 1 2 0")
     model = {"name": "file", "path": str(path), "evidence": None, "beta": None}
 
-    class Slow(Pool):
+    class Slow(WorkerPool):
         def measure(self, *_: Any, **__: Any) -> dict[str, Any]:
             path.write_text("MARKOV 1 3 0")
             return {"status": "ok", "stages": {}, "environment": {}}
@@ -252,9 +252,9 @@ def test_jax_cell_is_compiled_once_and_says_so(tmp_path: Path, monkeypatch: pyte
     config = cell(
         method={"name": "block_gibbs"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3
     )
-    with contextlib.closing(Pool()) as pool:
+    with contextlib.closing(WorkerPool()) as pool:
         first, second = pool.measure(config, 120.0), pool.measure(config, 120.0)
-    with contextlib.closing(Pool()) as pool:
+    with contextlib.closing(WorkerPool()) as pool:
         third = pool.measure(config, 120.0)
     assert first["status"] == "ok", first["error"]
     assert [answer["result"]["compilation"] for answer in (first, second, third)] == ["fresh", "warm", "cached"]
@@ -266,7 +266,7 @@ def test_files_of_another_process_look_fresh_to_what_compiles(
 ) -> None:
     """As far as files tell; what compiles nothing is not fresh because others compile."""
     monkeypatch.setenv(CACHE_VARIABLES[0], str(tmp_path))
-    with compilation.watched(backend, warm=backend == "jax") as found:
+    with compilation.detect_compilation(backend, warm=backend == "jax") as found:
         (tmp_path / "of another process").touch()
     assert found["kind"] == kind
 
@@ -279,7 +279,7 @@ def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
         monkeypatch.setenv(name, str(tmp_path / name))
         (tmp_path / name).mkdir()
     config = cell(method={"name": "mf"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3)
-    with contextlib.closing(Pool()) as pool:
+    with contextlib.closing(WorkerPool()) as pool:
         shared = pool.measure(config, 120.0)
         own = pool.measure(config, 120.0, own_cache=True)
     assert shared["status"] == "ok", shared["error"]

@@ -8,7 +8,7 @@ import pytest
 
 import spinbench
 from spinbench.measuring.in_process import measure_here
-from spinbench.measuring.measure import described, measure_cell
+from spinbench.measuring.measure import measure_cell, record_header
 from spinbench.models import specs
 from spinbench.reporting import leaderboard, summary
 from tests.helpers.small_records import typed, whole
@@ -33,7 +33,7 @@ def cell(method: str, model: dict[str, Any], **settings: Any) -> dict[str, Any]:
 def here(asked: dict[str, Any], mixing: float) -> dict[str, Any]:
     """The record of a cell that is measured in this process."""
     told = measure_here({**asked, "mixing": mixing})
-    return {**described(asked, GIT, {}, {}), **told, "started_at": 0, "duration": 1.0}
+    return {**record_header(asked, GIT, {}, {}), **told, "started_at": 0, "duration": 1.0}
 
 
 RING = {"name": "ring", "n": 6, "c1": 0.1, "c2": 0.1}

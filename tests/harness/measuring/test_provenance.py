@@ -24,7 +24,7 @@ GIT = {"commit": "a" * 40, "dirty": False, "diff": None}
 
 def key() -> str:
     """The same, whenever it is asked for."""
-    found, again = (records.cell_key(CELL, GIT, provenance.foreign(CELL)) for _ in range(2))
+    found, again = (records.cell_key(CELL, GIT, provenance.foreign_plugins(CELL)) for _ in range(2))
     assert found == again
     return found
 
@@ -34,11 +34,11 @@ def edit(path: Path) -> None:
 
 
 def test_built_in_plugins_are_the_checkouts() -> None:
-    assert provenance.foreign({**CELL, "method": {"name": "gibbs"}, "backend": {"name": "numba"}}) == {}
+    assert provenance.foreign_plugins({**CELL, "method": {"name": "gibbs"}, "backend": {"name": "numba"}}) == {}
 
 
 def test_an_edited_plugin_is_another_cell(faulty: Path) -> None:
-    (found,) = provenance.foreign(CELL).values()
+    (found,) = provenance.foreign_plugins(CELL).values()
     assert (found["name"], found["commit"]) == ("faulty", None)
     assert found["distribution"]
     assert found["version"]
@@ -53,13 +53,13 @@ def test_a_tracked_plugin_has_a_commit(faulty: Path) -> None:
         subprocess.run(["git", "-C", str(faulty), *options, *arguments], check=True, capture_output=True)
 
     git("init", "-q")
-    assert provenance.foreign(CELL)["methods"]["commit"] is None  # nothing is tracked yet
+    assert provenance.foreign_plugins(CELL)["methods"]["commit"] is None  # nothing is tracked yet
     git("add", "-A")
     git("commit", "-q", "-m", "one")
-    found = provenance.foreign(CELL)["methods"]
+    found = provenance.foreign_plugins(CELL)["methods"]
     assert (found["commit"], found["dirty"]) == (environment.git_state(faulty)["commit"], False)
     edit(next(faulty.rglob("*.py")))
-    assert provenance.foreign(CELL)["methods"]["dirty"] is True
+    assert provenance.foreign_plugins(CELL)["methods"]["dirty"] is True
 
 
 def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable[..., Path], tmp_path: Path) -> None:
@@ -74,7 +74,9 @@ def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable
         if not name.startswith("missing"):
             (tmp_path / name).write_text("MARKOV 1 2 0" if name == "m.uai" else "?")
         cell = {**CELL, "model": {"name": "file", "path": str(tmp_path / name)}}
-        found[name] = provenance.foreign({**cell, "method": {"name": "gibbs"}}).get("formats", {}).get("distribution")
+        found[name] = (
+            provenance.foreign_plugins({**cell, "method": {"name": "gibbs"}}).get("formats", {}).get("distribution")
+        )
     formats._load_all.cache_clear()
     assert found == {"m.uai": None, "m.other": "spinbench_other", "missing.other": None, "m.unknown": None}
 
@@ -102,12 +104,12 @@ def test_a_plugin_in_a_namespace_counts(install_plugin: Callable[..., Path]) -> 
         (inner / name).write_text("X = 1\n")
     plugins.forget()
     cell = {**CELL, "method": {"name": "spread"}}
-    before = provenance.foreign(cell)["methods"]["source"]
+    before = provenance.foreign_plugins(cell)["methods"]["source"]
     (inner / "plugin.py").write_text("X = 2\n")
-    after = provenance.foreign(cell)["methods"]["source"]
+    after = provenance.foreign_plugins(cell)["methods"]["source"]
     assert after != before
     (folder / "spaces_of" / "other.py").write_text("X = 3\n")
-    assert provenance.foreign(cell)["methods"]["source"] == after
+    assert provenance.foreign_plugins(cell)["methods"]["source"] == after
 
 
 def test_a_distribution_that_it_requires_counts(faulty: Path, install_plugin: Callable[..., Path]) -> None:

@@ -134,9 +134,9 @@ def test_outside_of_git_another_version_is_another_cell(monkeypatch: pytest.Monk
 
 def test_protocol_is_all_but_the_axes_and_the_seed() -> None:
     same = {**CELL, "seed": 5, "model": {"name": "ring"}}
-    assert records.protocol(same) == records.protocol(CELL)
+    assert records.protocol_digest(same) == records.protocol_digest(CELL)
     for name, value in {"chains": 1, "budget": {"samples": 11}, "method": {"name": "gibbs", "scan": "random"}}.items():
-        assert records.protocol({**CELL, name: value}) != records.protocol(CELL)
+        assert records.protocol_digest({**CELL, name: value}) != records.protocol_digest(CELL)
     assert CELL["method"]["name"] == "gibbs"
 
 
@@ -173,14 +173,14 @@ def test_labels_of_models(spec: dict[str, Any], label: str) -> None:
     ],
 )
 def test_which_record_counts(found: list[dict[str, Any]], earlier: set[str], counts: set[str]) -> None:
-    assert {entry.key for entry in records.latest(typed(found), earlier=earlier)} == counts
+    assert {entry.key for entry in records.latest_per_cell(typed(found), earlier=earlier)} == counts
 
 
 def test_identities_pass_over_damaged_files(tmp_path: Path) -> None:
-    assert records.identities(tmp_path) == frozenset()
+    assert records.record_ids(tmp_path) == frozenset()
     records.write_record(tmp_path, record("one", id="a"))
-    records.path_of(tmp_path, "two").write_text('{"schema": 1, "id"')
-    assert records.identities(tmp_path) == {"a"}
+    records.record_path(tmp_path, "two").write_text('{"schema": 1, "id"')
+    assert records.record_ids(tmp_path) == {"a"}
 
 
 def test_plain_data_is_json() -> None:

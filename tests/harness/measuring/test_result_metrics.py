@@ -22,9 +22,9 @@ def test_no_number_is_made_of_an_unresolved_log_z(error: float | None, kept: boo
     result = dataclasses.replace(
         exact, log_z_se=error, status="ok" if kept else "log Z unresolved", trajectory=(point,)
     )
-    metrics, _ = result_metrics.numbers(result, exact, {})
+    metrics, _ = result_metrics.result_metrics(result, exact, {})
     assert ("value" in metrics["log_z_error"]) is kept
-    summary = result_metrics.summary(result, exact)
+    summary = result_metrics.summarize_result(result, exact)
     assert (summary["log_z"] is not None) is kept
     assert [(p["log_z"] is not None, p["log_z_error"] is not None) for p in summary["trajectory"]] == [(kept, kept)]
 
@@ -33,5 +33,5 @@ def test_no_number_is_made_of_an_unresolved_log_z(error: float | None, kept: boo
 def test_no_cost_of_an_effective_sample_where_there_is_none(size: float, known: bool) -> None:
     model = grid(2, 2)
     exact = spinbench.exact(model, cache=False)
-    metrics, _ = result_metrics.numbers(dataclasses.replace(exact, ess=np.full(4, size)), exact, {})
+    metrics, _ = result_metrics.result_metrics(dataclasses.replace(exact, ess=np.full(4, size)), exact, {})
     assert [("value" in metrics[name]) for name in ("seconds_per_ess", "samples_per_ess")] == [known, known]

@@ -203,13 +203,13 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
         "function": ("function", "a subclass of spinbench.api.Metric is needed"),
     }
     plugin({"share": "Share", "unsure": "Unsure", **{name: made for name, (made, _) in endings.items()}})
-    assert {"pair_rmse", "share", "raises"} <= set(registry.names())
+    assert {"pair_rmse", "share", "raises"} <= set(registry.metric_names())
     record = measure_here(CELL)
     found = record["metrics"]
     assert set(records.METRICS) - {"compile_seconds"} <= set(found)
     assert [name for name, (_, ending) in endings.items() if ending not in found[name]["failed"]] == []
     assert found["raises"]["failed"].startswith("metric 'raises' (spinbench_share:Raises, from spinbench_share 1.0)")
-    assert registry.went_wrong(found).keys() == endings.keys()
+    assert registry.measurement_failures(found).keys() == endings.keys()
     assert (found["unsure"]["value"], "standard_error" in found["unsure"]) == (1.0, False)
     remark = found["unsure"]["remark"]
     assert remark.startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
@@ -245,14 +245,14 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
 def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> None:
     plugin({name: what})
     with pytest.raises(BrokenPluginError, match=words):
-        registry.load(name)
-    assert list(registry.working()) == ["pair_rmse"]
+        registry.load_metric(name)
+    assert list(registry.usable_metrics()) == ["pair_rmse"]
 
 
 def test_a_name_of_spinbench_s_own_stays(plugin: Install) -> None:
     plugin({"pair_rmse": "Share"})
-    assert isinstance(registry.load("pair_rmse"), PairRMSE)
-    (reason,) = registry.broken().values()
+    assert isinstance(registry.load_metric("pair_rmse"), PairRMSE)
+    (reason,) = registry.unusable_metrics().values()
     assert reason.startswith("metric 'pair_rmse' (spinbench_share:Share, from spinbench_share 1.0) has the name of")
 
 

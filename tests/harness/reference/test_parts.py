@@ -65,7 +65,7 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     assert "open_marginals" not in whole.diagnostics
     np.testing.assert_allclose(told.marginals, np.where(np.isnan(told.marginals), np.nan, whole.marginals), atol=1e-10)
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
-    numbers, _ = result_metrics.numbers(off, told, {})
+    numbers, _ = result_metrics.result_metrics(off, told, {})
     assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
 
 

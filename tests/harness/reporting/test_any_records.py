@@ -66,7 +66,7 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     """Whether a record is shown beside a good one; otherwise it is refused by name."""
     for name, content_ in (("good", GOOD), ("bad", record)):
         (folder / f"record-{name}.json").write_text(json.dumps(content_))
-    found = records.latest(records.read_records(folder))
+    found = records.latest_per_cell(records.read_records(folder))
     assert GOOD in [record.content for record in found]
     rows = leaderboard.rows(found)
     export.report_tables(found, rows)

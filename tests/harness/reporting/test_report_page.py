@@ -123,7 +123,7 @@ def test_the_command_of_a_cell_makes_the_cell() -> None:
     }
     composed = composition.plan(shlex.split(of_cell(config, [5]))[2:], multirun=False).config
     whole: Any = OmegaConf.to_container(OmegaConf.create({name: composed[name] for name in config}), resolve=True)
-    assert measure.cell_of(whole) == config
+    assert measure.extract_cell(whole) == config
 
 
 def test_what_all_rows_share_is_told_once(write: Written) -> None:

@@ -54,7 +54,7 @@ def folder(install_plugin: Callable[..., Path], tmp_path: Path, monkeypatch: pyt
 def cell_of(*overrides: str) -> dict[str, Any]:
     config = composition.plan([*CELL, *overrides], multirun=False).config
     parts = OmegaConf.to_container(OmegaConf.masked_copy(config, CELL_PARTS), resolve=True)
-    return measure.cell_of(cast("dict[str, Any]", parts))
+    return measure.extract_cell(cast("dict[str, Any]", parts))
 
 
 @pytest.mark.usefixtures("folder")
@@ -104,21 +104,21 @@ def test_swapped_kernels_are_measured_again_and_others_are_not(folder: Path) -> 
 
 @pytest.mark.usefixtures("folder")
 def test_kernels_that_are_asked_are_part_of_the_cell() -> None:
-    assert provenance.foreign(cell_of("backend=numpy")) == {}
-    assert set(provenance.foreign(cell_of("backend=numpy", "backend.kernel=SECONDPLUGIN"))) == {"kernels"}
-    assert provenance.foreign(cell_of("backend=numpy", "backend.tier=generic")) == {}
+    assert provenance.foreign_plugins(cell_of("backend=numpy")) == {}
+    assert set(provenance.foreign_plugins(cell_of("backend=numpy", "backend.kernel=SECONDPLUGIN"))) == {"kernels"}
+    assert provenance.foreign_plugins(cell_of("backend=numpy", "backend.tier=generic")) == {}
 
 
 def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> None:
     plain, generic = cell_of("backend=jax"), cell_of("backend=jax", "backend.tier=generic")
     assert plain["backend"] == {"name": "jax", "device": "cpu", "precision": "float64"}
-    assert records.axes(plain)["backend"] == "jax"
-    assert records.protocol(plain) != records.protocol(generic)
+    assert records.axis_labels(plain)["backend"] == "jax"
+    assert records.protocol_digest(plain) != records.protocol_digest(generic)
     select = {"jax(tier=generic)": ("backend=jax", "backend.tier=generic")}
     backends = axes.Axis("backend", "backend", ("jax", *select), select)
     family = axes.Family("f", 1.0, (), (backends,), ())
     for cell, label in ((plain, "jax"), (generic, "jax(tier=generic)")):
-        found = family.cell({"backend": records.axes(cell)["backend"]})
+        found = family.find_cell({"backend": records.axis_labels(cell)["backend"]})
         assert found == (label,)
         canonical = axes.canonical_configs(family, [found])[found]["backend"]
         assert axes.config_differences(cell["backend"], canonical) == []

@@ -29,7 +29,7 @@ from spinbench.sweeping.job import AbortError
 
 MANY = ("-m", *QUICK)
 SLOW = ("method.how=slow", "seed=0,1,2,3")
-AT_A_TIME = min(2, len(environment.cores()))
+AT_A_TIME = min(2, len(environment.timing_cores()))
 
 
 def needs(module: str, extra: str) -> pytest.MarkDecorator:
@@ -54,8 +54,8 @@ def cells(found: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
 def no_core_is_held() -> bool:
     held = []
     with contextlib.ExitStack() as stack:
-        for _ in environment.cores():
-            core = isolation.Core()  # would wait for ever
+        for _ in environment.timing_cores():
+            core = isolation.CoreLock()  # would wait for ever
             stack.callback(core.release)
             held.append(core.number)
     return len(set(held)) == len(held)
@@ -254,8 +254,10 @@ class TestOversubscription:
     def test_another_program_on_the_same_core(self) -> None:
         if not Path("/proc/thread-self/schedstat").exists():
             pytest.skip("this system does not say how long threads wait for a core")
-        with contextlib.closing(isolation.Pool()) as pool:
-            busy = subprocess.Popen([sys.executable, "-c", BUSY, str(pool.claim())], stdout=subprocess.PIPE, text=True)
+        with contextlib.closing(isolation.WorkerPool()) as pool:
+            busy = subprocess.Popen(
+                [sys.executable, "-c", BUSY, str(pool.claim_core())], stdout=subprocess.PIPE, text=True
+            )
             try:
                 assert busy.stdout is not None
                 busy.stdout.readline()
@@ -270,15 +272,15 @@ class TestOversubscription:
         """Of eight logical processors in four cores, with a quota of two and a half processors, the last two cores."""
         monkeypatch.setattr(environment, "affinity", lambda: set(range(8)))
         monkeypatch.setattr(environment, "_first_sibling", lambda processor: processor % 4)
-        monkeypatch.setattr(environment, "_quota", lambda: None)
-        assert environment.cores() == {0: 0, 1: 1, 2: 2, 3: 3}
-        monkeypatch.setattr(environment, "_quota", lambda: 2.5)
-        assert environment.cores() == {2: 2, 3: 3}
-        monkeypatch.setattr(environment, "_quota", lambda: 0.5)
-        assert environment.cores() == {3: 3}
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: None)
+        assert environment.timing_cores() == {0: 0, 1: 1, 2: 2, 3: 3}
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: 2.5)
+        assert environment.timing_cores() == {2: 2, 3: 3}
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: 0.5)
+        assert environment.timing_cores() == {3: 3}
         monkeypatch.setattr(environment, "affinity", lambda: {5, 6})
-        monkeypatch.setattr(environment, "_quota", lambda: None)
-        assert environment.cores() == {1: 5, 2: 6}
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: None)
+        assert environment.timing_cores() == {1: 5, 2: 6}
 
 
 BUSY = """

@@ -76,9 +76,9 @@ def record(number: int, status: str, commit: str = "a") -> Record:
 
 def test_a_failed_record_hides_no_good_one_of_the_same_code() -> None:
     good, failed, later = record(1, "ok"), record(2, "failed"), record(3, "failed", commit="b")
-    assert records.latest([good, failed]) == [good]
-    assert records.latest([failed, good]) == [good]
-    assert records.latest([good, failed, later]) == [later]
+    assert records.latest_per_cell([good, failed]) == [good]
+    assert records.latest_per_cell([failed, good]) == [good]
+    assert records.latest_per_cell([good, failed, later]) == [later]
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ class TestSweep:
         here = environment.code_state()
         assert here == {
             **environment.git_state(tmp_path / "code"),
-            "spinbench": environment.own_state(),
+            "spinbench": environment.spinbench_state(),
             "elsewhere": None,
         }
         monkeypatch.setenv("GIT_DIR", str(tmp_path / "foreign" / ".git"))

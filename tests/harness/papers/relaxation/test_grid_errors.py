@@ -64,7 +64,7 @@ def record(
         "status": status,
         "config": config,
         "axes": {"model": "grid", "method": method, "backend": "numba"},
-        "protocol": records.protocol(config),
+        "protocol": records.protocol_digest(config),
         "metrics": {k: {"failed": "none"} if v is None else {"value": v} for k, v in metrics.items()},
         "result": None,
     }

@@ -45,18 +45,18 @@ RUNS = [
 
 
 def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
-    assert targets.best_method(typed(RUNS), trust.rmse) == targets.BestMethod("pt", 0.008, 0.004, 0.02)
-    assert targets.best_method(typed(RUNS), trust.log_z_error) == targets.BestMethod("pt", 0.02, 0.01, 0.9)
-    assert targets.best_method(typed(RUNS[3:]), trust.rmse) is None
+    assert targets.best_method(typed(RUNS), trust.marginal_rmse_or_inf) == targets.BestMethod("pt", 0.008, 0.004, 0.02)
+    assert targets.best_method(typed(RUNS), trust.log_z_error_or_inf) == targets.BestMethod("pt", 0.02, 0.01, 0.9)
+    assert targets.best_method(typed(RUNS[3:]), trust.marginal_rmse_or_inf) is None
 
 
 def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
     doubted = typed(
         [RUNS[1], record("pt", 0.0, 0.0, "log Z unresolved", seed=5), record("pt", 0.0, 0.0, "log Z unresolved")]
     )
-    assert targets.best_method(doubted, trust.rmse) == targets.BestMethod("pt", 0.0, 0.0, 0.004)
-    assert targets.best_method(doubted, trust.log_z_error) is None
-    assert math.isinf(trust.rmse(whole({**RUNS[0], "status": "failed"})))
+    assert targets.best_method(doubted, trust.marginal_rmse_or_inf) == targets.BestMethod("pt", 0.0, 0.0, 0.004)
+    assert targets.best_method(doubted, trust.log_z_error_or_inf) is None
+    assert math.isinf(trust.marginal_rmse_or_inf(whole({**RUNS[0], "status": "failed"})))
 
 
 def test_each_line_says_whether_the_aim_was_reached() -> None:
