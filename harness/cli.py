@@ -228,7 +228,7 @@ def check(arguments: argparse.Namespace) -> int:
     from spinbench.testing.command import main
 
     how = {name: getattr(arguments, name) for name in ("tier", "kernel", "device", "chains", "seconds")}
-    return main(arguments.backend, arguments.method, given=arguments.set, **how)
+    return main(arguments.backend, arguments.method, setting_texts=arguments.set, **how)
 
 
 def init(arguments: argparse.Namespace) -> int:

@@ -13,107 +13,118 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.models import Model, PairwiseModel
-from spinbench.testing.check import OF_PAIRS, REFUSALS, require, skip
-from spinbench.testing.laws.known import SETTLED, known
+from spinbench.testing.check import PAIR_CHECKS, REFUSALS, require, skip
+from spinbench.testing.laws.known import SETTLED, solved_model
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import FEW_CHAINS, SEED, advance, flat
+from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values
 
 TREES = ("tree", "long tree", "tree of factors")
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
 """Models on which most iterations have one fixed point."""
 STEPS = 2000
 CHAINS = 3
-ENDED = 1e-9
+END_TOLERANCE = 1e-9
 """Changes at which iterations end, relative for log Z."""
-CLOSE = 1e-6
+MAX_DIFFERENCE = 1e-6
 """What they leave."""
-ORDERED = 0.02
+MAX_ORDER_DIFFERENCE = 0.02
 """Between marginals of a model whose variables stand in two orders, which bounds may heed."""
 
 
-@OF_PAIRS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
-def tree(pair: Pair, name: str) -> None:
+@PAIR_CHECKS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
+def check_exact_on_tree(pair: Pair, name: str) -> None:
     """Exact on a tree, as `Method.exact_on_trees` says."""
-    exact = known(name)
-    found = _answer(pair, exact.model, pair.backend, pair.wish)
-    require(found.status == "ok", f"on a tree it says {found.status}, where its answer is said to be exact")
-    _close(found, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
+    exact = solved_model(name)
+    result = _run_method(pair, exact.model, pair.backend, pair.wish)
+    require(result.status == "ok", f"on a tree it says {result.status}, where its answer is said to be exact")
+    _require_close(result, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
 
 
-@OF_PAIRS.add("kernel and program", "iteration", "native", over=lambda pair: filter(None, [other(pair)]))
-def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
+@PAIR_CHECKS.add(
+    "kernel and program", "iteration", "native", over=lambda pair: filter(None, [find_other_implementation(pair)])
+)
+def check_same_answers(pair: Pair, backend: str, wish: Wish, tolerance: float = END_TOLERANCE) -> None:
     """A kernel gives the answers of the method's program, or of its other kernel, wherever both have ended.
 
     Args:
         pair: of the kernel.
         backend, wish: where the other runs.
-        ended: changes of a bound at which they end, relative: as far from its optimum marginals may be its root apart.
+        tolerance: changes of a bound at which they end, relative: marginals may be its root apart at that distance.
     """
-    seen = 0
+    num_compared = 0
     for name in COMPARED:
-        model = known(name).model
+        model = solved_model(name).model
         try:
-            one, two = _answer(pair, model, pair.backend, pair.wish), _answer(pair, model, backend, wish)
+            kernel_result = _run_method(pair, model, pair.backend, pair.wish)
+            other_result = _run_method(pair, model, backend, wish)
         except SkipTest:
             continue
-        if one.status == two.status == "ok":
-            what = f"the {'program' if wish.tier else 'kernel'}'s on {backend}, on {name!r}"
-            _close(one, two.log_z, flat(two.marginals), what, ended)
-            seen += 1
-    if not seen:
+        if kernel_result.status == other_result.status == "ok":
+            other_answer = f"the {'program' if wish.tier else 'kernel'}'s on {backend}, on {name!r}"
+            marginals = flatten_values(other_result.marginals)
+            _require_close(kernel_result, other_result.log_z, marginals, other_answer, tolerance)
+            num_compared += 1
+    if not num_compared:
         skip(f"there is no model of the suite on which it ends here and on {backend}")
 
 
-@OF_PAIRS.add("order of variables", "iteration")
-def order(pair: Pair) -> None:
+@PAIR_CHECKS.add("order of variables", "iteration")
+def check_variable_order(pair: Pair) -> None:
     """Answers that are said to have ended do not depend on which variable is the last, and settles early."""
-    model = known(SETTLED).model
+    model = solved_model(SETTLED).model
     assert isinstance(model, PairwiseModel)
-    one, two = (_answer(pair, given, pair.backend, pair.wish) for given in (model, _backwards(model)))
-    if one.status != "ok" or two.status != "ok":
-        skip(f"in one order it says {one.status}, in the other {two.status}")
-    if one.marginals is None or two.marginals is None:
+    forward, backward = (
+        _run_method(pair, ordered_model, pair.backend, pair.wish)
+        for ordered_model in (model, _reverse_variables(model))
+    )
+    if forward.status != "ok" or backward.status != "ok":
+        skip(f"in one order it says {forward.status}, in the other {backward.status}")
+    if forward.marginals is None or backward.marginals is None:
         skip("it has no marginals")
-    off = float(np.abs(np.hstack(one.marginals) - np.hstack(two.marginals)[::-1]).max())
+    off = float(np.abs(np.hstack(forward.marginals) - np.hstack(backward.marginals)[::-1]).max())
     require(
-        off <= ORDERED,
+        off <= MAX_ORDER_DIFFERENCE,
         f"marginals of one model differ by up to {off:.2g} between two orders of its variables, and both answers are "
         "said to have ended: does the end look at all variables?",
     )
 
 
-def _backwards(model: PairwiseModel) -> PairwiseModel:
+def _reverse_variables(model: PairwiseModel) -> PairwiseModel:
     edges, last = model.edges[::-1], model.num_variables - 1
     return PairwiseModel.from_edges(model.biases[::-1], last - edges, model.couplings[::-1], name=f"{model.name}, back")
 
 
-@OF_PAIRS.add("last digits", "sampler", "other_precisions")
-def digits(pair: Pair) -> None:
+@PAIR_CHECKS.add("last digits", "sampler", "other_precisions")
+def check_precisions_differ(pair: Pair) -> None:
     """float32 and float64 must differ where numbers are not whole: the same digits mean the same arithmetic."""
-    seen = {}
+    statistics = {}
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
         at = pair.trial_of_many_states(precision)
         state = at.engine.init(SEED, np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8))
         steps = 3 if pair.method.anytime else 1
-        seen[precision] = advance(at.engine, state, [steps])[1][0][1]
-    broken = {name: np.isfinite(a) & (a != np.rint(a)) for name, a in seen["float64"].items() if a.dtype.kind == "f"}
-    if not any(where.any() for where in broken.values()):
+        statistics[precision] = advance_batches(at.engine, state, [steps])[1][0][1]
+    fractional = {
+        name: np.isfinite(a) & (a != np.rint(a)) for name, a in statistics["float64"].items() if a.dtype.kind == "f"
+    }
+    if not any(where.any() for where in fractional.values()):
         skip("it reports whole numbers alone, which do not show the precision")
     same = all(
-        np.array_equal(seen["float32"][name][where].astype(np.float32), seen["float64"][name][where].astype(np.float32))
-        for name, where in broken.items()
-        if seen["float32"][name].shape == where.shape
+        np.array_equal(
+            statistics["float32"][name][where].astype(np.float32), statistics["float64"][name][where].astype(np.float32)
+        )
+        for name, where in fractional.items()
+        if statistics["float32"][name].shape == where.shape
     )
-    short = all(
-        np.array_equal(seen["float64"][name][where], seen["float64"][name][where].astype(np.float32))
-        for name, where in broken.items()
+    is_float32 = all(
+        np.array_equal(statistics["float64"][name][where], statistics["float64"][name][where].astype(np.float32))
+        for name, where in fractional.items()
     )
-    kind = "float64 is computed in float32" if short else "float32 is computed in float64"
+    kind = "float64 is computed in float32" if is_float32 else "float32 is computed in float64"
     require(not same, f"float32 and float64 give the same digits: {kind}")
 
 
-def _answer(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
+def _run_method(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
     """Of a whole run.
 
     Raises:
@@ -128,7 +139,7 @@ def _answer(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
         raise SkipTest(f"refused: {refusal}") from refusal
 
 
-def other(pair: Pair) -> tuple[str, Wish] | None:
+def find_other_implementation(pair: Pair) -> tuple[str, Wish] | None:
     """Where else the method runs: its program, here or on NumPy, else NumPy's kernel."""
     for backend, wish in ((pair.backend, Wish("generic")), ("numpy", Wish("generic")), ("numpy", Wish())):
         tier = registry.support(pair.method.name, backend, wish).tier
@@ -137,14 +148,21 @@ def other(pair: Pair) -> tuple[str, Wish] | None:
     return None
 
 
-def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, what: str, ended: float = ENDED) -> None:
-    if found.log_z is not None and log_z is not None:
-        off = found.log_z - log_z
-        require(abs(off) <= CLOSE * max(1.0, abs(log_z)), f"log Z differs by {off:.3g} from {what}")
-    own = flat(found.marginals)
-    if own is not None and marginals is not None:
-        off = float(np.abs(own - marginals).max(initial=0))
+def _require_close(
+    result: Result,
+    log_z: float | None,
+    marginals: np.ndarray | None,
+    other_answer: str,
+    tolerance: float = END_TOLERANCE,
+) -> None:
+    if result.log_z is not None and log_z is not None:
+        off = result.log_z - log_z
+        require(abs(off) <= MAX_DIFFERENCE * max(1.0, abs(log_z)), f"log Z differs by {off:.3g} from {other_answer}")
+    own_marginals = flatten_values(result.marginals)
+    if own_marginals is not None and marginals is not None:
+        off = float(np.abs(own_marginals - marginals).max(initial=0))
         # about the optimum of a bound, marginals move by the root of what the bound does
-        flat_top = found.log_z_kind in ("lower", "upper") and found.log_z is not None
-        allowed = max(CLOSE, (ended * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
-        require(off <= allowed, f"marginals differ by up to {off:.3g} from {what}")
+        allowed = MAX_DIFFERENCE
+        if result.log_z_kind in ("lower", "upper") and result.log_z is not None:
+            allowed = max(allowed, (tolerance * max(1.0, abs(result.log_z))) ** 0.5)
+        require(off <= allowed, f"marginals differ by up to {off:.3g} from {other_answer}")

@@ -18,24 +18,24 @@ from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
 from spinbench.models import condition
 from spinbench.testing import limits
-from spinbench.testing.check import OF_PAIRS, REFUSALS, CheckError, refuses, require, skip
-from spinbench.testing.joint import beside
+from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
+from spinbench.testing.joint import compare_parts
 from spinbench.testing.laws import causes
 from spinbench.testing.laws.cases import CASES, Law, enumerate_law
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import solved_model
 from spinbench.testing.pair import Pair, Sample
-from spinbench.testing.trial import BURN_IN, SEED, advance, burn_in
+from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
 FloatArray = npt.NDArray[np.float64]
-EACH = 16
+REPLICA_CHAINS = 16
 """Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
-FEW = 64
+NUM_REPLICAS = 64
 """Replicas where only their mean matters."""
 CHAINS = 256
 """Of whole runs."""
-BESIDE = 2.0
+ESTIMATOR_SLACK = 2.0
 """Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
 """
 SHORT = ("dense", "strong couplings")
@@ -52,17 +52,17 @@ OBSERVED: dict[str, tuple[str, dict[int, int]]] = {
     "all observed": ("three states", {0: 2, 1: 0, 2: 1}),
 }
 """Models, and the states of their variables that are known."""
-RESTS = 1e-2
+MIN_PROBABILITY = 1e-2
 """Probability below which a variable may stand still by chance."""
 LAGS = 8
 """Steps after which chains that started exact are looked at."""
-CROWD, LONGEST = 32, 2.0
+MAX_CHAIN_FACTOR, MAX_STEP_SECONDS = 32, 2.0
 """Times as many chains as most checks run, if that takes so many CPU seconds at most."""
 
 
-@OF_PAIRS.add("accuracy, {}, {}", over=lambda pair: product(SHORT, pair.other_precisions))
-@OF_PAIRS.add("accuracy, {}", over=CASES)
-def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
+@PAIR_CHECKS.add("accuracy, {}, {}", over=lambda pair: product(SHORT, pair.other_precisions))
+@PAIR_CHECKS.add("accuracy, {}", over=CASES)
+def check_accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
     """Marginals and log Z agree with the exact ones within their standard errors; bounds are bounds."""
     precision = precision or pair.precision
     sample = pair.sample(case, precision)
@@ -70,94 +70,98 @@ def accuracy(pair: Pair, case: str, precision: Precision | None = None) -> None:
     law = sample.bound.law
     coupled = CASES[case].coupled
     try:
-        compare(estimate, law.log_z, law.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=law)
+        compare_answer(
+            estimate, law.log_z, law.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, law=law
+        )
     except CheckError as error:
-        raise CheckError(f"{error}{_still(pair, sample)}") from None
-    beside(estimate, law, FLOOR[precision], coupled=coupled)
+        raise CheckError(f"{error}{_describe_stuck_variables(pair, sample)}") from None
+    compare_parts(estimate, law, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
-        _claimed(estimate)
+        _require_standard_errors(estimate)
         worst = float(np.max(estimate.marginals_error_bound))
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
         # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
         doubted = estimate.doubted("marginals")
         if doubted and not coupled:
-            _chance_doubt(pair, case, precision, estimate)
-        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory(estimate)
+            _require_doubt_by_chance(pair, case, precision, estimate)
+        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory_allowance(estimate)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
 
 
-def _claimed(answer: Estimate | Result) -> None:
+def _require_standard_errors(answer: Estimate | Result) -> None:
     """A sampler's marginals and its estimate of log Z come with their errors, however large."""
     require(answer.marginals_se is not None, "a stochastic method reports marginals without standard errors")
     lacking = answer.log_z is not None and answer.log_z_kind == "estimate" and answer.log_z_se is None
     require(not lacking, "a stochastic method reports an estimate of log Z without a standard error")
 
 
-def _chance_doubt(pair: Pair, case: str, precision: Precision, estimate: Estimate) -> None:
+def _require_doubt_by_chance(pair: Pair, case: str, precision: Precision, estimate: Estimate) -> None:
     """Independent variables may be doubted by chance, once in a hundred times, but not with one seed after another."""
     others = (pair.estimate(pair.sample(case, precision, seed=SEED + turn)) for turn in (1, 2))
     always = all(other.doubted("marginals") for other in others)
     require(not always, f"marginals of independent variables are doubted: {', '.join(estimate.doubts)}")
 
 
-def _memory(estimate: Estimate) -> float:
+def _memory_allowance(estimate: Estimate) -> float:
     """What may be claimed of chains that remember a share k of their spread: k times that of their means, √k / 2 at
     most."""
     return 0.0 if estimate.r_hat is None else 0.5 * float(np.max(remembered(np.asarray(estimate.r_hat)))) ** 1.5
 
 
-@OF_PAIRS.add("stationarity, {}", "sampler", over=SHORT)
-def stationarity(pair: Pair, case: str) -> None:
+@PAIR_CHECKS.add("stationarity, {}", "sampler", over=SHORT)
+def check_stationarity(pair: Pair, case: str) -> None:
     """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen.
 
     Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
     """
-    sample = _from_exact(pair, case, pair.chains)
+    sample = _sample_from_exact_draws(pair, case, pair.chains)
     if pair.method.started:
-        _kept(pair, sample, pair.chains)
-    _joint_law(pair, replace(sample, batches=sample.batches[-1:]))
+        _require_exact_marginals(pair, sample, pair.chains)
+    _require_joint_law(pair, replace(sample, batches=sample.batches[-1:]))
 
 
-@OF_PAIRS.add("stationarity, many chains", "sampler", "compiles_once")
-def crowd(pair: Pair) -> None:
+@PAIR_CHECKS.add("stationarity, many chains", "sampler", "compiles_once")
+def check_stationarity_of_many_chains(pair: Pair) -> None:
     """So many chains keep the exact marginals that small errors of their law show."""
     if not pair.method.started:
         skip("its draws do not come from its chains")
-    _from_exact(pair, "dense", pair.chains)  # compiles
+    _sample_from_exact_draws(pair, "dense", pair.chains)  # compiles
     since = time.process_time()
-    _from_exact(pair, "dense", pair.chains)
-    times = min(CROWD, int(LONGEST / max(time.process_time() - since, 1e-3)))
+    _sample_from_exact_draws(pair, "dense", pair.chains)
+    times = min(MAX_CHAIN_FACTOR, int(MAX_STEP_SECONDS / max(time.process_time() - since, 1e-3)))
     if times < 2:
         skip("a step is slow")
-    _kept(pair, _from_exact(pair, "dense", times * pair.chains), times * pair.chains)
+    _require_exact_marginals(pair, _sample_from_exact_draws(pair, "dense", times * pair.chains), times * pair.chains)
 
 
-def _from_exact(pair: Pair, case: str, chains: int) -> Sample:
+def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> Sample:
     """A few steps of chains that start from exact draws."""
     bound = pair.trial(case)
-    state = bound.engine.init(SEED + 1, bound.law.draws(chains, SEED + 1))
+    state = bound.engine.init(SEED + 1, bound.law.exact_draws(chains, SEED + 1))
     if pair.method.burnt_in:
-        state = burn_in(bound.engine, state, BURN_IN)
-    return Sample(bound, advance(bound.engine, state, [1] * LAGS)[1])
+        state = run_burn_in(bound.engine, state, BURN_IN)
+    return Sample(bound, advance_batches(bound.engine, state, [1] * LAGS)[1])
 
 
-def _kept(pair: Pair, sample: Sample, chains: int) -> None:
+def _require_exact_marginals(pair: Pair, sample: Sample, chains: int) -> None:
     exact = sample.bound.law.marginals
-    groups = np.stack([np.asarray(estimate.marginals) for estimate in pair.replicas(sample, FEW, chains)])
+    groups = np.stack(
+        [np.asarray(estimate.marginals) for estimate in pair.estimate_replicas(sample, NUM_REPLICAS, chains)]
+    )
     error = groups.mean(axis=0) - exact
-    spread = groups.std(axis=0, ddof=1) / np.sqrt(FEW)
-    limit = limits.student_limit(FEW - 1, len(error))
+    spread = groups.std(axis=0, ddof=1) / np.sqrt(NUM_REPLICAS)
+    limit = limits.student_limit(NUM_REPLICAS - 1, len(error))
     allowed = limit * spread + FLOOR[pair.precision]
     if (bad := np.abs(error) > allowed).any():
         law = sample.bound.law
-        cause = causes.of(law.model, law.states, groups.mean(axis=0), exact, allowed)
+        cause = causes.describe_cause(law.model, law.states, groups.mean(axis=0), exact, allowed)
         raise CheckError(
             f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} of {chains} chains are off "
             f"by {error[bad]} ± {spread[bad]}{cause}"
         )
 
 
-def _joint_law(pair: Pair, sample: Sample) -> None:
+def _require_joint_law(pair: Pair, sample: Sample) -> None:
     """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by its likelihood.
 
     States that do not all count alike (importance sampling) have another law, and are left alone.
@@ -174,43 +178,43 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
     limits.require_law(f"after {LAGS} steps from exact draws, the joint law of states", counts, law.probabilities)
 
 
-@OF_PAIRS.add("accuracy, {}, {}", over=lambda pair: product(GRAPHS[:1], pair.other_precisions))
-@OF_PAIRS.add("accuracy, {}", over=GRAPHS)
-def graph(
+@PAIR_CHECKS.add("accuracy, {}, {}", over=lambda pair: product(GRAPHS[:1], pair.other_precisions))
+@PAIR_CHECKS.add("accuracy, {}", over=GRAPHS)
+def check_factor_graph(
     pair: Pair,
     name: str,
     precision: Precision | None = None,
     evidence: Mapping[int, int] | None = None,
     *,
-    believed: bool = False,
+    only_trusted: bool = False,
 ) -> None:
     """`spinbench.run`, from start to end, on a model that is not binary and pairwise: right, or refused; with
-    `believed` as it is, and right if it is believed.
+    `only_trusted` as it is, and right if it is believed.
 
     With evidence it is the model of what is left that is run, as it is, and its answer is of all variables.
     """
-    model = known(name).model
-    given = condition(model, evidence) if evidence else model
+    model = solved_model(name).model
+    conditioned = condition(model, evidence) if evidence else model
     options: dict[str, Any] = {**pair.options, "budget": 128, "chains": CHAINS, "seed": SEED}
-    options |= {"precision": precision or pair.precision, "simplify": not (evidence or believed)}
+    options |= {"precision": precision or pair.precision, "simplify": not (evidence or only_trusted)}
     try:
-        result = run(given, pair.method, pair.backend, **options)
+        result = run(conditioned, pair.method, pair.backend, **options)
     except REFUSALS:
-        refuses(lambda: run(given, pair.method, pair.backend, **options), model.name)
+        require_refusal(lambda: run(conditioned, pair.method, pair.backend, **options), model.name)
         return
     except InvalidResultError as error:
         raise CheckError(str(error)) from error
-    if believed and result.status != "ok":
+    if only_trusted and result.status != "ok":
         return
     law = enumerate_law(model, evidence)
     sizes = list(model.cardinalities)
     if set(sizes) == {2}:
         sizes = [1] * len(sizes)
     if result.marginals is not None:
-        found = [np.size(vector) for vector in result.marginals]
-        require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
+        vector_sizes = [np.size(vector) for vector in result.marginals]
+        require(vector_sizes == sizes, f"marginals of {model.name!r} have sizes {vector_sizes}; {sizes} are needed")
         if pair.sampler:
-            _claimed(result)
+            _require_standard_errors(result)
     flat = Estimate(
         marginals=None if result.marginals is None else np.hstack(result.marginals),
         marginals_error_bound=None if result.marginals_error_bound is None else np.hstack(result.marginals_error_bound),
@@ -220,30 +224,32 @@ def graph(
         log_z_estimates=result.log_z_estimates,
     )
     floor = FLOOR[precision or pair.precision]
-    compare(flat, law.log_z, law.marginals, floor, coupled=True, chains=CHAINS, of=None if evidence else law)
-    beside(replace_pairs(result, None) if evidence else result, law, floor, coupled=True)
+    compare_answer(flat, law.log_z, law.marginals, floor, coupled=True, chains=CHAINS, law=None if evidence else law)
+    compare_parts(replace_pairs(result, None) if evidence else result, law, floor, coupled=True)
 
 
-@OF_PAIRS.add("accuracy, {}", over=OBSERVED)
+@PAIR_CHECKS.add("accuracy, {}", over=OBSERVED)
 def check_with_evidence(pair: Pair, name: str) -> None:
-    """`graph` where the states of some variables are known."""
+    """`check_factor_graph` where the states of some variables are known."""
     model, evidence = OBSERVED[name]
-    graph(pair, model, evidence=evidence)
+    check_factor_graph(pair, model, evidence=evidence)
 
 
-def _still(pair: Pair, sample: Sample) -> str:
+def _describe_stuck_variables(pair: Pair, sample: Sample) -> str:
     """Which variables of a sampler never move, of those that have reason to."""
     if not pair.sampler or len(sample.batches) < 2:
         return ""
     ends = [replace(sample, batches=[batch]) for batch in (sample.batches[0], sample.batches[-1])]
-    one, two = (np.stack([pair.estimate(end, slice(c, c + 1)).marginals for c in range(EACH)]) for end in ends)
+    first_marginals, last_marginals = (
+        np.stack([pair.estimate(end, slice(c, c + 1)).marginals for c in range(REPLICA_CHAINS)]) for end in ends
+    )
     exact = sample.bound.law.marginals
-    free = np.minimum(exact, 1 - exact) > RESTS
-    still = np.flatnonzero((one == two).all(axis=0) & free)
+    free = np.minimum(exact, 1 - exact) > MIN_PROBABILITY
+    still = np.flatnonzero((first_marginals == last_marginals).all(axis=0) & free)
     return f"; variables {still.tolist()} stand still" if 0 < still.size < free.sum() else ""
 
 
-def compare(
+def compare_answer(
     estimate: Estimate,
     log_z: float,
     marginals: FloatArray,
@@ -251,9 +257,9 @@ def compare(
     *,
     coupled: bool,
     chains: int,
-    of: Law | None = None,
+    law: Law | None = None,
 ) -> None:
-    """Within the errors that so many chains show, which are chance; `of` a small model, a cause is sought."""
+    """Within the errors that so many chains show, which are chance; `law` a small model, a cause is sought."""
     limit = limits.student_limit(max(chains - 1, 1), marginals.size + 1)
     if estimate.marginals is not None:
         error = np.asarray(estimate.marginals) - marginals
@@ -264,10 +270,10 @@ def compare(
         exact = estimate.marginals_error_bound is not None or estimate.log_z_kind == "exact" or not coupled
         wrong = ~(np.abs(error) <= allowed)
         if exact and wrong.any():
-            found = np.asarray(estimate.marginals)
-            cause = causes.of(of.model, of.states, found, marginals, allowed) if of else ""
-            which = np.flatnonzero(wrong).tolist()
-            raise CheckError(f"marginals {which} are off by {error[wrong]}; {allowed[wrong]} is allowed{cause}")
+            wrong_marginals = np.asarray(estimate.marginals)
+            cause = causes.describe_cause(law.model, law.states, wrong_marginals, marginals, allowed) if law else ""
+            wrong_indices = np.flatnonzero(wrong).tolist()
+            raise CheckError(f"marginals {wrong_indices} are off by {error[wrong]}; {allowed[wrong]} is allowed{cause}")
     compare_log_z(estimate, log_z, floor, limit, coupled=coupled)
 
 
@@ -275,8 +281,8 @@ def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, 
     """Within so many standard errors, or on the right side; estimators beside it may be twice as far."""
     for name, (value, error) in estimate.log_z_estimates.items():
         if 0 < error < np.inf:
-            most, off = BESIDE * limit * error + floor * max(1.0, abs(log_z)), value - log_z
-            require(abs(off) <= most, f"log Z of estimator {name} is off by {off:.3g}; {most:.3g} is allowed")
+            max_error, off = ESTIMATOR_SLACK * limit * error + floor * max(1.0, abs(log_z)), value - log_z
+            require(abs(off) <= max_error, f"log Z of estimator {name} is off by {off:.3g}; {max_error:.3g} is allowed")
     if estimate.log_z is None:
         return
     require(np.isfinite(estimate.log_z), f"log Z is {estimate.log_z}")
@@ -284,8 +290,8 @@ def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, 
     _check_bound(estimate, log_z, floor)
     error_z = estimate.log_z - log_z
     if estimate.log_z_error_bound is not None:
-        most = limit * estimate.log_z_error_bound + floor
-        require(abs(error_z) <= most, f"log Z is off by {error_z:.3g}; {most:.3g} is allowed")
+        max_error = limit * estimate.log_z_error_bound + floor
+        require(abs(error_z) <= max_error, f"log Z is off by {error_z:.3g}; {max_error:.3g} is allowed")
     elif estimate.log_z_kind == "exact" or (estimate.log_z_kind == "estimate" and not coupled):
         require(abs(error_z) <= floor, f"log Z is off by {error_z:.3g}; {floor:.3g} is allowed")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from spinbench.testing import limits
-from spinbench.testing.check import OF_PAIRS, require, skip
+from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import solved_model
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import SEED, Trial, advance, burn_in
+from spinbench.testing.trial import SEED, Trial, advance_batches, run_burn_in
 
 SLOW = "slow pair"
 """Model on which chains take some four steps to leave their start."""
@@ -18,17 +18,17 @@ CHAINS = 256
 GROUPS = 16
 
 
-@OF_PAIRS.add("burn-in", "sampler")
-def moves(pair: Pair) -> None:
+@PAIR_CHECKS.add("burn-in", "sampler")
+def check_burn_in_moves_chains(pair: Pair) -> None:
     """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
-    exact, at = known(SLOW), pair.trial(SLOW)
+    exact, at = solved_model(SLOW), pair.trial(SLOW)
     chains = min(CHAINS, pair.chains)
     start = np.zeros((at.model.num_variables, chains), dtype=np.int8)
-    sampled = advance(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
-    if _off(at, sampled, exact.marginals):
+    sampled = advance_batches(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
+    if _describe_marginal_errors(at, sampled, exact.marginals):
         skip(f"{STEPS} steps of sampling do not take the chains to the law either")
-    burnt = burn_in(at.engine, at.engine.init(SEED, start), STEPS)
-    wrong = _off(at, burnt, exact.marginals)
+    burnt_in_state = run_burn_in(at.engine, at.engine.init(SEED, start), STEPS)
+    wrong = _describe_marginal_errors(at, burnt_in_state, exact.marginals)
     require(
         not wrong,
         f"{wrong} after {STEPS} steps of burn-in (warm and adapt), though as many steps of advance take the chains "
@@ -36,14 +36,14 @@ def moves(pair: Pair) -> None:
     )
 
 
-def _off(at: Trial, state: object, exact: FloatArray) -> str:
+def _describe_marginal_errors(at: Trial, state: object, exact: FloatArray) -> str:
     """How far the next step's marginals are off, if by more than chance."""
-    _, batches = advance(at.engine, state, [1])
+    _, batches = advance_batches(at.engine, state, [1])
     size = batches[0][1][next(iter(batches[0][1]))].shape[-1] // GROUPS
-    found = [at.estimate(batches, slice(g * size, (g + 1) * size)).marginals for g in range(GROUPS)]
-    if any(marginals is None for marginals in found):
+    group_marginals = [at.estimate(batches, slice(g * size, (g + 1) * size)).marginals for g in range(GROUPS)]
+    if any(marginals is None for marginals in group_marginals):
         skip("it has no marginals")
-    groups = np.stack([np.asarray(marginals) for marginals in found])
+    groups = np.stack([np.asarray(marginals) for marginals in group_marginals])
     error, spread = groups.mean(axis=0) - exact, groups.std(axis=0, ddof=1) / np.sqrt(GROUPS)
-    far = np.abs(error) > limits.student_limit(GROUPS - 1, error.size) * spread + 1e-6
-    return f"marginals are off by {error[far]} ± {spread[far]}" if far.any() else ""
+    is_off = np.abs(error) > limits.student_limit(GROUPS - 1, error.size) * spread + 1e-6
+    return f"marginals are off by {error[is_off]} ± {spread[is_off]}" if is_off.any() else ""

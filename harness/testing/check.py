@@ -42,7 +42,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredCheck:
     """A function that checks a subject, and when it does so.
 
     Attributes:
@@ -58,32 +58,32 @@ class Registered:
     over: Iterable[Any] | Callable[[Any], Iterable[Any]]
 
 
-class Registry(list[Registered]):
+class CheckRegistry(list[RegisteredCheck]):
     """Functions that check subjects of one kind, in the order in which their modules are imported."""
 
     def add(
         self, name: str, *needs: str, over: Iterable[Any] | Callable[[Any], Iterable[Any]] = ((),)
     ) -> Callable[[Body], Body]:
-        """A decorator that makes a function a check, as `Registered` says."""
+        """A decorator that makes a function a check, as `RegisteredCheck` says."""
 
         def register(body: Body) -> Body:
-            self.append(Registered(name, body, needs, over))
+            self.append(RegisteredCheck(name, body, needs, over))
             return body
 
         return register
 
-    def checks_of(self, subject: object) -> Iterator[tuple[str, Callable[..., None], tuple[Any, ...]]]:
+    def checks_for(self, subject: object) -> Iterator[tuple[str, Callable[..., None], tuple[Any, ...]]]:
         """(name, body, arguments beside the subject) of each check of this subject."""
-        for one in self:
-            if all(attrgetter(need)(subject) for need in one.needs):
-                for given in one.over(subject) if callable(one.over) else one.over:
-                    arguments = given if isinstance(given, tuple) else (given,)
-                    yield one.name.format(*arguments), one.body, arguments
+        for registered in self:
+            if all(attrgetter(need)(subject) for need in registered.needs):
+                for argument in registered.over(subject) if callable(registered.over) else registered.over:
+                    arguments = argument if isinstance(argument, tuple) else (argument,)
+                    yield registered.name.format(*arguments), registered.body, arguments
 
 
-OF_ARRAYS = Registry()
+BACKEND_CHECKS = CheckRegistry()
 """Checks of a backend that offers arrays, in each of its precisions."""
-OF_PAIRS = Registry()
+PAIR_CHECKS = CheckRegistry()
 """Checks of a method on a backend, an instance of `spinbench.testing.pair.Pair`."""
 
 
@@ -93,8 +93,8 @@ def require(condition: object, message: str) -> None:
         raise CheckError(message)
 
 
-def refuses(call: Callable[[], object], what: str) -> str:
-    """The message with which `call` refuses; `what` says what was asked for.
+def require_refusal(call: Callable[[], object], request: str) -> str:
+    """The message with which `call` refuses; `request` says what was asked for.
 
     Raises:
         CheckError: it did not refuse with an UnsupportedError (or ModelError) of one sentence.
@@ -103,11 +103,11 @@ def refuses(call: Callable[[], object], what: str) -> str:
         call()
     except REFUSALS as error:
         text = str(error)
-        require(text.strip() and "\n" not in text, f"{what} is refused with {text!r}; one sentence is needed")
+        require(text.strip() and "\n" not in text, f"{request} is refused with {text!r}; one sentence is needed")
         return text
     except Exception as error:
-        raise CheckError(f"{what} raises {type(error).__name__}: {error}; an UnsupportedError is needed") from error
-    raise CheckError(f"{what} is accepted; an UnsupportedError is needed")
+        raise CheckError(f"{request} raises {type(error).__name__}: {error}; an UnsupportedError is needed") from error
+    raise CheckError(f"{request} is accepted; an UnsupportedError is needed")
 
 
 def skip(reason: str) -> NoReturn:

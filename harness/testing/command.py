@@ -21,7 +21,7 @@ from spinbench.testing.suite import checks
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
 
-def outcome(check: Check) -> tuple[str, str]:
+def run_check(check: Check) -> tuple[str, str]:
     """Runs a check: ("passed" | "skipped" | "failed", reason)."""
     try:
         check()
@@ -31,14 +31,16 @@ def outcome(check: Check) -> tuple[str, str]:
         return "failed", str(error)
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         text = " ".join(str(error).split())
-        return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}{_place(error)}"
+        if isinstance(error, SpinbenchError):
+            return "failed", text
+        return "failed", f"{type(error).__name__}: {text}{_error_location(error)}"
     return "passed", ""
 
 
-def _place(error: BaseException) -> str:
+def _error_location(error: BaseException) -> str:
     """The last line of others' plugins that the error passed, else of spinbench: a framework's own lines say little."""
     kinds = ("backends", "methods", "kernels")
-    points = [point for kind in kinds for found in plugins.entry_points(kind).values() for point in found]
+    points = [point for kind in kinds for entry_points in plugins.entry_points(kind).values() for point in entry_points]
     packages = {point.module.partition(".")[0] for point in points} - {"spinbench"}
     places = {"spinbench": "", "others": ""}
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -54,7 +56,7 @@ def main(
     method: str | None = None,
     *,
     chains: int | None = None,
-    given: Sequence[str] = (),
+    setting_texts: Sequence[str] = (),
     tier: Any = None,
     kernel: str | None = None,
     device: str = "cpu",
@@ -65,7 +67,7 @@ def main(
     Args:
         backend, method: names; by default all.
         chains: that most checks run.
-        given: the method's settings, "NAME=VALUE" each.
+        setting_texts: the method's settings, "NAME=VALUE" each.
         tier, kernel, device: as of `checks`.
         seconds: after which no further check of a pair is begun; None: all are.
 
@@ -74,7 +76,7 @@ def main(
         interrupt.
     """
     try:
-        settings = assignments(given, "--set")
+        settings = assignments(setting_texts, "--set")
         how: dict[str, Any] = {"chains": CHAINS if chains is None else chains, "tier": tier, "kernel": kernel}
         if seconds is not None and not seconds > 0:
             raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
@@ -82,10 +84,10 @@ def main(
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2
-    return _tabled(selected, math.inf if seconds is None else seconds)
+    return _run_and_tabulate(selected, math.inf if seconds is None else seconds)
 
 
-def _tabled(selected: Sequence[Check], most: float) -> int:
+def _run_and_tabulate(selected: Sequence[Check], max_seconds: float) -> int:
     """Runs the checks, tells each failure at once, prints the table of what ran, also of a run that is interrupted."""
     from rich.console import Console
     from rich.table import Table
@@ -99,8 +101,8 @@ def _tabled(selected: Sequence[Check], most: float) -> int:
         for number, check in enumerate(selected, start=1):
             status.update(Text(f"{number} of {len(selected)}: {check}"))
             since = time.perf_counter()
-            over = spent[check.subject] >= most
-            result, reason = ("skipped", f"--seconds {most:g} are spent") if over else outcome(check)
+            over = spent[check.subject] >= max_seconds
+            result, reason = ("skipped", f"--seconds {max_seconds:g} are spent") if over else run_check(check)
             spent[check.subject] += time.perf_counter() - since
             seconds = f"{time.perf_counter() - since:.2f}"
             counts[result] += 1

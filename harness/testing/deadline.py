@@ -9,16 +9,16 @@ from collections.abc import Callable
 from typing import TypeVar
 from unittest import SkipTest
 
-AGAIN = 0.01
+REPEAT_SECONDS = 0.01
 """CPU seconds after which what was ended and goes on is ended again."""
 Value = TypeVar("Value")
 
 
-class Over(SkipTest):
+class DeadlineExceeded(SkipTest):
     """Something took too long."""
 
 
-def at_most(seconds: float, what: str, work: Callable[[], Value]) -> Value:
+def run_with_deadline(seconds: float, task: str, work: Callable[[], Value]) -> Value:
     """What `work` returns, unless it takes more CPU seconds, where the system can tell and Python gets to run between.
 
     Python drops what is raised while it destroys an object, and anybody may: it is raised again until it gets through.
@@ -28,23 +28,23 @@ def at_most(seconds: float, what: str, work: Callable[[], Value]) -> Value:
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return work()
-    done, dropped = False, sys.unraisablehook
+    done, previous_hook = False, sys.unraisablehook
 
-    def end(*_: object) -> None:
+    def raise_deadline(*_: object) -> None:
         if not done:
-            raise Over(f"{what} takes more than {seconds:.3g} CPU s")
+            raise DeadlineExceeded(f"{task} takes more than {seconds:.3g} CPU s")
 
-    def drop(unraisable: sys.UnraisableHookArgs) -> None:
-        if not isinstance(unraisable.exc_value, Over):
-            dropped(unraisable)
+    def ignore_deadline(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, DeadlineExceeded):
+            previous_hook(unraisable)
 
-    before = signal.signal(signal.SIGVTALRM, end)
-    sys.unraisablehook = drop
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN)
+    before = signal.signal(signal.SIGVTALRM, raise_deadline)
+    sys.unraisablehook = ignore_deadline
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, REPEAT_SECONDS)
     try:
         return work()
     finally:
         done = True
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-        sys.unraisablehook = dropped
+        sys.unraisablehook = previous_hook

@@ -1,7 +1,7 @@
 """How far a correct plugin may stray by chance: limits of test statistics at a fixed rate of false alarms.
 
-All checks have fixed seeds, so a correct plugin passes always or never; `ALARM` is the probability of never. A check
-that makes m comparisons gives each the rate ALARM / m (Bonferroni), whatever their dependence.
+All checks have fixed seeds, so a correct plugin passes always or never; `FALSE_ALARM_RATE` is the probability of never.
+A check that makes m comparisons gives each the rate FALSE_ALARM_RATE / m (Bonferroni), whatever their dependence.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ SLACK = 1.25
 """A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
 FloatArray = npt.NDArray[np.float64]
 
-ALARM = 1e-5
+FALSE_ALARM_RATE = 1e-5
 """False alarms a check. With 8 comparisons this allows 4.9 standard errors, and 5.2 of 67 chains'."""
-LEAST = 20
+MIN_EXPECTED_COUNT = 20
 """Draws that a cell expects at least."""
 
 
 def normal_limit(comparisons: int) -> float:
     """Largest |z| of so many standard normal numbers."""
-    return float(-ndtri(ALARM / (2 * comparisons)))
+    return float(-ndtri(FALSE_ALARM_RATE / (2 * comparisons)))
 
 
 def student_limit(degrees: int, comparisons: int) -> float:
     """Largest |t| of so many Student t numbers."""
-    return float(-stdtrit(degrees, ALARM / (2 * comparisons)))
+    return float(-stdtrit(degrees, FALSE_ALARM_RATE / (2 * comparisons)))
 
 
 def chi_square_limits(degrees: float, comparisons: int) -> tuple[float, float]:
     """Smallest and largest of so many chi-square numbers."""
-    tail = ALARM / (2 * comparisons)
+    tail = FALSE_ALARM_RATE / (2 * comparisons)
     return float(chdtri(degrees, 1 - tail)), float(chdtri(degrees, tail))
 
 
 def binomial_limit(trials: int, rate: float) -> int:
     """Most of so many trials that happen, each with this probability."""
-    return next(k for k in range(trials + 1) if k == trials or bdtrc(k, trials, rate) <= ALARM)
+    return next(k for k in range(trials + 1) if k == trials or bdtrc(k, trials, rate) <= FALSE_ALARM_RATE)
 
 
 def kolmogorov_limit(draws: int, comparisons: int) -> float:
     """Largest of so many Kolmogorov-Smirnov distances between `draws` numbers and their own law (asymptotic)."""
-    return float(kolmogi(ALARM / comparisons) / np.sqrt(draws))
+    return float(kolmogi(FALSE_ALARM_RATE / comparisons) / np.sqrt(draws))
 
 
 def kolmogorov_distance(probabilities: npt.ArrayLike) -> float:
@@ -61,29 +61,29 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
     Pearson's statistic has nearly three times too many values beyond ALARM where cells expect 10 draws: such counts
     are skew. G has twice too many there, and as many as it should where cells expect 20.
     """
-    seen, p = np.asarray(counts, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
-    expected = p * seen.sum()
-    rare = expected < LEAST
-    seen = np.append(seen[~rare], seen[rare].sum())
+    pooled_counts, p = np.asarray(counts, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    expected = p * pooled_counts.sum()
+    rare = expected < MIN_EXPECTED_COUNT
+    pooled_counts = np.append(pooled_counts[~rare], pooled_counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
-    if expected[-1] < LEAST:  # too little even together: draws there are counted with the likeliest cell
+    if expected[-1] < MIN_EXPECTED_COUNT:  # too little even together: draws there are counted with the likeliest cell
         top = int(expected[:-1].argmax())
-        for array in (seen, expected):
+        for array in (pooled_counts, expected):
             array[top] += array[-1]
-        seen, expected = seen[:-1], expected[:-1]
-    return float(2 * xlogy(seen, seen / expected).sum()), expected.size - 1
+        pooled_counts, expected = pooled_counts[:-1], expected[:-1]
+    return float(2 * xlogy(pooled_counts, pooled_counts / expected).sum()), expected.size - 1
 
 
-def require_law(what: str, counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
+def require_law(sample: str, counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
     """Counts of states are those of draws with these probabilities, but for chance.
 
     Raises:
-        CheckError: they are not; `what` says whose counts they are.
+        CheckError: they are not; `sample` says whose counts they are.
     """
     statistic, degrees = likelihood_ratio(counts, probabilities)
-    most = chi_square_limits(degrees, 1)[1]
+    max_statistic = chi_square_limits(degrees, 1)[1]
     require(
-        statistic <= most,
-        f"{what} has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} degrees of freedom; at most "
-        f"{most:.1f} is chance",
+        statistic <= max_statistic,
+        f"{sample} has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} degrees of freedom; at most "
+        f"{max_statistic:.1f} is chance",
     )

@@ -12,49 +12,49 @@ from spinbench.errors import IntractableError
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
-from spinbench.testing.check import OF_PAIRS, require, skip
-from spinbench.testing.deadline import at_most
-from spinbench.testing.laws.cases import Known
-from spinbench.testing.laws.known import WINDOW, known
+from spinbench.testing.check import PAIR_CHECKS, require, skip
+from spinbench.testing.deadline import run_with_deadline
+from spinbench.testing.laws.cases import SolvedModel
+from spinbench.testing.laws.known import WINDOW, solved_model
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import SEED, Batches, Trial, advance
+from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
 
 NAME = "80000 variables"
 CHAINS = 2
 BURN_IN, STEPS, SWEEPS = 8, 4, 64
 """Steps, and those of iterations."""
-LONGEST = 1.0
+MAX_SECONDS = 1.0
 """CPU seconds of planning, or of a few steps, beyond which the check is left out."""
 PART = WINDOW
 """Variables, one after another, whose errors are compared together."""
-TOGETHER = 1.5
+DEPENDENCE_SLACK = 1.5
 """By which limits are wider, as the errors of a path's variables hang together."""
-UNALIKE = 1e-6
+MAX_DIFFERENCE = 1e-6
 
 
-@OF_PAIRS.add(f"accuracy, {NAME}")
-def variables(pair: Pair) -> None:
+@PAIR_CHECKS.add(f"accuracy, {NAME}")
+def check_many_variables(pair: Pair) -> None:
     """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
-    exact = known(NAME)
+    exact = solved_model(NAME)
     try:
-        at = at_most(LONGEST, f"to plan for {NAME}", lambda: pair.trial(NAME))
-        batches = _run(at, exact)
-        found = at.estimate(batches)
+        at = run_with_deadline(MAX_SECONDS, f"to plan for {NAME}", lambda: pair.trial(NAME))
+        batches = _run_few_steps(at, exact)
+        estimate = at.estimate(batches)
     except IntractableError as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal
-    if found.marginals is not None:
+    if estimate.marginals is not None:
         if not pair.sampler:
-            _alike(found, exact)
+            _require_equal_marginals(estimate, exact)
         elif pair.method.started:
-            _right_on_average(at, batches, found, exact)
-    if not pair.sampler and found.log_z is not None:
-        compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
-    if pair.method.exact_on_trees and found.status == "ok" and found.marginals is not None:
-        off = float(np.abs(found.marginals - exact.marginals).max())
+            _require_right_on_average(at, batches, estimate, exact)
+    if not pair.sampler and estimate.log_z is not None:
+        compare_log_z(estimate, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
+    if pair.method.exact_on_trees and estimate.status == "ok" and estimate.marginals is not None:
+        off = float(np.abs(estimate.marginals - exact.marginals).max())
         require(off <= 1e-4, f"of {NAME}, marginals are off by up to {off:.2g}, though small trees' are right")
 
 
-def _run(at: Trial, exact: Known) -> Batches:
+def _run_few_steps(at: Trial, exact: SolvedModel) -> Batches:
     """A few steps from exact draws, which need no burn-in; of iterations, as many as short paths ask for.
 
     Raises:
@@ -63,48 +63,48 @@ def _run(at: Trial, exact: Known) -> Batches:
     assert exact.draw is not None
     state = at.engine.init(SEED, exact.draw(CHAINS, SEED))
     if not at.method.anytime:
-        return at_most(LONGEST, NAME, lambda: advance(at.engine, state, [1])[1])
+        return run_with_deadline(MAX_SECONDS, NAME, lambda: advance_batches(at.engine, state, [1])[1])
     if at.method.burnt_in:
         state = at.engine.warm(state, BURN_IN)
     compiles = not isinstance(at.engine, ProgramEngine) or at.engine.compiles
 
-    def first() -> State:
+    def run_first_step() -> State:
         return at.engine.adapt(at.engine.warm(state, 1), True)
 
-    state = first() if compiles else at_most(LONGEST, f"a step of {NAME}", first)
+    state = run_first_step() if compiles else run_with_deadline(MAX_SECONDS, f"a step of {NAME}", run_first_step)
     since = time.process_time()
     state, _ = at.engine.advance(state, 1)
-    if (taken := time.process_time() - since) * STEPS > LONGEST:
-        skip(f"a step of {NAME} takes {taken:.2g} s")
-    return advance(at.engine, state, [1] * STEPS if at.sampler else [SWEEPS])[1]
+    if (step_seconds := time.process_time() - since) * STEPS > MAX_SECONDS:
+        skip(f"a step of {NAME} takes {step_seconds:.2g} s")
+    return advance_batches(at.engine, state, [1] * STEPS if at.sampler else [SWEEPS])[1]
 
 
-def _right_on_average(at: Trial, batches: Batches, found: Estimate, exact: Known) -> None:
+def _require_right_on_average(at: Trial, batches: Batches, estimate: Estimate, exact: SolvedModel) -> None:
     first, last = (np.asarray(at.estimate(some).marginals) for some in (batches[:1], batches[-1:]))
-    error, moved = np.asarray(found.marginals) - exact.marginals, first != last
+    error, moved = np.asarray(estimate.marginals) - exact.marginals, first != last
     for low in range(0, error.size, PART):
         high = min(low + PART, error.size)
         require(moved[low:high].any() or not moved.any(), f"of {NAME}, {low} to {high - 1} stand still in every chain")
-        kinds, own = np.unique(exact.marginals[low:high], return_inverse=True)
-        count = np.bincount(own)
-        mean = np.bincount(own, error[low:high]) / count
-        spread = np.sqrt(np.bincount(own, error[low:high] ** 2) / count - mean**2)
+        kinds, kind_numbers = np.unique(exact.marginals[low:high], return_inverse=True)
+        count = np.bincount(kind_numbers)
+        mean = np.bincount(kind_numbers, error[low:high]) / count
+        spread = np.sqrt(np.bincount(kind_numbers, error[low:high] ** 2) / count - mean**2)
         square = float((mean**2 * count / np.maximum(spread, 1e-9) ** 2).sum())
-        most = TOGETHER * limits.chi_square_limits(kinds.size, error.size // PART + 1)[1]
+        max_square = DEPENDENCE_SLACK * limits.chi_square_limits(kinds.size, error.size // PART + 1)[1]
         require(
-            square <= most,
+            square <= max_square,
             f"of {NAME}, marginals of {low} to {high - 1} are off, on average by up to {np.abs(mean).max():.2g} "
-            f"(χ² = {square:.0f}, at most {most:.0f} is chance), though small models' are right: an index or a product "
-            "of indices may overflow",
+            f"(χ² = {square:.0f}, at most {max_square:.0f} is chance), though small models' are right: an index or a "
+            "product of indices may overflow",
         )
 
 
-def _alike(found: Estimate, exact: Known) -> None:
+def _require_equal_marginals(estimate: Estimate, exact: SolvedModel) -> None:
     """Iterations need not be right; variables at the same place of paths that are alike have the same answer."""
     for value in np.unique(exact.marginals):
-        own = np.asarray(found.marginals)[exact.marginals == value]
+        equal_marginals = np.asarray(estimate.marginals)[exact.marginals == value]
         require(
-            float(np.ptp(own)) <= UNALIKE,
-            f"of {NAME}, marginals that should be the same differ by {np.ptp(own):.2g}, though small models' are "
-            "right: an index or a product of indices may overflow",
+            float(np.ptp(equal_marginals)) <= MAX_DIFFERENCE,
+            f"of {NAME}, marginals that should be the same differ by {np.ptp(equal_marginals):.2g}, though small "
+            "models' are right: an index or a product of indices may overflow",
         )

@@ -15,19 +15,19 @@ from spinbench.inference import binding, registry
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.inference.origins import as_taken
 from spinbench.models import Model
-from spinbench.testing.backends.arrays import PRECISIONS, precisions
+from spinbench.testing.backends.arrays import PRECISIONS, provided_precisions
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.laws.known import known
-from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance, burn_in
+from spinbench.testing.laws.known import solved_model
+from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance_batches, run_burn_in
 
 CHAINS = 2048
 BATCHES = 32
 BATCH = 2
 """Steps of each batch."""
-WATCHED = ("101 variables", "20 variables, dense")
+MANY_STATE_MODELS = ("101 variables", "20 variables, dense")
 """Models of which two states are hardly ever alike by chance."""
-LARGE = 25.0
+LARGE_MODEL_SECONDS = 25.0
 """CPU seconds that models of many variables may take together."""
 
 
@@ -56,14 +56,14 @@ class Pair:
     chains: int = CHAINS
     wish: Wish = ANY
     device: str = "cpu"
-    seconds: float = LARGE
+    seconds: float = LARGE_MODEL_SECONDS
     """That models of many variables may still take."""
     _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
     _trials: dict[tuple[str, Precision], Trial] = field(default_factory=dict)
     many: dict[tuple[str, Precision], Any] = field(default_factory=dict)
     """What `spinbench.testing.shapes` has seen of many chains, by model and precision; with it few are compared."""
 
-    def accepted(self) -> list[str]:
+    def list_accepted_cases(self) -> list[str]:
         """Names of the cases that `plan` does not refuse."""
         names = []
         for case in CASES:
@@ -102,12 +102,12 @@ class Pair:
     @property
     def other_precisions(self) -> list[Precision]:
         """That the backend offers beside the pair's."""
-        return [precision for precision in precisions(self.backend) if precision != self.precision]
+        return [precision for precision in provided_precisions(self.backend) if precision != self.precision]
 
     @property
     def missing_precisions(self) -> list[Precision]:
         """That the backend does not offer."""
-        return [precision for precision in PRECISIONS.values() if precision not in precisions(self.backend)]
+        return [precision for precision in PRECISIONS.values() if precision not in provided_precisions(self.backend)]
 
     def trial(self, name: str, precision: Precision | None = None) -> Trial:
         """Planned and bound for a model whose answers are known; once for each model and precision, since binding may
@@ -118,13 +118,13 @@ class Pair:
         """
         key = (name, precision or self.precision)
         if key not in self._trials:
-            exact = known(name)
+            exact = solved_model(name)
             try:
                 model = as_taken(exact.model, self.method)
                 bound = self.bind(model, self.method.plan(model), key[1])
             except (UnsupportedError, ModelError, IntractableError) as refusal:
                 raise SkipTest(f"refused: {refusal}") from refusal
-            self._trials[key] = Trial(**vars(bound), known=exact)
+            self._trials[key] = Trial(**vars(bound), solved=exact)
         return self._trials[key]
 
     def bind(self, model: Model, tables: Tables, precision: Precision) -> binding.BoundMethod:
@@ -132,30 +132,30 @@ class Pair:
         how: dict[str, Any] = {"precision": precision, "device": self.device, "wish": self.wish}
         return binding.bind(self.method, self.backend, model, tables, **how)
 
-    def sample(self, case: str, precision: Precision | None = None, *, least: int = 1, seed: int = SEED) -> Sample:
-        """`BATCHES` batches of the pair's chains, or of the `least` if those are fewer, started as the case says."""
-        chains = max(self.chains, least)
+    def sample(self, case: str, precision: Precision | None = None, *, min_chains: int = 1, seed: int = SEED) -> Sample:
+        """`BATCHES` batches of the pair's chains, or of `min_chains` if those are fewer, started as the case says."""
+        chains = max(self.chains, min_chains)
         key = (case, precision or self.precision, chains, seed)
         if key not in self._samples:
             bound = self.trial(case, precision)
-            draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
+            draw = bound.law.exact_draws if CASES[case].start == "exact" else bound.law.uniform_states
             state = bound.engine.init(seed, draw(chains, seed))
             if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
-                state = burn_in(bound.engine, state, BURN_IN)
+                state = run_burn_in(bound.engine, state, BURN_IN)
             lengths = [BATCH] * BATCHES if self.method.anytime else [1]
-            self._samples[key] = Sample(bound, advance(bound.engine, state, lengths)[1])
+            self._samples[key] = Sample(bound, advance_batches(bound.engine, state, lengths)[1])
         return self._samples[key]
 
     def estimate(self, sample: Sample, chains: slice | list[int] = slice(None)) -> Estimate:
         """The method's estimate from some of the chains."""
         bound = sample.bound
-        found = self.method.estimate(bound.model, bound.tables, bound.trace(sample.batches, chains))
-        shape, needed = np.shape(found.marginals), (bound.model.num_variables,)
+        estimate = self.method.estimate(bound.model, bound.tables, bound.build_trace(sample.batches, chains))
+        shape, needed = np.shape(estimate.marginals), (bound.model.num_variables,)
         require(
-            found.marginals is None or shape == needed,
+            estimate.marginals is None or shape == needed,
             f"marginals have shape {shape}; {needed} is needed, p(s = 1) where all variables have two states",
         )
-        return found
+        return estimate
 
     def trial_of_many_states(self, precision: Precision | None = None) -> Trial:
         """On the first model that the method takes of those on which states can be told apart, chains differ, and a
@@ -164,14 +164,14 @@ class Pair:
         Raises:
             SkipTest: it takes none of them.
         """
-        for name in WATCHED if self.method.anytime else ():  # an exact answer may be out of reach
+        for name in MANY_STATE_MODELS if self.method.anytime else ():  # an exact answer may be out of reach
             with suppress(SkipTest):
                 at = self.trial(name, precision)
-                if not self.sampler or name == WATCHED[-1] or (at.chains_differ and not at.long):
+                if not self.sampler or name == MANY_STATE_MODELS[-1] or (at.chains_differ and not at.has_long_steps):
                     return at
         return self.trial("dense", precision)
 
-    def replicas(self, sample: Sample, groups: int, chains: int | None = None) -> list[Estimate]:
+    def estimate_replicas(self, sample: Sample, groups: int, chains: int | None = None) -> list[Estimate]:
         """Estimates from so many groups of the sample's `chains`, each with chains / groups: independent runs."""
         size = (chains or self.chains) // groups
         return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]

@@ -12,55 +12,55 @@ from spinbench.api import Key, Method, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
-from spinbench.testing.check import OF_PAIRS, require, skip
+from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import solved_model
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance_batches
 
 LANES = 17
 """Chains whose course is followed."""
 STEPS, EACH = 2048, 4
 """Steps that are followed, and those of a batch: what comes back after 4n of up to 3 in 4 steps is seen."""
-BACK = 0.25
+MAX_RECURRENCE = 0.25
 """Correlation with what was so many steps before, from which it is no chance."""
-APART = "111 pairs"
+UNCOUPLED_MODEL = "111 pairs"
 """Model of pairs that know nothing of each other."""
 LOOKS = 32
-TOLD = 9
+ROW_CHAINS = 9
 """Chains by whose means rows are told apart."""
-CLOSE = 1e-5
+MAX_DIFFERENCE = 1e-5
 """Means of a row and marginals that are the same."""
 
 
-class Recorder(NumpyBackend):
+class KeyRecorder(NumpyBackend):
     """NumPy, which keeps where each random key was drawn from."""
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         super().__init__(precision=precision, device=device)
-        self.drawn: dict[Key, str] = {}
+        self.first_draws: dict[Key, str] = {}
         self.twice = ""
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Any:
-        self._note(key, "uniform")
+        self._record_draw(key, "uniform")
         return super().uniform(key, shape)
 
     def normal(self, key: Key, shape: tuple[int, ...]) -> Any:
-        self._note(key, "normal")
+        self._record_draw(key, "normal")
         return super().normal(key, shape)
 
-    def _note(self, key: Key, kind: str) -> None:
+    def _record_draw(self, key: Key, kind: str) -> None:
         frame = sys._getframe(2)
-        here = f"{kind} ({frame.f_globals.get('__name__')}, line {frame.f_lineno})"
-        if key in self.drawn and not self.twice:
-            self.twice = f"{self.drawn[key]} and {here}"
-        self.drawn.setdefault(key, here)
+        location = f"{kind} ({frame.f_globals.get('__name__')}, line {frame.f_lineno})"
+        if key in self.first_draws and not self.twice:
+            self.twice = f"{self.first_draws[key]} and {location}"
+        self.first_draws.setdefault(key, location)
 
 
-@OF_PAIRS.add("random keys", "sampler")
-def keys(pair: Pair) -> None:
+@PAIR_CHECKS.add("random keys", "sampler")
+def check_keys_used_once(pair: Pair) -> None:
     """A program draws from each key once: numbers of one key, of whatever law, are made of the same bits."""
-    at, backend = pair.trial("dense"), Recorder(precision=pair.precision)
+    at, backend = pair.trial("dense"), KeyRecorder(precision=pair.precision)
     if not isinstance(at.engine, ProgramEngine):
         skip("a kernel has random numbers of its own")
     if not pair.method.needs <= backend.provides:
@@ -69,7 +69,7 @@ def keys(pair: Pair) -> None:
     if not program.compiled:
         skip("what a program does on the host has keys of its own")
     engine = ProgramEngine(program, backend, at.tables, pair.method.reductions)
-    state = engine.init(SEED, at.law.bits(LANES, SEED))
+    state = engine.init(SEED, at.law.uniform_states(LANES, SEED))
     state = engine.adapt(engine.warm(state, 2), True) if pair.method.anytime else state
     state, _ = engine.advance(state, 2 if pair.method.anytime else 1)
     engine.look(state)
@@ -80,14 +80,14 @@ def keys(pair: Pair) -> None:
     )
 
 
-@OF_PAIRS.add("random numbers in time", "sampler")
-def period(pair: Pair) -> None:
+@PAIR_CHECKS.add("random numbers in time", "sampler")
+def check_period(pair: Pair) -> None:
     """What a chain did does not come back, as where random numbers begin anew, nor does it end."""
     at = pair.trial("dense")
     if isinstance(at.engine, ProgramEngine):
         skip("a program gets another key in each step")
-    state = at.engine.adapt(at.engine.init(SEED, at.law.draws(LANES, SEED)), True)
-    series = _series(advance(at.engine, state, [EACH] * (STEPS // EACH))[1], pair.method)
+    state = at.engine.adapt(at.engine.init(SEED, at.law.exact_draws(LANES, SEED)), True)
+    series = _statistic_series(advance_batches(at.engine, state, [EACH] * (STEPS // EACH))[1], pair.method)
     moving = [rows for rows in series if np.isfinite(rows).all()]
     if not moving:
         skip("no statistic is finite in every batch")
@@ -96,58 +96,62 @@ def period(pair: Pair) -> None:
     still = np.flatnonzero(moved.any(axis=0) & ~moved[-len(x) // 8 :].any(axis=0))
     last = EACH * (int(np.flatnonzero(moved[:, still].any(axis=1)).max(initial=0)) + 2)
     require(not still.size, f"of {LANES} chains, {still.tolist()} stand still after {last} steps, about")
-    back = _back(x - x.mean(axis=0))
+    back = _recurrence_correlations(x - x.mean(axis=0))
     lag = int(np.argmax(back >= 0.8 * back.max()))  # it comes back again and again
     require(
-        back[lag] < BACK,
+        back[lag] < MAX_RECURRENCE,
         f"after {EACH * lag} steps chains go the same way again (correlation {back[lag]:.2f}): the random numbers "
         "repeat",
     )
 
 
-@OF_PAIRS.add("random numbers of variables", "sampler")
-def variables(pair: Pair) -> None:
+@PAIR_CHECKS.add("random numbers of variables", "sampler")
+def check_variables_independent(pair: Pair) -> None:
     """Variables that nothing couples are uncorrelated, at one time and from one step to the next."""
     if not pair.method.started:
         skip("what it reports is not of chains")
-    exact, at = known(APART), pair.trial(APART)
-    batches = advance(at.engine, at.begin(FEW_CHAINS, SEED), [1] * LOOKS)[1]
-    found = [at.estimate(batches, slice(c, c + 1)).marginals for c in range(TOLD)]
-    if any(marginals is None for marginals in found):
+    exact, at = solved_model(UNCOUPLED_MODEL), pair.trial(UNCOUPLED_MODEL)
+    batches = advance_batches(at.engine, at.start_chains(FEW_CHAINS, SEED), [1] * LOOKS)[1]
+    chain_marginals = [at.estimate(batches, slice(c, c + 1)).marginals for c in range(ROW_CHAINS)]
+    if any(marginals is None for marginals in chain_marginals):
         skip("it has no marginals")
-    means = np.stack([np.asarray(marginals) for marginals in found], axis=1)
-    series = [x for x in (_of_variables(rows, means) for rows in _series(batches, pair.method)) if x is not None]
+    means = np.stack([np.asarray(marginals) for marginals in chain_marginals], axis=1)
+    series = [
+        x
+        for x in (_order_rows_by_variable(rows, means) for rows in _statistic_series(batches, pair.method))
+        if x is not None
+    ]
     if not series:
         skip("no statistic has a row for each variable, whose mean is its marginal")
     i, j = np.asarray(exact.model.edges).T  # type: ignore[union-attr]
     for x in series:
         x = (x - x.mean(axis=(0, 2), keepdims=True)) / np.maximum(x.std(axis=(0, 2), keepdims=True), 1e-12)
-        for steps, what in ((0, "in one step"), (1, "from one step to the next")):
-            t = np.abs(_together(x[: LOOKS - steps], x[steps:]))
+        for steps, interval in ((0, "in one step"), (1, "from one step to the next")):
+            t = np.abs(_correlation_t_values(x[: LOOKS - steps], x[steps:]))
             np.fill_diagonal(t, 0)
             t[i, j] = t[j, i] = 0
             limit = limits.student_limit(FEW_CHAINS - 1, t.size)
             a, b = np.unravel_index(np.argmax(t), t.shape)
             require(
                 t[a, b] <= limit,
-                f"variables {a} and {b} are correlated {what} though nothing couples them (|t| = {t[a, b]:.1f}, at "
+                f"variables {a} and {b} are correlated {interval} though nothing couples them (|t| = {t[a, b]:.1f}, at "
                 f"most {limit:.1f} is chance): they share random numbers, or one is taken for the other",
             )
 
 
-def _of_variables(rows: FloatArray, means: FloatArray) -> FloatArray | None:
+def _order_rows_by_variable(rows: FloatArray, means: FloatArray) -> FloatArray | None:
     """(T, N, C) rows of a statistic in the order of the variables, which their `means` (N, C) in single chains tell;
     None where these are not those of rows."""
-    own = rows[:, :, : means.shape[1]].mean(axis=0)
-    if len(own) != len(means):
+    row_means = rows[:, :, : means.shape[1]].mean(axis=0)
+    if len(row_means) != len(means):
         return None
-    far = np.abs(own[None, :, :] - means[:, None, :]).max(axis=-1)
-    if (far.diagonal() < CLOSE).all():  # two rows may have the same means
+    far = np.abs(row_means[None, :, :] - means[:, None, :]).max(axis=-1)
+    if (far.diagonal() < MAX_DIFFERENCE).all():  # two rows may have the same means
         return rows
-    return rows[:, far.argmin(axis=1)] if (far.min(axis=1) < CLOSE).all() else None
+    return rows[:, far.argmin(axis=1)] if (far.min(axis=1) < MAX_DIFFERENCE).all() else None
 
 
-def _series(batches: Batches, method: Method) -> list[FloatArray]:
+def _statistic_series(batches: Batches, method: Method) -> list[FloatArray]:
     """(batches, rows, chains) of each statistic."""
     return [
         np.stack([np.asarray(batch[name], np.float64).reshape(-1, batch[name].shape[-1]) for _, batch in batches])
@@ -155,7 +159,7 @@ def _series(batches: Batches, method: Method) -> list[FloatArray]:
     ]
 
 
-def _back(x: npt.NDArray[np.float64]) -> FloatArray:
+def _recurrence_correlations(x: npt.NDArray[np.float64]) -> FloatArray:
     """For each lag of (T, rows, chains): the correlation with what was so many batches before, over all rows and
     chains, less the least of any shorter lag, as chains forget before anything can come back."""
     t = len(x)
@@ -166,7 +170,7 @@ def _back(x: npt.NDArray[np.float64]) -> FloatArray:
     return np.asarray(together - np.minimum.accumulate(together))
 
 
-def _together(x: FloatArray, y: FloatArray) -> FloatArray:
+def _correlation_t_values(x: FloatArray, y: FloatArray) -> FloatArray:
     """Student's t (N, N) of the correlation of rows of (T, N, C) series, from its spread over chains."""
     each = np.einsum("tic,tjc->ijc", x, y, optimize=True) / len(x)
     return np.asarray(each.mean(axis=-1) / (each.std(axis=-1, ddof=1) / np.sqrt(each.shape[-1]) + 1e-12))

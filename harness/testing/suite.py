@@ -26,9 +26,9 @@ from spinbench.testing import (  # noqa: F401  modules register their checks
     variants,
 )
 from spinbench.testing.backends import arrays, declared, members, randomness  # noqa: F401
-from spinbench.testing.check import OF_ARRAYS, OF_PAIRS, Check, refuses, require, skip
-from spinbench.testing.diagnostics import GROUPS
-from spinbench.testing.laws.cases import potts
+from spinbench.testing.check import BACKEND_CHECKS, PAIR_CHECKS, Check, require, require_refusal, skip
+from spinbench.testing.diagnostics import MAX_REPLICAS
+from spinbench.testing.laws.cases import potts_model
 from spinbench.testing.pair import CHAINS, Pair
 
 FIRST = (
@@ -70,29 +70,29 @@ def checks(
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
-    backends = [name for name in kernels.own_backends() if _has(name, device)] if backend is None else [backend]
+    backends = [name for name in kernels.own_backends() if _has_device(name, device)] if backend is None else [backend]
     if not backends:
         raise SpinbenchError(f"device={device} was given, which no backend provides; cpu and gpu are known")
     methods = registry.names("methods") if method is None else [method]
     alone = backends if method is None or backend is not None else []
-    found = [check for name in alone for check in backend_checks(name, device)]
+    backend_list = [check for name in alone for check in backend_checks(name, device)]
     how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel, "device": device, **settings}
-    return found + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
+    return backend_list + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
 
 
-def _has(backend: str, device: str) -> bool:
+def _has_device(backend: str, device: str) -> bool:
     try:
         return device == "cpu" or device in registry.backend_class(backend).provides
     except BrokenPluginError:
         return True
 
 
-def _not_here(backend: str, device: str) -> str:
+def _device_refusal(backend: str, device: str) -> str:
     """Why a backend finds no such device; empty if it does, or is its own by default, which need not be asked for."""
     kind = registry.backend_class(backend)
     try:
         if device != "cpu" or device != kernels.device_of(kind):
-            kind(precision=arrays.precisions(backend)[-1], device=device)
+            kind(precision=arrays.provided_precisions(backend)[-1], device=device)
     except UnsupportedError as refusal:
         return str(refusal)
     return ""
@@ -104,22 +104,22 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
     try:
         provides = registry.backend_class(backend).provides
     except BrokenPluginError as error:
-        return [Check(backend, "import", partial(_fail, error))]
+        return [Check(backend, "import", partial(_raise_error, error))]
     if missing := registry.missing(registry.backend_class(backend)):
         return [Check(backend, "construction", partial(skip, f"{', '.join(missing)} not installed here"))]
-    if why := _not_here(backend, device):
+    if why := _device_refusal(backend, device):
         return [Check(backend, "construction", partial(skip, why))]
-    found: list[tuple[str, Callable[[], None]]] = [
-        ("declaration", partial(declared.declaration, backend)),
-        ("construction", partial(declared.construction, backend)),
+    named_bodies: list[tuple[str, Callable[[], None]]] = [
+        ("declaration", partial(declared.check_declaration, backend)),
+        ("construction", partial(declared.check_construction, backend)),
     ]
     if "arrays" not in provides:
-        return [Check(backend, name, body) for name, body in found]
-    for precision in arrays.precisions(backend):
+        return [Check(backend, name, body) for name, body in named_bodies]
+    for precision in arrays.provided_precisions(backend):
         make = partial(registry.backend_class(backend), precision=precision, device=device)
-        for name, body, arguments in OF_ARRAYS.checks_of(make):
-            found.append((f"{name} ({precision})", partial(_run_on, body, make, *arguments)))
-    return [Check(backend, name, body) for name, body in found]
+        for name, body, arguments in BACKEND_CHECKS.checks_for(make):
+            named_bodies.append((f"{name} ({precision})", partial(_run_on_backend, body, make, *arguments)))
+    return [Check(backend, name, body) for name, body in named_bodies]
 
 
 def method_checks(
@@ -138,38 +138,40 @@ def method_checks(
     Raises:
         UnknownNameError, SpinbenchError: an unknown plugin or setting; chains that are no multiple of 64.
     """
-    if chains < GROUPS or chains % GROUPS:
-        raise SpinbenchError(f"chains={chains} was given; a multiple of {GROUPS} is needed")
+    if chains < MAX_REPLICAS or chains % MAX_REPLICAS:
+        raise SpinbenchError(f"chains={chains} was given; a multiple of {MAX_REPLICAS} is needed")
     subject = f"{method}.{backend}"
     wish = Wish(tier, kernel)
     how = registry.support(method, backend, wish)
     if how.tier == "broken":
-        return [Check(subject, "import", partial(_fail, BrokenPluginError(how.reason)))]
+        return [Check(subject, "import", partial(_raise_error, BrokenPluginError(how.reason)))]
     chosen = registry.make_method(method, settings)
     if how.tier == "unavailable":
         return [Check(subject, "accuracy", partial(skip, how.reason))]
     if how.tier == "unsupported":
-        return [Check(subject, "refusal", partial(_refusal, chosen, backend, wish))]
-    if why := _not_here(backend, device):
+        return [Check(subject, "refusal", partial(_check_refusal, chosen, backend, wish))]
+    if why := _device_refusal(backend, device):
         return [Check(subject, "accuracy", partial(skip, why))]
-    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish, device)
-    found = {name: partial(body, pair, *arguments) for name, body, arguments in OF_PAIRS.checks_of(pair)}
-    first = [name for name in FIRST if name in found]
-    return [Check(subject, name, found[name]) for name in dict.fromkeys([*first, *found])]
+    pair = Pair(chosen, backend, arrays.provided_precisions(backend)[-1], chains, wish, device)
+    bodies = {name: partial(body, pair, *arguments) for name, body, arguments in PAIR_CHECKS.checks_for(pair)}
+    first = [name for name in FIRST if name in bodies]
+    return [Check(subject, name, bodies[name]) for name in dict.fromkeys([*first, *bodies])]
 
 
-def _run_on(body: Callable[..., None], make: Callable[[], Backend], *arguments: str) -> None:
+def _run_on_backend(body: Callable[..., None], make: Callable[[], Backend], *arguments: str) -> None:
     body(make(), *arguments)
 
 
-def _fail(error: Exception) -> None:
+def _raise_error(error: Exception) -> None:
     raise error
 
 
-def _refusal(method: Method, backend: str, wish: Wish) -> None:
+def _check_refusal(method: Method, backend: str, wish: Wish) -> None:
     """An unsupported pair is refused with the reason that `registry.support` gives, before any work."""
     reason = registry.support(method.name, backend, wish).reason
     require(reason.strip() and "\n" not in reason, f"the reason is {reason!r}; one sentence is needed")
-    asked: dict[str, Any] = {"budget": 1, "tier": wish.tier, "kernel": wish.kernel}
-    said = refuses(lambda: run(potts(), method, backend, **asked), f"method={method.name}, backend={backend}")
-    require(said == reason, f"run says {said!r}, support says {reason!r}")
+    options: dict[str, Any] = {"budget": 1, "tier": wish.tier, "kernel": wish.kernel}
+    message = require_refusal(
+        lambda: run(potts_model(), method, backend, **options), f"method={method.name}, backend={backend}"
+    )
+    require(message == reason, f"run says {message!r}, support says {reason!r}")

@@ -22,7 +22,7 @@ from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.starts import dispersed, random_start
 from spinbench.testing.check import require
-from spinbench.testing.laws.cases import FloatArray, Known, Law
+from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
 
 BURN_IN = 64
 FEW_CHAINS = 67
@@ -39,16 +39,16 @@ class Trial(BoundMethod):
     """A method planned for a model of any kind and bound, run as `spinbench.run` does it, with answers laid flat.
 
     Attributes:
-        known: the model as it was given, and its answers.
+        solved: the model as it was given, and its answers.
     """
 
-    known: Known
+    solved: SolvedModel
 
     @property
     def law(self) -> Law:
         """Of a model that is one of `CASES`."""
-        assert isinstance(self.known, Law)
-        return self.known
+        assert isinstance(self.solved, Law)
+        return self.solved
 
     @property
     def sampler(self) -> bool:
@@ -56,20 +56,22 @@ class Trial(BoundMethod):
         return self.method.anytime and self.method.stochastic
 
     @property
-    def hurry(self) -> int:
+    def burn_in_divisor(self) -> int:
         """By which burn-in on large models is shorter: samplers' programs may be slow."""
         return 2 if self.sampler and isinstance(self.engine, ProgramEngine) else 1
 
-    def begin(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
+    def start_chains(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
         """Chains after their burn-in, if they are random."""
         state = self.engine.init(seed, random_start(self.model, chains, seed))
-        return burn_in(self.engine, state, steps) if self.sampler else state
+        return run_burn_in(self.engine, state, steps) if self.sampler else state
 
     def run(self, chains: int, seed: int, lengths: list[int], steps: int = BURN_IN) -> Batches:
         """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
-        return advance(self.engine, self.begin(chains, seed, steps), lengths if self.method.anytime else [1])[1]
+        if not self.method.anytime:
+            lengths = [1]
+        return advance_batches(self.engine, self.start_chains(chains, seed, steps), lengths)[1]
 
-    def whole(self, chains: int, seed: int) -> Estimate:
+    def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Of a run from start to end, with what comes before burn-in, looks and all."""
         trace = Trace(self.method.reductions, self.method.batches(chains), self.method.counted_by)
         drive(
@@ -83,42 +85,42 @@ class Trial(BoundMethod):
             finished=self.method.finished,
             checkpoints=1,
         )
-        return self._told(trace)
+        return self._estimate_from_trace(trace)
 
     def estimate(self, batches: Batches, chains: slice | list[int] = slice(None)) -> Estimate:
         """Of some of the chains, in terms of the variables asked about, one after the other."""
-        return self._told(self.trace(batches, chains))
+        return self._estimate_from_trace(self.build_trace(batches, chains))
 
-    def trace(self, batches: Batches, chains: slice | list[int]) -> Trace:
+    def build_trace(self, batches: Batches, chains: slice | list[int]) -> Trace:
         """What some of the chains reported."""
         trace = Trace(self.method.reductions)
         for steps, statistics in batches:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
         return trace
 
-    def _told(self, trace: Trace) -> Estimate:
-        found = self.method.estimate(self.model, self.tables, trace)
-        validity.check(found, self.model, self.method.name)
-        found = in_terms_of_origin(self.model, found, 1)
+    def _estimate_from_trace(self, trace: Trace) -> Estimate:
+        estimate = self.method.estimate(self.model, self.tables, trace)
+        validity.check(estimate, self.model, self.method.name)
+        estimate = in_terms_of_origin(self.model, estimate, 1)
         names = ("marginals", "marginals_se", "marginals_error_bound", "ess", "r_hat")
-        flattened: dict[str, Any] = {name: flat(getattr(found, name)) for name in names}
-        return replace(found, **flattened)
+        flattened: dict[str, Any] = {name: flatten_values(getattr(estimate, name)) for name in names}
+        return replace(estimate, **flattened)
 
     @property
     def chains_differ(self) -> bool:
         """Whether chains report different numbers; of what is drawn and averaged in one piece they do not."""
         state = self.engine.init(WATCHED_SEED, random_start(self.model, FEW_CHAINS, WATCHED_SEED))
-        _, batches = advance(self.engine, state, [1, 1])
+        _, batches = advance_batches(self.engine, state, [1, 1])
         return any((array != array[..., :1]).any() for array in batches[-1][1].values())
 
     @property
-    def long(self) -> bool:
+    def has_long_steps(self) -> bool:
         """Whether a step, of a program, draws each variable many times."""
         steps = self.method.step_updates(self.tables) / max(self.model.num_variables, 1)
         return isinstance(self.engine, ProgramEngine) and steps > LONG_STEP
 
 
-def flat(values: Any) -> FloatArray | None:
+def flatten_values(values: Any) -> FloatArray | None:
     """Numbers of all variables, one after the other; None stays."""
     return None if values is None else np.hstack(values).astype(np.float64)
 
@@ -131,18 +133,18 @@ def reduce_batches(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArra
     return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
 
 
-def burn_in(engine: Engine, state: State, steps: int) -> State:
+def run_burn_in(engine: Engine, state: State, steps: int) -> State:
     """Burn-in as `spinbench.inference.driver` does it."""
-    done = 0
+    num_done = 0
     for end in WINDOWS:
         upto = int(steps * end)
-        state = engine.warm(state, upto - done) if upto > done else state
+        state = engine.warm(state, upto - num_done) if upto > num_done else state
         state = engine.adapt(state, end == WINDOWS[-1])
-        done = upto
+        num_done = upto
     return state
 
 
-def advance(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
+def advance_batches(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
     """Batches of these lengths.
 
     Raises:
@@ -162,18 +164,18 @@ def advance(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Ba
 
 
 @contextmanager
-def settings_read(method: Method, seen: set[str]) -> Iterator[None]:
-    """Adds to `seen` the settings that are read meanwhile, of this method and of others of its class; all, where what
-    the method made of them is kept in it, or they are read as a whole."""
+def record_settings_read(method: Method, read_settings: set[str]) -> Iterator[None]:
+    """Adds to `read_settings` the settings that are read meanwhile, of this method and of others of its class; all,
+    where what the method made of them is kept in it, or they are read as a whole."""
     kind = type(method)
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     plain = kind.__getattribute__
 
-    def noted(self: Method, name: str) -> Any:
-        seen.update(names if name == "__dict__" else {name})
+    def record_attribute(self: Method, name: str) -> Any:
+        read_settings.update(names if name == "__dict__" else {name})
         return plain(self, name)
 
     if set(getattr(method, "__dict__", ())) - names:
-        seen |= names
-    with mock.patch.object(kind, "__getattribute__", noted):
+        read_settings |= names
+    with mock.patch.object(kind, "__getattribute__", record_attribute):
         yield

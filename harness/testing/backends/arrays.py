@@ -11,7 +11,7 @@ from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.testing.backends.standard import FORMS, OPERATIONS, SYNTAX, VERSION, WIDE
-from spinbench.testing.check import OF_ARRAYS, require
+from spinbench.testing.check import BACKEND_CHECKS, require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
@@ -21,36 +21,36 @@ KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
 """Of NumPy's dtypes."""
 
 
-class Pair(NamedTuple):
+class TreeNode(NamedTuple):
     """A tree's inner node, which loops must keep."""
 
     first: Any
     second: Any
 
 
-def precisions(name: str) -> list[Precision]:
+def provided_precisions(backend_name: str) -> list[Precision]:
     """Those that a backend says it provides."""
-    provides = registry.backend_class(name).provides
+    provides = registry.backend_class(backend_name).provides
     return [precision for short, precision in PRECISIONS.items() if short in provides]
 
 
-def called(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
+def run_compiled(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
     """`function`, compiled, of NumPy arrays, and what it returns as such."""
-    there = map_arrays(backend.to_device, arrays)
-    return map_arrays(backend.to_host, backend.compile(function)(*there))
+    device_arrays = map_arrays(backend.to_device, arrays)
+    return map_arrays(backend.to_host, backend.compile(function)(*device_arrays))
 
 
-def require_arrays(found: dict[str, Any], expected: dict[str, Any], precision: Precision) -> None:
+def require_arrays(results: dict[str, Any], expected: dict[str, Any], precision: Precision) -> None:
     """Arrays that were computed are those that are expected, in the precision that was asked for."""
-    for what, wanted in expected.items():
-        value = found[what]
-        right = np.array_equal(value, wanted)
-        require(right, f"{what} gives {value.tolist()}; {np.asarray(wanted).tolist()} is expected")
-        require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
+    for label, expected_value in expected.items():
+        value = results[label]
+        right = np.array_equal(value, expected_value)
+        require(right, f"{label} gives {value.tolist()}; {np.asarray(expected_value).tolist()} is expected")
+        require(value.dtype == precision, f"{label} turns {precision} into {value.dtype}")
 
 
-@OF_ARRAYS.add("namespace")
-def namespace(backend: Backend) -> None:
+@BACKEND_CHECKS.add("namespace")
+def check_namespace(backend: Backend) -> None:
     """Every member and operator against NumPy."""
     precision = backend.precision
     missing = [member for member in OPERATIONS if not hasattr(backend.xp, member)]
@@ -60,12 +60,12 @@ def namespace(backend: Backend) -> None:
     small, large = ((rng.normal(size=size), rng.uniform(0.5, 2.0, size=size)) for size in ((3, 4), (70, 1100)))
     for table, arrays in ((OPERATIONS, small), (FORMS, small), (SYNTAX, small), (WIDE, large)):
         x, y = (array.astype(precision) for array in arrays)
-        found, failed = _results(backend, table, x, y)
+        results, failed = _evaluate_operations(backend, table, x, y)
         require(not failed, "; ".join(failed))
-        for what, call in table.items():
+        for operation, call in table.items():
             expected = call(np, x, y)
-            value = found[what]
-            named = f"{what} of {x.shape}" if table is WIDE else what
+            value = results[operation]
+            named = f"{operation} of {x.shape}" if table is WIDE else operation
             require(value.shape == expected.shape, f"{named} gives shape {value.shape}; {expected.shape} is expected")
             kind = expected.dtype.kind
             require(value.dtype.kind == kind, f"{named} gives {value.dtype}; {KINDS[kind]} is expected")
@@ -73,29 +73,29 @@ def namespace(backend: Backend) -> None:
                 require(value.dtype == precision, f"{named} of {precision} gives {value.dtype}")
             atol = rtol * max(1.0, float(np.abs(expected).max()))  # sums cancel
             off = ~np.isclose(value, expected, rtol=rtol, atol=atol if table is WIDE else rtol)
-            shown = f"{np.ravel(value)[np.ravel(off)][:3]}…; {np.ravel(expected)[np.ravel(off)][:3]}… is expected"
-            require(not off.any(), f"{named} gives {shown}")
+            difference = f"{np.ravel(value)[np.ravel(off)][:3]}…; {np.ravel(expected)[np.ravel(off)][:3]}… is expected"
+            require(not off.any(), f"{named} gives {difference}")
 
 
-def _results(
+def _evaluate_operations(
     backend: Backend, table: dict[str, Callable[[Any, Any, Any], Any]], x: Any, y: Any
 ) -> tuple[dict[str, Any], list[str]]:
     failed: list[str] = []
 
-    def function(x: Any, y: Any) -> dict[str, Any]:
+    def call_operations(x: Any, y: Any) -> dict[str, Any]:
         values = {}
-        for what, call in table.items():
+        for operation, call in table.items():
             try:
-                values[what] = call(backend.xp, x, y)
+                values[operation] = call(backend.xp, x, y)
             except Exception as error:  # any framework's own error
-                failed.append(f"{what} raises {type(error).__name__}: {str(error).splitlines()[0]}")
+                failed.append(f"{operation} raises {type(error).__name__}: {str(error).splitlines()[0]}")
         return values
 
-    return called(backend, function, x, y), failed
+    return run_compiled(backend, call_operations, x, y), failed
 
 
-@OF_ARRAYS.add("transfer")
-def transfer(backend: Backend) -> None:
+@BACKEND_CHECKS.add("transfer")
+def check_transfer(backend: Backend) -> None:
     """to_device and to_host: values, shapes and dtypes; what was transferred is a copy."""
     precision = backend.precision
     for array in (
@@ -107,62 +107,66 @@ def transfer(backend: Backend) -> None:
         np.array(2.5),
     ):
         expected = array.copy()
-        there = backend.to_device(array)
-        require(there.shape == array.shape, f"to_device gives shape {there.shape} for {array.shape}")
+        on_device = backend.to_device(array)
+        require(on_device.shape == array.shape, f"to_device gives shape {on_device.shape} for {array.shape}")
         if array.dtype.kind == "f":
-            require(there.dtype == backend.real, f"to_device makes floats {there.dtype}; {backend.real} is needed")
+            require(
+                on_device.dtype == backend.real, f"to_device makes floats {on_device.dtype}; {backend.real} is needed"
+            )
         array[...] = 1
-        back = backend.to_host(there)
+        back = backend.to_host(on_device)
         require(isinstance(back, np.ndarray), f"to_host gives {type(back).__name__}; np.ndarray is needed")
-        kind, wanted = back.dtype.kind, expected.dtype.kind
-        require(kind == wanted, f"an array of {expected.dtype} comes back as {back.dtype}")
-        require(wanted != "f" or back.dtype == precision, f"floats come back as {back.dtype}; {precision} is needed")
+        kind, expected_kind = back.dtype.kind, expected.dtype.kind
+        require(kind == expected_kind, f"an array of {expected.dtype} comes back as {back.dtype}")
+        require(
+            expected_kind != "f" or back.dtype == precision, f"floats come back as {back.dtype}; {precision} is needed"
+        )
         require(np.array_equal(back, expected), f"{expected.tolist()} comes back as {back.tolist()}")
 
 
-@OF_ARRAYS.add("arithmetic")
-def arithmetic(backend: Backend) -> None:
+@BACKEND_CHECKS.add("arithmetic")
+def check_arithmetic(backend: Backend) -> None:
     """The precision is that which was asked for, neither more nor less, in sums, products and loops."""
     precision = backend.precision
     info = np.finfo(precision)
 
-    def function(one: Any, tiny: Any, row: Any) -> dict[str, Any]:
-        halves = backend.fori_loop(0, 40, lambda i, carry: carry * 0.5, one)
+    def compute(unit: Any, tiny: Any, row: Any) -> dict[str, Any]:
+        halves = backend.fori_loop(0, 40, lambda i, carry: carry * 0.5, unit)
         dot = backend.xp.matmul(row[None, :], row[:, None])
-        return {"above": (one + tiny) - one, "below": (one + tiny * 0.25) - one, "loop": halves, "dot": dot[0, 0]}
+        return {"above": (unit + tiny) - unit, "below": (unit + tiny * 0.25) - unit, "loop": halves, "dot": dot[0, 0]}
 
     row = np.array([1.0, np.sqrt(float(info.eps)) * 2])
-    found = called(backend, function, np.array(1.0), np.array(float(info.eps)), row)
-    for what, value in found.items():
-        require(value.dtype == precision, f"{what} has dtype {value.dtype}; {precision} is needed")
-    require(found["above"] == info.eps, f"(1 + eps) - 1 is {found['above']} with eps = {info.eps} of {precision}")
-    require(found["below"] == 0, f"(1 + eps/4) - 1 is {found['below']}; {precision} rounds it to 0")
-    require(found["loop"] == 2.0**-40, f"40 halvings of 1 give {found['loop']}")
+    results = run_compiled(backend, compute, np.array(1.0), np.array(float(info.eps)), row)
+    for label, value in results.items():
+        require(value.dtype == precision, f"{label} has dtype {value.dtype}; {precision} is needed")
+    require(results["above"] == info.eps, f"(1 + eps) - 1 is {results['above']} with eps = {info.eps} of {precision}")
+    require(results["below"] == 0, f"(1 + eps/4) - 1 is {results['below']}; {precision} rounds it to 0")
+    require(results["loop"] == 2.0**-40, f"40 halvings of 1 give {results['loop']}")
     # Matrix products of reduced precision (TF32, bfloat16) lose this entry's last bits.
-    short = found["dot"] - 1
+    short = results["dot"] - 1
     require(abs(short - 4 * info.eps) <= 2 * info.eps, f"matmul loses digits: 4 eps is computed as {short / info.eps}")
 
 
-@OF_ARRAYS.add("loops")
-def loops(backend: Backend) -> None:
+@BACKEND_CHECKS.add("loops")
+def check_fori_loop(backend: Backend) -> None:
     """fori_loop: order, first index, zero steps, nesting, trees as carries, a count that is known at run time only."""
     precision = backend.precision
     calls = []
 
-    def function(count: Any, start: Any, whole: Any) -> Any:
-        def body(i: Any, carry: tuple[Any, Pair]) -> tuple[Any, Pair]:
+    def run_loops(count: Any, start: Any, whole: Any) -> Any:
+        def body(i: Any, carry: tuple[Any, TreeNode]) -> tuple[Any, TreeNode]:
             calls.append(1)
             total, pair = carry
             inner = backend.fori_loop(0, 2, lambda j, value: value + start[j], start[0] * 0)
-            return total * 0.5 + start[0] * i, Pair(pair.first + inner, pair.second)
+            return total * 0.5 + start[0] * i, TreeNode(pair.first + inner, pair.second)
 
-        total, pair = backend.fori_loop(0, count, body, (start[0] * 0, Pair(start[0] * 0, start)))
-        seen = backend.xp.astype(start[0] <= start[1] * count, backend.xp.int32)  # 1, or 0 if count is 0
+        total, pair = backend.fori_loop(0, count, body, (start[0] * 0, TreeNode(start[0] * 0, start)))
+        num_steps = backend.xp.astype(start[0] <= start[1] * count, backend.xp.int32)  # 1, or 0 if count is 0
         late = backend.fori_loop(3, 5, lambda i, value: value * 10 + i, start[0] * 0)
-        once = backend.fori_loop(0, seen, lambda i, value: value + 1, start)
+        once = backend.fori_loop(0, num_steps, lambda i, value: value + 1, start)
         return total, pair, once, late, backend.fori_loop(0, count, lambda i, value: value + 1, whole)
 
-    compiled = backend.compile(function)
+    compiled = backend.compile(run_loops)
     start, whole = backend.to_device(np.array([1.0, 3.0])), backend.to_device(np.array([2**24]))
     for count in COUNTS:
         total, pair, once, late, ones = map_arrays(backend.to_host, compiled(count, start, whole))
@@ -174,8 +178,8 @@ def loops(backend: Backend) -> None:
         require(pair.first == 4.0 * count, f"a loop within {count} steps gives {pair.first}; {4 * count} is expected")
         require(np.array_equal(pair.second, [1, 3]), "an array that is carried unchanged changes")
         require(late == 34, f"a loop from 3 to 5 that writes down its indices gives {late:g}; 34 is expected")
-        wanted = [2, 4] if count else [1, 3]
-        require(np.array_equal(once, wanted), f"a loop whose count is an array, {min(count, 1)}, gives {once}")
+        expected_once = [2, 4] if count else [1, 3]
+        require(np.array_equal(once, expected_once), f"a loop whose count is an array, {min(count, 1)}, gives {once}")
         require(ones.dtype.kind == "i", f"a loop turns integers into {ones.dtype}")
         require(ones[0] == 2**24 + count, f"{count} ones and 2^24 are {ones[0]} in a loop")
         require(pair.first.dtype == precision, f"a loop turns {precision} into {pair.first.dtype}")
@@ -185,39 +189,45 @@ def loops(backend: Backend) -> None:
         )
 
 
-@OF_ARRAYS.add("open loops")
-def open_loops(backend: Backend) -> None:
+@BACKEND_CHECKS.add("open loops")
+def check_while_loop(backend: Backend) -> None:
     """while_loop: as long as a flag is set that the steps make, none where it is not, within another loop."""
 
-    def function(most: Any, start: Any) -> Any:
-        def doubled(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+    def run_loops(limit_value: Any, start: Any) -> Any:
+        def double(carry: tuple[Any, Any]) -> tuple[Any, Any]:
             value, steps = carry
             return value * 2, steps + 1
 
-        def count(limit: Any) -> Any:
-            return backend.while_loop(lambda carry: carry[0] < limit, doubled, (start[0], start[0] * 0))[1]
+        def count_doublings(limit: Any) -> Any:
+            return backend.while_loop(lambda carry: carry[0] < limit, double, (start[0], start[0] * 0))[1]
 
-        inner = backend.fori_loop(0, 3, lambda i, total: total + count(most), start[0] * 0)
-        return backend.while_loop(lambda carry: carry[0] < most, doubled, (start[0], start[0] * 0)), inner
+        inner = backend.fori_loop(0, 3, lambda i, total: total + count_doublings(limit_value), start[0] * 0)
+        return backend.while_loop(lambda carry: carry[0] < limit_value, double, (start[0], start[0] * 0)), inner
 
-    compiled = backend.compile(function)
+    compiled = backend.compile(run_loops)
     start = backend.to_device(np.array([1.0]))
-    for most, wanted in ((0.5, 0), (1.0, 0), (5.0, 3), (2.0**20, 20)):
-        limit = backend.to_device(np.array([most]))
+    for limit_value, expected_steps in ((0.5, 0), (1.0, 0), (5.0, 3), (2.0**20, 20)):
+        limit = backend.to_device(np.array([limit_value]))
         (value, steps), inner = map_arrays(backend.to_host, compiled(limit[0], start))
-        require(steps == wanted, f"doubling 1 while it is below {most:g} takes {steps:g} steps, not {wanted}")
-        require(value == 2.0**wanted, f"a loop that doubles 1 {wanted} times gives {value:g}")
-        require(inner == 3 * wanted, f"that loop, in a loop of three steps, takes {inner:g} steps, not {3 * wanted}")
+        require(
+            steps == expected_steps,
+            f"doubling 1 while it is below {limit_value:g} takes {steps:g} steps, not {expected_steps}",
+        )
+        require(value == 2.0**expected_steps, f"a loop that doubles 1 {expected_steps} times gives {value:g}")
+        require(
+            inner == 3 * expected_steps,
+            f"that loop, in a loop of three steps, takes {inner:g} steps, not {3 * expected_steps}",
+        )
         require(value.dtype == backend.precision, f"a loop turns {backend.precision} into {value.dtype}")
 
 
-@OF_ARRAYS.add("updates")
-def updates(backend: Backend) -> None:
+@BACKEND_CHECKS.add("updates")
+def check_update(backend: Backend) -> None:
     """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
     precision = backend.precision
 
-    def function(array: Any, rows: Any) -> dict[str, Any]:
-        one = backend.update(array, 1, array[0, :])
+    def run_updates(array: Any, rows: Any) -> dict[str, Any]:
+        by_integer = backend.update(array, 1, array[0, :])
         several = backend.update(array, rows, array[:2, :] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3, :])
         end = backend.update(backend.update(array, -3, array[0, :] - 1), rows - 3, array[:2, :] * 0 + 7)
@@ -227,7 +237,7 @@ def updates(backend: Backend) -> None:
         single = backend.update(row, 1, row[0] + 9)
         axis = {"one axis": single, "argument of one axis": row}
         return {
-            "integer": one,
+            "integer": by_integer,
             "integers": several,
             "slice": part,
             "negative": end,
@@ -238,7 +248,7 @@ def updates(backend: Backend) -> None:
         }
 
     array = np.arange(6.0).reshape(3, 2)
-    found = called(backend, function, array, np.array([2, 0]))
+    results = run_compiled(backend, run_updates, array, np.array([2, 0]))
     expected: dict[str, Any] = {
         "update (integer)": [[0, 1], [0, 1], [4, 5]],
         "update (integers)": [[7, 7], [2, 3], [7, 7]],
@@ -250,4 +260,4 @@ def updates(backend: Backend) -> None:
         "update (one axis)": [0, 9],
         "update (argument of one axis)": [0, 1],
     }
-    require_arrays({f"update ({what})": value for what, value in found.items()}, expected, precision)
+    require_arrays({f"update ({label})": value for label, value in results.items()}, expected, precision)

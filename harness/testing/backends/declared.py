@@ -9,12 +9,12 @@ import sys
 from spinbench.errors import UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays
-from spinbench.testing.check import CheckError, refuses, require
+from spinbench.testing.check import CheckError, require, require_refusal
 
 CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
 
 
-def declaration(name: str) -> None:
+def check_declaration(name: str) -> None:
     """Class attributes, and that its module imports no framework."""
     cls = registry.backend_class(name)
     require(
@@ -30,30 +30,31 @@ def declaration(name: str) -> None:
         "import sys; from spinbench.inference import registry;"
         f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
     )
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-P", "-c", code]  # a folder here that is named as the module is not the module
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=here)
-    require(done.returncode == 0, f"importing it in a fresh process fails: {done.stderr[-300:]}")
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    require(process.returncode == 0, f"importing it in a fresh process fails: {process.stderr[-300:]}")
     require(
-        done.stdout.strip() == "[]", f"importing its module imports {done.stdout.strip()}; do so in the constructor"
+        process.stdout.strip() == "[]",
+        f"importing its module imports {process.stdout.strip()}; do so in the constructor",
     )
 
 
-def construction(name: str) -> None:
+def check_construction(name: str) -> None:
     """Precisions and devices: what is offered works, what is not is refused."""
     cls = registry.backend_class(name)
-    for precision in arrays.precisions(name):
+    for precision in arrays.provided_precisions(name):
         instance = cls(precision=precision)
         require(instance.precision == precision, f"precision={precision} became {instance.precision}")
         usual = kernels.device_of(cls)
         require(instance.device == usual, f"the default device is {instance.device}; {usual} is expected")
-    known = arrays.precisions(name)[0]
-    refuses(lambda: cls(precision=known, device="no-such-device"), "device=no-such-device")
+    first_precision = arrays.provided_precisions(name)[0]
+    require_refusal(lambda: cls(precision=first_precision, device="no-such-device"), "device=no-such-device")
     if "gpu" not in cls.provides:
-        refuses(lambda: cls(precision=known, device="gpu"), "device=gpu, which is not in provides,")
+        require_refusal(lambda: cls(precision=first_precision, device="gpu"), "device=gpu, which is not in provides,")
         return
     try:
-        instance = cls(precision=known, device="gpu")
+        instance = cls(precision=first_precision, device="gpu")
     except UnsupportedError:  # there is none here
         return
     except Exception as error:  # a framework's own

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from spinbench.api import Backend
 from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
-from spinbench.testing.check import OF_ARRAYS, require
+from spinbench.testing.check import BACKEND_CHECKS, require
 
 DRAWS = 40_000
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
@@ -24,66 +24,67 @@ INNER = 1100
 SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
 KEYS = 2000
 TAIL = 1.15e-5
-"""Probability of an end of which 2^20 draws hold some but for a chance of `limits.ALARM` at most."""
+"""Probability of an end of which 2^20 draws hold some but for a chance of `limits.FALSE_ALARM_RATE` at most."""
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
 """E[x^k], k = 1 … 4."""
 SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 105.0)}
 """E[x^2k]."""
 
 
-@OF_ARRAYS.add("keys")
-def keys(backend: Backend) -> None:
+@BACKEND_CHECKS.add("keys")
+def check_keys(backend: Backend) -> None:
     """Same key, same numbers; other seeds, indices and orders of folding give others."""
 
-    def function(key: Any, steps: Any, empty: Any) -> Any:
+    def draw_numbers(key: Any, steps: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
             return backend.update(rows, i, backend.uniform(backend.fold_in(key, backend.take(steps, i)), (8,)))
 
-        numbers = {path: backend.uniform(_at(backend, key, path), (8,)) for path in PATHS}
+        numbers = {path: backend.uniform(_fold_in_path(backend, key, path), (8,)) for path in PATHS}
         return numbers, backend.fori_loop(0, len(STEPS), body, empty)
 
-    compiled, given = backend.compile(function), [backend.to_device(a) for a in (STEPS, np.zeros((len(STEPS), 8)))]
-    both = [[map_arrays(backend.to_host, compiled(backend.key(seed), *given)) for seed in SEEDS] for _ in range(2)]
-    _distinct(both[0][0][1], STEPS.tolist())
-    first, again = ([numbers for numbers, _ in found] for found in both)
-    seen: dict[bytes, str] = {}
+    compiled = backend.compile(draw_numbers)
+    arguments = [backend.to_device(array) for array in (STEPS, np.zeros((len(STEPS), 8)))]
+    both = [[map_arrays(backend.to_host, compiled(backend.key(seed), *arguments)) for seed in SEEDS] for _ in range(2)]
+    _require_distinct_rows(both[0][0][1], STEPS.tolist())
+    first, again = ([numbers for numbers, _ in run_results] for run_results in both)
+    first_uses: dict[bytes, str] = {}
     for seed, numbers, same in zip(SEEDS, first, again, strict=True):
         for path in PATHS:
-            what = f"seed {seed}" + (f" folded with {', then '.join(map(str, path))}" if path else "")
-            require(np.array_equal(numbers[path], same[path]), f"{what} gives other numbers the second time")
-            other = seen.setdefault(numbers[path].tobytes(), what)
-            require(other == what, f"{other} and {what} give the same numbers")
+            label = f"seed {seed}" + (f" folded with {', then '.join(map(str, path))}" if path else "")
+            require(np.array_equal(numbers[path], same[path]), f"{label} gives other numbers the second time")
+            other = first_uses.setdefault(numbers[path].tobytes(), label)
+            require(other == label, f"{other} and {label} give the same numbers")
 
 
-@OF_ARRAYS.add("keys folded twice")
-def folded_twice(backend: Backend) -> None:
+@BACKEND_CHECKS.add("keys folded twice")
+def check_keys_folded_twice(backend: Backend) -> None:
     """Keys folded with two indices differ wherever one of these does."""
 
-    def function(key: Any, first: Any, second: Any, empty: Any) -> Any:
+    def draw_numbers(key: Any, first: Any, second: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
-            own = backend.fold_in(backend.fold_in(key, backend.take(first, i)), backend.take(second, i))
-            return backend.update(rows, i, backend.uniform(own, (8,)))
+            folded_key = backend.fold_in(backend.fold_in(key, backend.take(first, i)), backend.take(second, i))
+            return backend.update(rows, i, backend.uniform(folded_key, (8,)))
 
         return backend.fori_loop(0, 3 * INNER, body, empty)
 
     first, second = np.divmod(np.arange(3 * INNER), INNER)
-    given = [backend.to_device(array) for array in (first, second, np.zeros((3 * INNER, 8)))]
-    rows = backend.to_host(backend.compile(function)(backend.key(7), *given))
-    _distinct(rows, [f"{a}, then {b}" for a, b in zip(first.tolist(), second.tolist(), strict=True)])
+    arguments = [backend.to_device(array) for array in (first, second, np.zeros((3 * INNER, 8)))]
+    rows = backend.to_host(backend.compile(draw_numbers)(backend.key(7), *arguments))
+    _require_distinct_rows(rows, [f"{a}, then {b}" for a, b in zip(first.tolist(), second.tolist(), strict=True)])
 
 
-def _distinct(rows: npt.NDArray[Any], steps: list[Any]) -> None:
-    seen: dict[bytes, Any] = {}
+def _require_distinct_rows(rows: npt.NDArray[Any], steps: list[Any]) -> None:
+    first_uses: dict[bytes, Any] = {}
     for step, row in zip(steps, rows, strict=True):
-        other = seen.setdefault(row.tobytes(), step)
+        other = first_uses.setdefault(row.tobytes(), step)
         require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
 
 
-@OF_ARRAYS.add("folding in loops")
-def folding_in_loops(backend: Backend) -> None:
+@BACKEND_CHECKS.add("folding in loops")
+def check_folding_in_loops(backend: Backend) -> None:
     """A key folded with an index known at run time only gives the numbers of the same index in Python."""
 
-    def function(key: Any, count: Any, empty: Any) -> Any:
+    def draw_numbers(key: Any, count: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
             return backend.update(rows, i, backend.uniform(backend.fold_in(key, i), (5,)))
 
@@ -91,34 +92,36 @@ def folding_in_loops(backend: Backend) -> None:
         return backend.fori_loop(0, count, body, empty), backend.xp.stack(direct, axis=0)
 
     empty = backend.to_device(np.zeros((3, 5)))
-    looped, direct = map_arrays(backend.to_host, backend.compile(function)(backend.key(9), 3, empty))
+    looped, direct = map_arrays(backend.to_host, backend.compile(draw_numbers)(backend.key(9), 3, empty))
     require(np.array_equal(looped, direct), "fold_in(key, i) in a loop differs from that of 0, 1, …")
 
 
-@OF_ARRAYS.add("{}", over=("uniform", "normal"))
-def law(backend: Backend, which: str) -> None:
+@BACKEND_CHECKS.add("{}", over=("uniform", "normal"))
+def check_distribution(backend: Backend, distribution: str) -> None:
     """Shape, dtype, range, four moments and the Kolmogorov-Smirnov distance."""
     precision = backend.precision
-    draw = getattr(backend, which)
+    draw = getattr(backend, distribution)
 
-    def function(key: Any, empty: Any) -> Any:
+    def draw_numbers(key: Any, empty: Any) -> Any:
         return {
             "shapes": tuple(draw(key, shape) for shape in SHAPES),
             "draws": draw(backend.fold_in(key, 1), (DRAWS // 100, 100)),
             "many": draw(backend.fold_in(key, 2), (1 << 20,)),
-            "one a key": _one_a_key(backend, which, backend.fold_in(key, 3), empty),
+            "one a key": _draw_once_per_key(backend, distribution, backend.fold_in(key, 3), empty),
         }
 
-    found = map_arrays(backend.to_host, backend.compile(function)(backend.key(3), backend.to_device(np.zeros(KEYS))))
-    for shape, values in zip(SHAPES, found["shapes"], strict=True):
+    results = map_arrays(
+        backend.to_host, backend.compile(draw_numbers)(backend.key(3), backend.to_device(np.zeros(KEYS)))
+    )
+    for shape, values in zip(SHAPES, results["shapes"], strict=True):
         require(values.shape == shape, f"shape {shape} was asked for, {values.shape} came")
-        require(values.dtype == precision, f"{which} gives {values.dtype}; {precision} is needed")
-    _check_law(which, found["draws"], f"{DRAWS} draws of one key")
+        require(values.dtype == precision, f"{distribution} gives {values.dtype}; {precision} is needed")
+    _check_moments_and_distance(distribution, results["draws"], f"{DRAWS} draws of one key")
     # consecutive indices must be as good as consecutive draws
-    _check_law(which, found["one a key"], f"one draw of {KEYS} keys")
-    many = found["many"]
+    _check_moments_and_distance(distribution, results["one a key"], f"one draw of {KEYS} keys")
+    many = results["many"]
     require(np.isfinite(many).all(), "of 2^20 draws some are not finite")
-    if which == "uniform":
+    if distribution == "uniform":
         require(many.min() >= 0 and many.max() < 1, f"2^20 draws lie in [{many.min()}, {many.max()}], not in [0, 1)")
         # 2^20 possible values would leave 8 duplicates among 4096 draws
         distinct = len(np.unique(many[:4096]))
@@ -126,26 +129,28 @@ def law(backend: Backend, which: str) -> None:
     # of 2^20 possible values chance takes 63 %; float32 has 2^23 and more
     share = len(np.unique(many)) / many.size
     require(share > 0.6, f"of 2^20 draws {share:.1%} have values of their own; the numbers begin anew")
-    _check_law(which, many, "2^20 draws of one key")
-    _check_tails(which, many.astype(np.float64))
+    _check_moments_and_distance(distribution, many, "2^20 draws of one key")
+    _check_tails(distribution, many.astype(np.float64))
 
 
-@OF_ARRAYS.add("independence")
-def independence(backend: Backend) -> None:
+@BACKEND_CHECKS.add("independence")
+def check_independence(backend: Backend) -> None:
     """No correlation between neighbours, and between the streams of neighbouring keys and seeds."""
     paths = ((3,), (4,), (3, 0))
 
-    def function(key: Any, empty: Any) -> Any:
-        streams = {path: backend.normal(_at(backend, key, path), (100, 100)) for path in paths}
-        return streams, _one_a_key(backend, "normal", key, empty)
+    def draw_numbers(key: Any, empty: Any) -> Any:
+        streams = {path: backend.normal(_fold_in_path(backend, key, path), (100, 100)) for path in paths}
+        return streams, _draw_once_per_key(backend, "normal", key, empty)
 
-    compiled, empty = backend.compile(function), backend.to_device(np.zeros(KEYS))
-    (here, single), (there, _) = (map_arrays(backend.to_host, compiled(backend.key(seed), empty)) for seed in (5, 6))
-    base, folded, deeper = (here[path].astype(np.float64) for path in paths)
+    compiled, empty = backend.compile(draw_numbers), backend.to_device(np.zeros(KEYS))
+    (first_streams, single), (second_streams, _) = (
+        map_arrays(backend.to_host, compiled(backend.key(seed), empty)) for seed in (5, 6)
+    )
+    base, folded, deeper = (first_streams[path].astype(np.float64) for path in paths)
     pairs = {
         "neighbours in a row": (base[:, :-1], base[:, 1:]),
         "neighbours in a column": (base[:-1], base[1:]),
-        "seeds 5 and 6": (base, there[paths[0]]),
+        "seeds 5 and 6": (base, second_streams[paths[0]]),
         "fold_in(key, 3) and fold_in(key, 4)": (base, folded),
         "a key and its child": (base, deeper),
         "the numbers of one half and of the other": (base[:50], base[50:]),
@@ -153,43 +158,47 @@ def independence(backend: Backend) -> None:
         "first numbers of consecutive keys": (single[:-1], single[1:]),
     }
     z = {}
-    for what, (a, b) in pairs.items():
-        z[what] = (a * b).sum() / np.sqrt(a.size)
-        z[f"squares of {what}"] = ((a**2 - 1) * (b**2 - 1)).sum() / (2 * np.sqrt(a.size))
+    for label, (a, b) in pairs.items():
+        z[label] = (a * b).sum() / np.sqrt(a.size)
+        z[f"squares of {label}"] = ((a**2 - 1) * (b**2 - 1)).sum() / (2 * np.sqrt(a.size))
     limit = limits.normal_limit(len(z))
-    for what, value in z.items():
-        require(abs(value) <= limit, f"{what} are correlated: z = {value:.1f}, at most {limit:.1f} is chance")
+    for label, value in z.items():
+        require(abs(value) <= limit, f"{label} are correlated: z = {value:.1f}, at most {limit:.1f} is chance")
 
 
-def _at(backend: Backend, key: Any, path: tuple[int, ...]) -> Any:
+def _fold_in_path(backend: Backend, key: Any, path: tuple[int, ...]) -> Any:
     for index in path:
         key = backend.fold_in(key, index)
     return key
 
 
-def _one_a_key(backend: Backend, which: str, key: Any, empty: Any) -> Any:
+def _draw_once_per_key(backend: Backend, distribution: str, key: Any, empty: Any) -> Any:
     """(KEYS,): the first number of fold_in(key, i), i = 0, 1, …"""
-    draw = getattr(backend, which)
+    draw = getattr(backend, distribution)
     return backend.fori_loop(0, KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold_in(key, i), ())), empty)
 
 
-def _check_tails(which: str, x: npt.NDArray[np.float64]) -> None:
+def _check_tails(distribution: str, x: npt.NDArray[np.float64]) -> None:
     """Of 2^20 draws so few are beyond each end as `TAIL` says, and not none."""
-    most = limits.binomial_limit(x.size, TAIL)
-    low, high = (TAIL, 1 - TAIL) if which == "uniform" else (float(ndtri(TAIL)), float(-ndtri(TAIL)))
-    for count, what in ((int((x < low).sum()), f"below {low:.6g}"), (int((x > high).sum()), f"above {high:.6g}")):
+    max_count = limits.binomial_limit(x.size, TAIL)
+    low, high = (TAIL, 1 - TAIL) if distribution == "uniform" else (float(ndtri(TAIL)), float(-ndtri(TAIL)))
+    for count, tail in ((int((x < low).sum()), f"below {low:.6g}"), (int((x > high).sum()), f"above {high:.6g}")):
         require(
-            0 < count <= most,
-            f"of 2^20 draws {count} are {what}; 1 to {most} is chance, {TAIL * x.size:.0f} are expected",
+            0 < count <= max_count,
+            f"of 2^20 draws {count} are {tail}; 1 to {max_count} is chance, {TAIL * x.size:.0f} are expected",
         )
 
 
-def _check_law(which: str, draws: npt.NDArray[Any], what: str) -> None:
+def _check_moments_and_distance(distribution: str, draws: npt.NDArray[Any], label: str) -> None:
     x = draws.astype(np.float64)
     limit = limits.normal_limit(8)
-    for k, (mean, square) in enumerate(zip(MOMENTS[which], SQUARES[which], strict=True), start=1):
+    for k, (mean, square) in enumerate(zip(MOMENTS[distribution], SQUARES[distribution], strict=True), start=1):
         z = ((x**k).mean() - mean) / np.sqrt((square - mean**2) / x.size)
-        require(abs(z) <= limit, f"{what}: moment {k} is off by {z:.1f} standard errors; at most {limit:.1f} is chance")
-    distance = limits.kolmogorov_distance(x if which == "uniform" else ndtr(x))
+        require(
+            abs(z) <= limit, f"{label}: moment {k} is off by {z:.1f} standard errors; at most {limit:.1f} is chance"
+        )
+    distance = limits.kolmogorov_distance(x if distribution == "uniform" else ndtr(x))
     allowed = limits.kolmogorov_limit(x.size, 2)
-    require(distance <= allowed, f"{what}: Kolmogorov-Smirnov distance {distance:.4f}; at most {allowed:.4f} is chance")
+    require(
+        distance <= allowed, f"{label}: Kolmogorov-Smirnov distance {distance:.4f}; at most {allowed:.4f} is chance"
+    )

@@ -13,47 +13,47 @@ VERSION = "2024.12"
 
 Call = Callable[[Any, Any, Any], Any]
 
-OF_ONE = "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign \
+UNARY = "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign \
 signbit sin sinh square tan tanh tril triu trunc zeros_like"
-OF_A_POSITIVE_ONE = "log log10 log1p log2 reciprocal sqrt"
-OF_TWO = "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp maximum \
+POSITIVE_UNARY = "log log10 log1p log2 reciprocal sqrt"
+BINARY = "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp maximum \
 minimum multiply not_equal remainder subtract"
-OF_FLAGS = "logical_and logical_or logical_xor"
-OF_INTEGERS = "bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
-ALONG_AN_AXIS = "argmax argmin argsort cumulative_prod cumulative_sum diff flip max mean min prod sort std sum var"
+LOGICAL = "logical_and logical_or logical_xor"
+BITWISE = "bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
+AXIS_FUNCTIONS = "argmax argmin argsort cumulative_prod cumulative_sum diff flip max mean min prod sort std sum var"
 
 
-def _one(name: str) -> Call:
+def _unary_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(x)
 
 
-def _positive(name: str) -> Call:
+def _positive_unary_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(y)
 
 
-def _two(name: str) -> Call:
+def _binary_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(x, y)
 
 
-def _flags(name: str) -> Call:
+def _logical_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(x < y, x > 0)
 
 
-def _integers(name: str) -> Call:
+def _bitwise_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(xp.argmax(x, axis=0) + 5, xp.argmax(y, axis=0))
 
 
-def _axis(name: str) -> Call:
+def _axis_call(name: str) -> Call:
     return lambda xp, x, y: getattr(xp, name)(x, axis=0)
 
 
 OPERATIONS: dict[str, Call] = {
-    **{name: _one(name) for name in OF_ONE.split()},
-    **{name: _positive(name) for name in OF_A_POSITIVE_ONE.split()},
-    **{name: _two(name) for name in OF_TWO.split()},
-    **{name: _flags(name) for name in OF_FLAGS.split()},
-    **{name: _integers(name) for name in OF_INTEGERS.split()},
-    **{name: _axis(name) for name in ALONG_AN_AXIS.split()},
+    **{name: _unary_call(name) for name in UNARY.split()},
+    **{name: _positive_unary_call(name) for name in POSITIVE_UNARY.split()},
+    **{name: _binary_call(name) for name in BINARY.split()},
+    **{name: _logical_call(name) for name in LOGICAL.split()},
+    **{name: _bitwise_call(name) for name in BITWISE.split()},
+    **{name: _axis_call(name) for name in AXIS_FUNCTIONS.split()},
     "acos": lambda xp, x, y: xp.acos(xp.tanh(x)),
     "acosh": lambda xp, x, y: xp.acosh(y + 1),
     "all": lambda xp, x, y: xp.all(x < y, axis=0),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-OF_STARTS = 0x57A7
+START_STREAM = 0x57A7
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class SolvedModel:
     """A model with its answers.
 
     Attributes:
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Law(Known):
+class Law(SolvedModel):
     """A small model with its joint law.
 
     Attributes:
@@ -67,20 +67,20 @@ class Law(Known):
     states: npt.NDArray[np.int8]
     probabilities: FloatArray
 
-    def draws(self, count: int, seed: int) -> npt.NDArray[np.int8]:
+    def exact_draws(self, count: int, seed: int) -> npt.NDArray[np.int8]:
         """(N, count) independent exact draws."""
-        chosen = _numbers(seed).choice(len(self.states), size=count, p=self.probabilities)
+        chosen = _start_rng(seed).choice(len(self.states), size=count, p=self.probabilities)
         return np.ascontiguousarray(self.states[chosen].T)
 
-    def bits(self, count: int, seed: int) -> npt.NDArray[np.int8]:
+    def uniform_states(self, count: int, seed: int) -> npt.NDArray[np.int8]:
         """(N, count) uniform bits."""
         size = (self.model.num_variables, count)
-        return _numbers(seed).integers(0, 2, size=size, dtype=np.int8)
+        return _start_rng(seed).integers(0, 2, size=size, dtype=np.int8)
 
 
-def _numbers(seed: int) -> np.random.Generator:
+def _start_rng(seed: int) -> np.random.Generator:
     """None of a plugin that seeds NumPy's generator with its seed: what a start is drawn with must not drive steps."""
-    return np.random.default_rng((seed, OF_STARTS))
+    return np.random.default_rng((seed, START_STREAM))
 
 
 @cache
@@ -112,7 +112,7 @@ def indicators(states: npt.NDArray[np.integer], binary: bool) -> FloatArray:
     return np.concatenate(columns, axis=1).astype(np.float64)
 
 
-def _random(name: str, n: int, edges: npt.ArrayLike, bias: float, coupling: float, seed: int) -> PairwiseModel:
+def _random_model(name: str, n: int, edges: npt.ArrayLike, bias: float, coupling: float, seed: int) -> PairwiseModel:
     rng = np.random.default_rng(seed)
     pairs = np.asarray(edges)
     return PairwiseModel.from_edges(
@@ -120,37 +120,37 @@ def _random(name: str, n: int, edges: npt.ArrayLike, bias: float, coupling: floa
     )
 
 
-def _complete(n: int) -> npt.NDArray[np.int64]:
+def _complete_edges(n: int) -> npt.NDArray[np.int64]:
     return np.argwhere(np.triu(np.ones((n, n)), 1))
 
 
-def _one_variable() -> PairwiseModel:
+def _single_variable_model() -> PairwiseModel:
     return PairwiseModel.from_edges([0.7], [], [], log_constant=-2.0, name="one variable")
 
 
-def _zero_couplings() -> PairwiseModel:
+def _uncoupled_model() -> PairwiseModel:
     """Two fields are so strong that a sigmoid which is cut short shows."""
     edges = [(0, 1), (1, 2), (0, 3), (3, 4)]
     return PairwiseModel.from_edges([0.3, -2.0, 0.0, 3.0, 22.0, -21.0], edges, [0.0] * 4, name="zero couplings")
 
 
-def _strong_couplings() -> PairwiseModel:
+def _strongly_coupled_model() -> PairwiseModel:
     """Couplings of either sign, fields near zero: no state has all of the mass, but chains hardly move."""
     rng = np.random.default_rng(14)
-    edges = _complete(6)
+    edges = _complete_edges(6)
     couplings = 6.0 * rng.normal(size=len(edges))
-    biases = _balanced(edges, couplings) + 0.5 * rng.normal(size=6)
+    biases = _mirror_symmetric_biases(edges, couplings) + 0.5 * rng.normal(size=6)
     return PairwiseModel.from_edges(biases, edges, couplings, name="strong couplings")
 
 
-def _huge_couplings() -> PairwiseModel:
+def _hugely_coupled_model() -> PairwiseModel:
     """Frustrated ±50 without a field: a few ground states, mirror images of each other, share all of the mass."""
-    edges = _complete(5)
+    edges = _complete_edges(5)
     couplings = 50.0 * np.array([1, -1, 1, 1, 1, 1, -1, -1, 1, 1])
-    return PairwiseModel.from_edges(_balanced(edges, couplings), edges, couplings, name="huge couplings")
+    return PairwiseModel.from_edges(_mirror_symmetric_biases(edges, couplings), edges, couplings, name="huge couplings")
 
 
-def _balanced(edges: npt.NDArray[np.int64], couplings: FloatArray) -> FloatArray:
+def _mirror_symmetric_biases(edges: npt.NDArray[np.int64], couplings: FloatArray) -> FloatArray:
     """Biases with which a state and its mirror image are equally likely: a = -½W1."""
     return np.asarray(-0.5 * np.bincount(edges.ravel(), np.repeat(couplings, 2)))
 
@@ -161,18 +161,18 @@ DISCONNECTED = [(0, 1), (1, 2), (0, 2), (4, 5)]
 CASES = {
     case.name: case
     for case in (
-        Case("one variable", _one_variable, coupled=False),
-        Case("zero couplings", _zero_couplings, coupled=False),
-        Case("dense", lambda: _random("dense", 6, _complete(6), 0.6, 0.8, 11), "random"),
-        Case("sparse", lambda: _random("sparse", 8, SPARSE, 0.8, 1.4, 12), "random"),
-        Case("disconnected", lambda: _random("disconnected", 7, DISCONNECTED, 1.0, 1.2, 13)),
-        Case("strong couplings", _strong_couplings),
-        Case("huge couplings", _huge_couplings),
+        Case("one variable", _single_variable_model, coupled=False),
+        Case("zero couplings", _uncoupled_model, coupled=False),
+        Case("dense", lambda: _random_model("dense", 6, _complete_edges(6), 0.6, 0.8, 11), "random"),
+        Case("sparse", lambda: _random_model("sparse", 8, SPARSE, 0.8, 1.4, 12), "random"),
+        Case("disconnected", lambda: _random_model("disconnected", 7, DISCONNECTED, 1.0, 1.2, 13)),
+        Case("strong couplings", _strongly_coupled_model),
+        Case("huge couplings", _hugely_coupled_model),
     )
 }
 
 
-def potts() -> FactorGraph:
+def potts_model() -> FactorGraph:
     """Two variables of three states and one of two; units of which exactly one is 1 once it is made pairwise."""
     rng = np.random.default_rng(15)
     scopes = [(0,), (1,), (2,), (0, 1), (1, 2)]
@@ -181,14 +181,14 @@ def potts() -> FactorGraph:
     return FactorGraph.from_log_tables(cardinalities, tables, log_constant=0.5, name="three states")
 
 
-def triples() -> FactorGraph:
+def higher_order_model() -> FactorGraph:
     """Five binary variables with factors of orders 3 and 5, which no pairwise model has."""
     rng = np.random.default_rng(16)
     tables = [(scope, rng.normal(size=(2,) * len(scope))) for scope in ((0, 1, 2), (1, 2, 3), (4, 2, 0, 3, 1))]
     return FactorGraph.from_log_tables([2] * 5, tables, name="orders three and five")
 
 
-def couples() -> FactorGraph:
+def ring_model() -> FactorGraph:
     """Five binary variables in a ring, in tables of pairs."""
     rng = np.random.default_rng(27)
     tables = [((v, (v + 1) % 5), rng.normal(size=(2, 2))) for v in range(5)]

@@ -15,13 +15,13 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.testing.laws.cases import indicators
 
 FloatArray = npt.NDArray[np.float64]
-MOST = 2**14
+MAX_STATES = 2**14
 """States that are summed over again and again."""
-BETTER, TUNED = 0.25, 0.1
+MAX_SHARE, MAX_FITTED_SHARE = 0.25, 0.1
 """Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted."""
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
 """Inverse temperatures that are tried, but for 1."""
-TIMES = (
+FACTORS = (
     (0.0, "does not count", "do not count"),
     (0.5, "counts half", "count half"),
     (2.0, "counts twice", "count twice"),
@@ -38,7 +38,9 @@ class _Term(NamedTuple):
     values: FloatArray
 
 
-def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: FloatArray, allowed: FloatArray) -> str:
+def describe_cause(
+    model: Model, states: npt.NDArray[np.integer], wrong_marginals: FloatArray, exact: FloatArray, allowed: FloatArray
+) -> str:
     """ "; they are those of a law in which …", or "" where none that is known here fits.
 
     Args:
@@ -47,28 +49,28 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
         found, exact: wrong and right marginals, p(s_i = 1) or all states' one variable after another.
         allowed: of each, what chance and rounding allow.
     """
-    if len(states) > MOST or not np.isfinite(found).all():
+    if len(states) > MAX_STATES or not np.isfinite(wrong_marginals).all():
         return ""
-    binary = found.size == states.shape[1]
-    if (said := _reordered(states, found, exact, allowed, binary)) is not None:
-        return said
+    binary = wrong_marginals.size == states.shape[1]
+    if (reordering := _describe_reordering(states, wrong_marginals, exact, allowed, binary)) is not None:
+        return reordering
     counted = indicators(states, binary)
-    worst = float((np.abs(found - exact) / allowed).max())
-    best, limit = "", BETTER * worst
-    tried = ((BETTER, _laws(model, states)), (TUNED, _temperatures(model, states)))
+    worst = float((np.abs(wrong_marginals - exact) / allowed).max())
+    best, limit = "", MAX_SHARE * worst
+    tried = ((MAX_SHARE, _laws_with_mistakes(model, states)), (MAX_FITTED_SHARE, _laws_at_temperatures(model, states)))
     for share, name, weights in ((share, *law) for share, laws in tried for law in laws):
         top = weights.max()
         if not np.isfinite(top):
             continue
         p = np.exp(weights - top)
-        off = float((np.abs(found - (p / p.sum()) @ counted) / allowed).max())
+        off = float((np.abs(wrong_marginals - (p / p.sum()) @ counted) / allowed).max())
         if off <= 1 and off < min(limit, share * worst):
             best, limit = name, off
     return best and f"; they are those of a law in which {best}"
 
 
-def _reordered(
-    states: npt.NDArray[np.integer], found: FloatArray, exact: FloatArray, allowed: FloatArray, binary: bool
+def _describe_reordering(
+    states: npt.NDArray[np.integer], wrong_marginals: FloatArray, exact: FloatArray, allowed: FloatArray, binary: bool
 ) -> str | None:
     """Right numbers at wrong places."""
     ends = np.cumsum([1] * states.shape[1] if binary else states.max(axis=0) + 1)
@@ -80,52 +82,52 @@ def _reordered(
         even = [np.full(p.size, 1 / p.size) if p.size > 2 else p for p in parts]
         candidates["the same for all states of a variable of more than two"] = np.concatenate(even)
     for name, other in candidates.items():
-        if (np.abs(found - other) <= allowed).all():
+        if (np.abs(wrong_marginals - other) <= allowed).all():
             return f"; they are {name}"
     return None
 
 
-def _laws(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
+def _laws_with_mistakes(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
     """(what would have to be wrong, log weights (S,)) of laws that simple mistakes have."""
-    terms = list(_terms(model, states))
+    terms = list(_split_log_weight(model, states))
     fields, pairs = ([t for t in terms if (len(t.scope) < 2) == single] for single in (True, False))
     whole = sum((t.values for t in terms), np.zeros(len(states)))
     yield "all states are equally likely", np.where(np.isfinite(whole), 0.0, -np.inf)
-    for factor, one, several in TIMES:
+    for factor, singular, plural in FACTORS:
         for group, name in ((pairs, "couplings"), (fields, "fields")):
             if len(group) > 1:
-                yield f"{name} {several}", _scaled(terms, group, factor)
+                yield f"{name} {plural}", _scale_terms(terms, group, factor)
         for term in terms:
-            yield f"{term.name} {one}", _scaled(terms, [term], factor)
+            yield f"{term.name} {singular}", _scale_terms(terms, [term], factor)
         for v in range(states.shape[1]):
-            own = [t for t in pairs if v in t.scope]
-            if 1 < len(own) < len(pairs):
-                yield f"the couplings of variable {v} {several}", _scaled(terms, own, factor)
-    yield from _of_states(states, whole)
+            incident = [t for t in pairs if v in t.scope]
+            if 1 < len(incident) < len(pairs):
+                yield f"the couplings of variable {v} {plural}", _scale_terms(terms, incident, factor)
+    yield from _laws_with_state_mistakes(states, whole)
     if isinstance(model, PairwiseModel) and not model.groups:
         drive = model.biases + states @ model.dense()
         yield "all variables are drawn at once", states @ model.biases + np.logaddexp(0, drive).sum(axis=1)
 
 
-def _temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
-    """As `_laws`, of a number that is fitted."""
-    whole = sum((t.values for t in _terms(model, states)), np.zeros(len(states)))
+def _laws_at_temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
+    """As `_laws_with_mistakes`, of a number that is fitted."""
+    whole = sum((t.values for t in _split_log_weight(model, states)), np.zeros(len(states)))
     for beta in BETAS[BETAS != 1]:
         yield f"the inverse temperature is about {beta:.2g}", beta * whole
 
 
-def _of_states(states: npt.NDArray[np.integer], whole: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+def _laws_with_state_mistakes(states: npt.NDArray[np.integer], whole: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     """Mistakes that are alike for every variable of several states."""
-    most = int(states.max()) + 1
-    for k in range(1, most):
+    num_states = int(states.max()) + 1
+    for k in range(1, num_states):
         yield f"states from {k} on never happen", np.where((states < k).all(axis=1), whole, -np.inf)
-    for k in range(most):
+    for k in range(num_states):
         count = ((states == k) & (states.max(axis=0) > 1)).sum(axis=1)
         yield f"state {k} counts twice", whole + np.log(2) * count
         yield f"state {k} never happens", np.where(count == 0, whole, -np.inf)
 
 
-def _scaled(terms: list[_Term], chosen: list[_Term], factor: float) -> FloatArray:
+def _scale_terms(terms: list[_Term], chosen: list[_Term], factor: float) -> FloatArray:
     """Log weights with some terms times a factor; what has no weight keeps none."""
     total = np.zeros(len(terms[0].values))
     for term in terms:
@@ -135,14 +137,15 @@ def _scaled(terms: list[_Term], chosen: list[_Term], factor: float) -> FloatArra
     return np.asarray(total)
 
 
-def _terms(model: Model, states: npt.NDArray[np.integer]) -> Iterator[_Term]:
+def _split_log_weight(model: Model, states: npt.NDArray[np.integer]) -> Iterator[_Term]:
     """Fields and couplings, or factors."""
     if isinstance(model, FactorGraph):
         for factor in model.factors:
             scope = tuple(int(v) for v in factor.scope)
             values = np.asarray(factor.log_table)[tuple(states[:, v] for v in scope)]
-            which = ", ".join(map(str, scope))
-            yield _Term(scope, f"the factor of variable{'s' * (len(scope) > 1)} {which}", values)
+            variables = ", ".join(map(str, scope))
+            noun = "variables" if len(scope) > 1 else "variable"
+            yield _Term(scope, f"the factor of {noun} {variables}", values)
         return
     assert isinstance(model, PairwiseModel)
     for i, bias in enumerate(model.biases):

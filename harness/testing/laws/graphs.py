@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph
-from spinbench.testing.laws.cases import Known, enumerate_law
+from spinbench.testing.laws.cases import SolvedModel, enumerate_law
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
@@ -14,7 +14,7 @@ RING = (3, 5, 7, 8)
 """States of a ring's variables."""
 
 
-def several_states() -> Known:
+def mixed_cardinalities_model() -> SolvedModel:
     """3, 9, 1, 4 and 6 states, with loops; scopes that are not in order, and one that comes twice."""
     rng = np.random.default_rng(18)
     sizes = [3, 9, 1, 4, 6]
@@ -25,13 +25,13 @@ def several_states() -> Known:
     )
 
 
-def apart() -> Known:
+def two_modes_model() -> SolvedModel:
     """Two variables of three states that are as good as never unlike."""
     tables: Tables = [((0, 1), 50.0 * np.eye(3)), ((0,), np.array([0.2, 0.0, -0.1]))]
     return enumerate_law(FactorGraph.from_log_tables([3, 3], tables, name="three states, apart"))
 
 
-def orders() -> Known:
+def orders_three_and_four_model() -> SolvedModel:
     """Factors of orders three and four over variables of up to five states."""
     rng = np.random.default_rng(24)
     sizes, scopes = [2, 5, 3, 4, 2], [(3, 1, 0), (0, 2, 4, 1), (2,), (4, 3)]
@@ -39,7 +39,7 @@ def orders() -> Known:
     return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="orders three and four"))
 
 
-def zeros() -> Known:
+def zeros_model() -> SolvedModel:
     """States of no weight, some of them in pairs."""
     rng = np.random.default_rng(19)
     tables: list[tuple[tuple[int, ...], FloatArray]] = [
@@ -50,7 +50,7 @@ def zeros() -> Known:
     return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="zeros"))
 
 
-def zero_states() -> Known:
+def weightless_state_model() -> SolvedModel:
     """States of no weight that a pairwise model can leave out."""
     rng = np.random.default_rng(20)
     tables: Tables = [(scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2))]
@@ -58,7 +58,7 @@ def zero_states() -> Known:
     return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
 
 
-def wide() -> Known:
+def wide_tables_model() -> SolvedModel:
     """A law like others, of tables that say so with numbers of up to 800 nats of either sign, which cancel; and a
     state whose weight is not 0 but far below the smallest number."""
     rng = np.random.default_rng(23)
@@ -73,25 +73,25 @@ def wide() -> Known:
     return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
 
 
-def rings(count: int, name: str) -> Known:
+def rings_model(count: int, name: str) -> SolvedModel:
     """Rings of four variables of three to eight states, each with tables of its own, in random order."""
     rng = np.random.default_rng(33)
     place, tables, log_z = rng.permutation(4 * count).reshape(count, 4), [], 0.0
     sizes = np.empty(4 * count, dtype=np.int64)
     marginals: list[FloatArray] = [np.zeros(0)] * sizes.size
-    for own in place:
+    for ring_variables in place:
         ring: Tables = [((v,), rng.normal(size=k)) for v, k in enumerate(RING)]
         ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(RING[v], RING[(v + 1) % 4]))) for v in range(4)]
-        found = enumerate_law(FactorGraph.from_log_tables(RING, ring))
-        log_z, sizes[own] = log_z + found.log_z, RING
-        for v, p in zip(own.tolist(), np.split(found.marginals, np.cumsum(RING)[:-1]), strict=True):
+        solved = enumerate_law(FactorGraph.from_log_tables(RING, ring))
+        log_z, sizes[ring_variables] = log_z + solved.log_z, RING
+        for v, p in zip(ring_variables.tolist(), np.split(solved.marginals, np.cumsum(RING)[:-1]), strict=True):
             marginals[v] = p
-        tables += [(tuple(int(own[v]) for v in scope), table) for scope, table in ring]
+        tables += [(tuple(int(ring_variables[v]) for v in scope), table) for scope, table in ring]
     graph = FactorGraph.from_log_tables(sizes.tolist(), tables, name=name)
-    return Known(graph, log_z, np.concatenate(marginals))
+    return SolvedModel(graph, log_z, np.concatenate(marginals))
 
 
-def knot() -> Known:
+def complete_model() -> SolvedModel:
     """Twelve variables of eleven neighbours each."""
     rng = np.random.default_rng(29)
     tables: Tables = [((v,), np.array([0.0, bias])) for v, bias in enumerate(0.5 * rng.normal(size=12))]
@@ -99,7 +99,7 @@ def knot() -> Known:
     return enumerate_law(FactorGraph.from_log_tables([2] * 12, tables, name="eleven neighbours"))
 
 
-def tree_of_factors() -> Known:
+def factor_tree_model() -> SolvedModel:
     """Factors of orders one to three, without a loop."""
     rng = np.random.default_rng(22)
     sizes = [3, 2, 4, 2, 2]

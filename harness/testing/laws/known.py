@@ -11,12 +11,21 @@ import numpy.typing as npt
 
 from spinbench.models import PairwiseModel
 from spinbench.testing.laws import graphs
-from spinbench.testing.laws.cases import CASES, OF_STARTS, Known, couples, enumerate_law, law, potts, triples
+from spinbench.testing.laws.cases import (
+    CASES,
+    START_STREAM,
+    SolvedModel,
+    enumerate_law,
+    higher_order_model,
+    law,
+    potts_model,
+    ring_model,
+)
 
 FloatArray = npt.NDArray[np.float64]
 WINDOW = 4000
 """Variables of a very large model that are in random order."""
-PULL = 3.5
+HUB_COUPLING = 3.5
 """Couplings of a variable with n neighbours, times √n."""
 ODD = {
     f"{rungs} rungs, {leaves} leaves": (rungs, leaves)
@@ -49,18 +58,18 @@ class _Part(NamedTuple):
 
 
 @cache
-def known(name: str) -> Known:
+def solved_model(name: str) -> SolvedModel:
     """The model of this name, one of `CASES` and `MODELS`."""
     return law(name) if name in CASES else MODELS[name]()
 
 
-def _large(rungs: int, leaves: int, name: str) -> Known:
+def _ladder_and_star_model(rungs: int, leaves: int, name: str) -> SolvedModel:
     """A ladder and a star in random order: loops, and a variable with more neighbours than tables of rows hold.
 
     Without leaves the star is one variable apart.
     """
     rng = np.random.default_rng(17)
-    parts = [_ladder(rungs, rng), _star(leaves, rng)]
+    parts = [_ladder_part(rungs, rng), _star_part(leaves, rng)]
     first = np.cumsum([0, *(part.fields.size for part in parts)])
     place = rng.permutation(first[-1])
     fields, marginals = np.empty(first[-1]), np.empty(first[-1])
@@ -68,22 +77,22 @@ def _large(rungs: int, leaves: int, name: str) -> Known:
     marginals[place] = np.concatenate([part.marginals for part in parts])
     edges = np.concatenate([place[part.edges + at] for part, at in zip(parts, first, strict=False)])
     model = PairwiseModel.from_edges(fields, edges, np.concatenate([part.couplings for part in parts]), name=name)
-    return Known(model, sum(part.log_z for part in parts), marginals)
+    return SolvedModel(model, sum(part.log_z for part in parts), marginals)
 
 
-def _ladder(rungs: int, rng: np.random.Generator) -> _Part:
+def _ladder_part(rungs: int, rng: np.random.Generator) -> _Part:
     """Two rails, the variables 0, 2, … and 1, 3, …, and their rungs; messages go from rung to rung."""
     biases, rung = 0.5 * rng.normal(size=(rungs, 2)), 0.7 * rng.normal(size=rungs)
     rails = 0.7 * rng.normal(size=(rungs - 1, 2))
     states = np.array(SIDE, dtype=np.float64)
-    own = biases @ states.T + rung[:, None] * states.prod(axis=1)
+    rung_weights = biases @ states.T + rung[:, None] * states.prod(axis=1)
     between = np.einsum("tr,ir,jr->tij", rails, states, states)
     ahead, back = np.zeros((rungs, 4)), np.zeros((rungs, 4))
     for t in range(1, rungs):
-        ahead[t] = np.logaddexp.reduce((ahead[t - 1] + own[t - 1])[:, None] + between[t - 1], axis=0)
+        ahead[t] = np.logaddexp.reduce((ahead[t - 1] + rung_weights[t - 1])[:, None] + between[t - 1], axis=0)
         u = rungs - 1 - t
-        back[u] = np.logaddexp.reduce((back[u + 1] + own[u + 1])[None, :] + between[u], axis=1)
-    joint = ahead + own + back
+        back[u] = np.logaddexp.reduce((back[u + 1] + rung_weights[u + 1])[None, :] + between[u], axis=1)
+    joint = ahead + rung_weights + back
     log_z = float(np.logaddexp.reduce(joint[0]))
     left = np.arange(0, 2 * rungs, 2)
     sides = (left, left + 1), (left[:-1], left[1:]), (left[:-1] + 1, left[1:] + 1)
@@ -92,18 +101,22 @@ def _ladder(rungs: int, rng: np.random.Generator) -> _Part:
     return _Part(biases.ravel(), edges, couplings, log_z, (np.exp(joint - log_z) @ states).ravel())
 
 
-def _star(leaves: int, rng: np.random.Generator) -> _Part:
+def _star_part(leaves: int, rng: np.random.Generator) -> _Part:
     """Variable 0 with many neighbours, of which together it knows as much as of a few; 1 four times out of five."""
-    own, odds = 0.3 * rng.normal(size=leaves) - 0.4, 4.0
-    couplings = np.full(leaves, PULL / max(leaves, 1) ** 0.5)
-    apart, joined = np.logaddexp(0, own), np.logaddexp(0, own + couplings)
-    fields = np.array([np.log(odds) - (joined - apart).sum(), *own])
-    p = np.exp(own - apart) / (1 + odds) + np.exp(own + couplings - joined) * odds / (1 + odds)
+    leaf_fields, odds = 0.3 * rng.normal(size=leaves) - 0.4, 4.0
+    couplings = np.full(leaves, HUB_COUPLING / max(leaves, 1) ** 0.5)
+    log_sum_without_hub, log_sum_with_hub = np.logaddexp(0, leaf_fields), np.logaddexp(0, leaf_fields + couplings)
+    fields = np.array([np.log(odds) - (log_sum_with_hub - log_sum_without_hub).sum(), *leaf_fields])
+    p = np.exp(leaf_fields - log_sum_without_hub) / (1 + odds) + np.exp(
+        leaf_fields + couplings - log_sum_with_hub
+    ) * odds / (1 + odds)
     edges = np.column_stack([np.zeros(leaves, dtype=np.int64), np.arange(1, leaves + 1)])
-    return _Part(fields, edges, couplings, float(apart.sum() + np.log1p(odds)), np.array([odds / (1 + odds), *p]))
+    return _Part(
+        fields, edges, couplings, float(log_sum_without_hub.sum() + np.log1p(odds)), np.array([odds / (1 + odds), *p])
+    )
 
 
-def _crowd(size: int) -> Known:
+def _complete_model(size: int) -> SolvedModel:
     """All pairs alike, of variables of two kinds: the law depends on two counts."""
     biases, coupling = np.array([0.9, -0.3]), -0.08
     counts = np.arange(size + 1)
@@ -118,14 +131,14 @@ def _crowd(size: int) -> Known:
     kinds = np.arange(2 * size) % 2
     edges = np.argwhere(np.triu(np.ones((2 * size, 2 * size)), 1))
     model = PairwiseModel.from_edges(biases[kinds], edges, np.full(len(edges), coupling), name=f"{2 * size}, dense")
-    return Known(model, log_z, means[kinds])
+    return SolvedModel(model, log_z, means[kinds])
 
 
-def _log_factorials(most: int) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+def _log_factorials(n: int) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
 
 
-def _pairs(count: int) -> Known:
+def _independent_pairs_model(count: int) -> SolvedModel:
     """Pairs alike, in random order, that know nothing of each other."""
     bias, coupling = -0.2, 0.4
     place = np.random.default_rng(31).permutation(2 * count).reshape(count, 2)
@@ -133,10 +146,10 @@ def _pairs(count: int) -> Known:
     p = np.exp(np.logaddexp(bias, 2 * bias + coupling) - log_z)
     fields, couplings = np.full(2 * count, bias), np.full(count, coupling)
     model = PairwiseModel.from_edges(fields, np.sort(place), couplings, name=f"{count} pairs")
-    return Known(model, count * log_z, np.full(2 * count, p))
+    return SolvedModel(model, count * log_z, np.full(2 * count, p))
 
 
-def _paths(count: int, length: int, kinds: int) -> Known:
+def _independent_paths_model(count: int, length: int, kinds: int) -> SolvedModel:
     """Paths of a few kinds that know nothing of each other, in random order within windows, so that a wrong index makes
     a window wrong; 80,000 variables have more than 2^31 pairs, and more than 2^16 edges."""
     rng = np.random.default_rng(37)
@@ -154,21 +167,21 @@ def _paths(count: int, length: int, kinds: int) -> Known:
 
     def draw(chains: int, seed: int) -> npt.NDArray[np.int8]:
         shares = np.cumsum(np.exp(weights - log_z[:, None]), axis=1)[kind]
-        u = np.random.default_rng((seed, OF_STARTS)).random((chains, count, 1)) * shares[:, -1:]
-        drawn = np.empty((count * length, chains), dtype=np.int8)
-        drawn[place] = states[(u > shares).sum(axis=-1)].transpose(1, 2, 0)
-        return drawn
+        u = np.random.default_rng((seed, START_STREAM)).random((chains, count, 1)) * shares[:, -1:]
+        states_of_chains = np.empty((count * length, chains), dtype=np.int8)
+        states_of_chains[place] = states[(u > shares).sum(axis=-1)].transpose(1, 2, 0)
+        return states_of_chains
 
-    return Known(model, float(log_z[kind].sum()), exact, draw)
+    return SolvedModel(model, float(log_z[kind].sum()), exact, draw)
 
 
-def _slow_pair() -> Known:
+def _slow_pair_model() -> SolvedModel:
     """Two variables that are hardly ever unlike."""
     model = PairwiseModel.from_edges([-2.0, -2.0], [(0, 1)], [4.0], name="slow pair")
-    return Known(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
+    return SolvedModel(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
 
 
-def _tree() -> Known:
+def _tree_model() -> SolvedModel:
     """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
     rng = np.random.default_rng(21)
     edges = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (6, 7), *((k, k + 1) for k in range(7, 13))]
@@ -177,7 +190,7 @@ def _tree() -> Known:
     )
 
 
-def _settled_early() -> Known:
+def _early_end_model() -> SolvedModel:
     """A ring around which messages go many times, and behind it a pair and a variable whose states are all alike, so
     that they are done at the start. Naive mean field has one fixed point, too."""
     rng = np.random.default_rng(3)
@@ -189,7 +202,7 @@ def _settled_early() -> Known:
     return enumerate_law(PairwiseModel.from_edges(fields, edges, couplings, name=SETTLED))
 
 
-def _long_tree() -> Known:
+def _long_path_model() -> SolvedModel:
     """A path along which what is known of its first variable hardly fades: m_i = tanh(h) tanh(J)^i of spins ±1."""
     n, field, coupling = 60, 1.0, 3.0
     biases = np.full(n, -4 * coupling)
@@ -199,32 +212,32 @@ def _long_tree() -> Known:
     model = PairwiseModel.from_edges(biases, edges, np.full(n - 1, 4 * coupling), name="long tree")
     spins = np.log(2 * np.cosh(field)) + (n - 1) * np.log(2 * np.cosh(coupling))
     marginals = (1 + np.tanh(field) * np.tanh(coupling) ** np.arange(n)) / 2
-    return Known(model, float(spins + field - (n - 1) * coupling), marginals)
+    return SolvedModel(model, float(spins + field - (n - 1) * coupling), marginals)
 
 
-MODELS: dict[str, Callable[[], Known]] = {
-    "101 variables": lambda: _large(50, 0, "101 variables"),
-    "1001 variables": lambda: _large(350, 300, "1001 variables"),
-    **{name: partial(_large, *counts, name) for name, counts in ODD.items()},
-    "80 variables, dense": lambda: _crowd(40),
-    "20 variables, dense": lambda: _crowd(10),
-    "88 variables of several states": lambda: graphs.rings(22, "88 variables of several states"),
-    "three states": lambda: enumerate_law(potts()),
-    "one to nine states": graphs.several_states,
-    "orders three and five": lambda: enumerate_law(triples()),
-    "ring of five": lambda: enumerate_law(couples()),
-    "three states, apart": graphs.apart,
-    "orders three and four": graphs.orders,
-    "zeros": graphs.zeros,
-    "a state of no weight": graphs.zero_states,
-    "wide tables": graphs.wide,
-    "eleven neighbours": graphs.knot,
-    "80000 variables": lambda: _paths(10_000, 8, 4),
-    "111 pairs": lambda: _pairs(111),
-    "slow pair": _slow_pair,
-    "tree": _tree,
-    "long tree": _long_tree,
-    SETTLED: _settled_early,
-    "tree of factors": graphs.tree_of_factors,
+MODELS: dict[str, Callable[[], SolvedModel]] = {
+    "101 variables": lambda: _ladder_and_star_model(50, 0, "101 variables"),
+    "1001 variables": lambda: _ladder_and_star_model(350, 300, "1001 variables"),
+    **{name: partial(_ladder_and_star_model, *counts, name) for name, counts in ODD.items()},
+    "80 variables, dense": lambda: _complete_model(40),
+    "20 variables, dense": lambda: _complete_model(10),
+    "88 variables of several states": lambda: graphs.rings_model(22, "88 variables of several states"),
+    "three states": lambda: enumerate_law(potts_model()),
+    "one to nine states": graphs.mixed_cardinalities_model,
+    "orders three and five": lambda: enumerate_law(higher_order_model()),
+    "ring of five": lambda: enumerate_law(ring_model()),
+    "three states, apart": graphs.two_modes_model,
+    "orders three and four": graphs.orders_three_and_four_model,
+    "zeros": graphs.zeros_model,
+    "a state of no weight": graphs.weightless_state_model,
+    "wide tables": graphs.wide_tables_model,
+    "eleven neighbours": graphs.complete_model,
+    "80000 variables": lambda: _independent_paths_model(10_000, 8, 4),
+    "111 pairs": lambda: _independent_pairs_model(111),
+    "slow pair": _slow_pair_model,
+    "tree": _tree_model,
+    "long tree": _long_path_model,
+    SETTLED: _early_end_model,
+    "tree of factors": graphs.factor_tree_model,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

@@ -10,7 +10,7 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench.testing.deadline import at_most
+from spinbench.testing.deadline import run_with_deadline
 
 
 def burn(seconds: float) -> None:
@@ -43,7 +43,7 @@ def deaf() -> None:
 def test_it_ends_also_where_python_drops_what_is_raised(work: object, capfd: pytest.CaptureFixture[str]) -> None:
     hook, since = sys.unraisablehook, time.process_time()
     with pytest.raises(SkipTest, match=r"a loop takes more than 0\.02 CPU s"):
-        at_most(0.02, "a loop", work)  # type: ignore[arg-type]
+        run_with_deadline(0.02, "a loop", work)  # type: ignore[arg-type]
     assert time.process_time() - since < 2
     assert capfd.readouterr() == ("", "")
     assert sys.unraisablehook is hook
@@ -52,4 +52,4 @@ def test_it_ends_also_where_python_drops_what_is_raised(work: object, capfd: pyt
 
 
 def test_what_takes_less_returns() -> None:
-    assert at_most(5.0, "nothing", lambda: 3) == 3
+    assert run_with_deadline(5.0, "nothing", lambda: 3) == 3

@@ -299,11 +299,11 @@ def test_fewer_chains_are_no_alarm(case: str) -> None:
 def test_the_command_refuses(
     method: str, chains: int, given: str, refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main("numpy", method, chains=chains, given=given.split()) == 2
+    assert main("numpy", method, chains=chains, setting_texts=given.split()) == 2
     assert refusal in capsys.readouterr().err
 
 
 def test_the_command_takes_settings_and_chains(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["bug=lower bound above", "order=backward"]
-    assert main("numpy", "planted", chains=128, given=given, seconds=1.0) == 1
+    assert main("numpy", "planted", chains=128, setting_texts=given, seconds=1.0) == 1
     assert "order=forward" in " ".join(capsys.readouterr().out.split())

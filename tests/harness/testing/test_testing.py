@@ -15,9 +15,9 @@ from spinbench.api import Backend
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.inference import kernels, registry
 from spinbench.testing import Check, NumpyBackend, backend_checks, checks, method_checks
-from spinbench.testing.command import main, outcome
+from spinbench.testing.command import main, run_check
 from spinbench.testing.laws.cases import law
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import solved_model
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
@@ -158,7 +158,7 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         with pytest.raises(AssertionError, match=message):
             faulty()
     finally:
-        for shared in (law, known):
+        for shared in (law, solved_model):
             shared.cache_clear()  # one fault is to write into these models
 
 
@@ -277,7 +277,7 @@ def test_errors_of_frameworks_are_reported_with_the_line_of_the_plugin(
     asked: str, check: str, text: str, error: str
 ) -> None:
     line = next(n for n, found in enumerate(SOURCE.splitlines(), start=1) if text in found)
-    result, reason = outcome(named(method_checks("toy", "numpy", fault=f"asks {asked} for too much"), check))
+    result, reason = run_check(named(method_checks("toy", "numpy", fault=f"asks {asked} for too much"), check))
     assert result == "failed"
     assert reason.startswith(f"{error}: ")
     assert reason.endswith(f" (faultyplugin, line {line})")
