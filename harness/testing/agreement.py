@@ -14,7 +14,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.models import Model, PairwiseModel
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, require, skip
-from spinbench.testing.laws.known import SETTLED, solved_model
+from spinbench.testing.laws.known import SETTLED, find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values
 
@@ -34,7 +34,7 @@ MAX_ORDER_DIFFERENCE = 0.02
 @PAIR_CHECKS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
 def check_exact_on_tree(pair: Pair, name: str) -> None:
     """Exact on a tree, as `Method.exact_on_trees` says."""
-    exact = solved_model(name)
+    exact = find_solved_model(name)
     result = _run_method(pair, exact.model, pair.backend, pair.wish)
     require(result.status == "ok", f"on a tree it says {result.status}, where its answer is said to be exact")
     _require_close(result, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
@@ -53,7 +53,7 @@ def check_same_answers(pair: Pair, backend: str, wish: Wish, tolerance: float = 
     """
     num_compared = 0
     for name in COMPARED:
-        model = solved_model(name).model
+        model = find_solved_model(name).model
         try:
             kernel_result = _run_method(pair, model, pair.backend, pair.wish)
             other_result = _run_method(pair, model, backend, wish)
@@ -71,7 +71,7 @@ def check_same_answers(pair: Pair, backend: str, wish: Wish, tolerance: float = 
 @PAIR_CHECKS.add("order of variables", "iteration")
 def check_variable_order(pair: Pair) -> None:
     """Answers that are said to have ended do not depend on which variable is the last, and settles early."""
-    model = solved_model(SETTLED).model
+    model = find_solved_model(SETTLED).model
     assert isinstance(model, PairwiseModel)
     forward, backward = (
         _run_method(pair, ordered_model, pair.backend, pair.wish)

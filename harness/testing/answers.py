@@ -22,7 +22,7 @@ from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, 
 from spinbench.testing.joint import compare_parts
 from spinbench.testing.laws import causes
 from spinbench.testing.laws.cases import CASES, Law, enumerate_law
-from spinbench.testing.laws.known import solved_model
+from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
 
@@ -84,7 +84,9 @@ def check_accuracy(pair: Pair, case: str, precision: Precision | None = None) ->
         doubted = estimate.doubted("marginals")
         if doubted and not coupled:
             _require_doubt_by_chance(pair, case, precision, estimate)
-        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory_allowance(estimate)
+        allowed = 1.0
+        if not doubted:
+            allowed = 3 * 0.5 / np.sqrt(pair.chains) + _memory_allowance(estimate)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
 
 
@@ -105,7 +107,10 @@ def _require_doubt_by_chance(pair: Pair, case: str, precision: Precision, estima
 def _memory_allowance(estimate: Estimate) -> float:
     """What may be claimed of chains that remember a share k of their spread: k times that of their means, √k / 2 at
     most."""
-    return 0.0 if estimate.r_hat is None else 0.5 * float(np.max(remembered(np.asarray(estimate.r_hat)))) ** 1.5
+    if estimate.r_hat is None:
+        return 0.0
+    memory = float(np.max(remembered(np.asarray(estimate.r_hat))))
+    return float(0.5 * memory**1.5)
 
 
 @PAIR_CHECKS.add("stationarity, {}", "sampler", over=SHORT)
@@ -193,7 +198,7 @@ def check_factor_graph(
 
     With evidence it is the model of what is left that is run, as it is, and its answer is of all variables.
     """
-    model = solved_model(name).model
+    model = find_solved_model(name).model
     conditioned = condition(model, evidence) if evidence else model
     options: dict[str, Any] = {**pair.options, "budget": 128, "chains": CHAINS, "seed": SEED}
     options |= {"precision": precision or pair.precision, "simplify": not (evidence or only_trusted)}
@@ -246,7 +251,9 @@ def _describe_stuck_variables(pair: Pair, sample: Sample) -> str:
     exact = sample.bound.law.marginals
     free = np.minimum(exact, 1 - exact) > MIN_PROBABILITY
     still = np.flatnonzero((first_marginals == last_marginals).all(axis=0) & free)
-    return f"; variables {still.tolist()} stand still" if 0 < still.size < free.sum() else ""
+    if 0 < still.size < free.sum():
+        return f"; variables {still.tolist()} stand still"
+    return ""
 
 
 def compare_answer(

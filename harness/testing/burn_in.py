@@ -7,7 +7,7 @@ import numpy as np
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import solved_model
+from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Trial, advance_batches, run_burn_in
 
@@ -21,7 +21,7 @@ GROUPS = 16
 @PAIR_CHECKS.add("burn-in", "sampler")
 def check_burn_in_moves_chains(pair: Pair) -> None:
     """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
-    exact, at = solved_model(SLOW), pair.trial(SLOW)
+    exact, at = find_solved_model(SLOW), pair.trial(SLOW)
     chains = min(CHAINS, pair.chains)
     start = np.zeros((at.model.num_variables, chains), dtype=np.int8)
     sampled = advance_batches(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
@@ -46,4 +46,6 @@ def _describe_marginal_errors(at: Trial, state: object, exact: FloatArray) -> st
     groups = np.stack([np.asarray(marginals) for marginals in group_marginals])
     error, spread = groups.mean(axis=0) - exact, groups.std(axis=0, ddof=1) / np.sqrt(GROUPS)
     is_off = np.abs(error) > limits.student_limit(GROUPS - 1, error.size) * spread + 1e-6
-    return f"marginals are off by {error[is_off]} ± {spread[is_off]}" if is_off.any() else ""
+    if not is_off.any():
+        return ""
+    return f"marginals are off by {error[is_off]} ± {spread[is_off]}"

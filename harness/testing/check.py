@@ -76,7 +76,8 @@ class CheckRegistry(list[RegisteredCheck]):
         """(name, body, arguments beside the subject) of each check of this subject."""
         for registered in self:
             if all(attrgetter(need)(subject) for need in registered.needs):
-                for argument in registered.over(subject) if callable(registered.over) else registered.over:
+                choices = registered.over(subject) if callable(registered.over) else registered.over
+                for argument in choices:
                     arguments = argument if isinstance(argument, tuple) else (argument,)
                     yield registered.name.format(*arguments), registered.body, arguments
 

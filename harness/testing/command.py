@@ -102,7 +102,9 @@ def _run_and_tabulate(selected: Sequence[Check], max_seconds: float) -> int:
             status.update(Text(f"{number} of {len(selected)}: {check}"))
             since = time.perf_counter()
             over = spent[check.subject] >= max_seconds
-            result, reason = ("skipped", f"--seconds {max_seconds:g} are spent") if over else run_check(check)
+            result, reason = "skipped", f"--seconds {max_seconds:g} are spent"
+            if not over:
+                result, reason = run_check(check)
             spent[check.subject] += time.perf_counter() - since
             seconds = f"{time.perf_counter() - since:.2f}"
             counts[result] += 1
@@ -117,4 +119,4 @@ def _run_and_tabulate(selected: Sequence[Check], max_seconds: float) -> int:
     if not counts["passed"] + counts["failed"]:
         console.print("nothing was checked; the reasons stand in the table")
         return 1
-    return 1 if counts["failed"] else 0
+    return int(counts["failed"] > 0)

@@ -98,7 +98,10 @@ def format_short_run(run_description: dict[str, Any]) -> str:
     method = registry.make_method(run_description["method"], run_description["settings"])
     result = run(law(run_description["case"]).model, method, run_description["backend"], **run_description["options"])
     marginals = flatten_values(result.marginals)
-    return repr([result.log_z or 0.0, *([] if marginals is None else marginals.tolist())])
+    numbers = [result.log_z or 0.0]
+    if marginals is not None:
+        numbers += marginals.tolist()
+    return repr(numbers)
 
 
 @PAIR_CHECKS.add("start and tables stay")
@@ -163,9 +166,9 @@ def check_frozen_settings(pair: Pair) -> None:
     program = isinstance(at.engine, ProgramEngine)
     kind = registry.backend_class(pair.backend)
     to_host = kind(precision=pair.precision, device=pair.device).to_host
-    before = [leaf.copy() for leaf in _shared_floats(state, program, to_host)]
+    before = [leaf.copy() for leaf in _common_floats(state, program, to_host)]
     state, _ = at.engine.advance(state, 8)
-    after = _shared_floats(state, program, to_host)
+    after = _common_floats(state, program, to_host)
     require(len(before) == len(after), "the state has another structure after a step")
     for old, new in zip(before, after, strict=True):
         require(old.shape == new.shape, f"an array of the state has shape {old.shape}, and {new.shape} after a step")
@@ -190,10 +193,12 @@ def _are_batches_equal(first: Batches, second: Batches, allowed: float = 0.0) ->
     )
 
 
-def _shared_floats(state: Any, program: bool, to_host: Callable[[Any], Any]) -> list[npt.NDArray[Any]]:
+def _common_floats(state: Any, program: bool, to_host: Callable[[Any], Any]) -> list[npt.NDArray[Any]]:
     """Floating-point numbers of a state that all chains share."""
     floats = [leaf for leaf in tree_arrays(state, to_host) if leaf.dtype.kind == "f"]
-    return [leaf for leaf in floats if (FEW_CHAINS not in leaf.shape if program else leaf.ndim == 0)]
+    if program:
+        return [leaf for leaf in floats if FEW_CHAINS not in leaf.shape]
+    return [leaf for leaf in floats if leaf.ndim == 0]
 
 
 def tree_arrays(tree: Any, to_host: Callable[[Any], Any] = np.asarray) -> Iterator[npt.NDArray[Any]]:

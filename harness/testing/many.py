@@ -15,7 +15,7 @@ from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.deadline import run_with_deadline
 from spinbench.testing.laws.cases import SolvedModel
-from spinbench.testing.laws.known import WINDOW, solved_model
+from spinbench.testing.laws.known import WINDOW, find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
 
@@ -35,7 +35,7 @@ MAX_DIFFERENCE = 1e-6
 @PAIR_CHECKS.add(f"accuracy, {NAME}")
 def check_many_variables(pair: Pair) -> None:
     """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
-    exact = solved_model(NAME)
+    exact = find_solved_model(NAME)
     try:
         at = run_with_deadline(MAX_SECONDS, f"to plan for {NAME}", lambda: pair.trial(NAME))
         batches = _run_few_steps(at, exact)

@@ -15,10 +15,10 @@ from spinbench.inference import binding, registry
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.inference.origins import as_taken
 from spinbench.models import Model
-from spinbench.testing.backends.arrays import PRECISIONS, provided_precisions
+from spinbench.testing.backends.arrays import PRECISIONS, available_precisions
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.laws.known import solved_model
+from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance_batches, run_burn_in
 
 CHAINS = 2048
@@ -102,12 +102,12 @@ class Pair:
     @property
     def other_precisions(self) -> list[Precision]:
         """That the backend offers beside the pair's."""
-        return [precision for precision in provided_precisions(self.backend) if precision != self.precision]
+        return [precision for precision in available_precisions(self.backend) if precision != self.precision]
 
     @property
     def missing_precisions(self) -> list[Precision]:
         """That the backend does not offer."""
-        return [precision for precision in PRECISIONS.values() if precision not in provided_precisions(self.backend)]
+        return [precision for precision in PRECISIONS.values() if precision not in available_precisions(self.backend)]
 
     def trial(self, name: str, precision: Precision | None = None) -> Trial:
         """Planned and bound for a model whose answers are known; once for each model and precision, since binding may
@@ -118,7 +118,7 @@ class Pair:
         """
         key = (name, precision or self.precision)
         if key not in self._trials:
-            exact = solved_model(name)
+            exact = find_solved_model(name)
             try:
                 model = as_taken(exact.model, self.method)
                 bound = self.bind(model, self.method.plan(model), key[1])
@@ -138,7 +138,9 @@ class Pair:
         key = (case, precision or self.precision, chains, seed)
         if key not in self._samples:
             bound = self.trial(case, precision)
-            draw = bound.law.exact_draws if CASES[case].start == "exact" else bound.law.uniform_states
+            draw = bound.law.uniform_states
+            if CASES[case].start == "exact":
+                draw = bound.law.exact_draws
             state = bound.engine.init(seed, draw(chains, seed))
             if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
                 state = run_burn_in(bound.engine, state, BURN_IN)

@@ -19,7 +19,7 @@ from spinbench.testing.deadline import run_with_deadline
 from spinbench.testing.diagnostics import compare_errors, count_steps, replica_sizes, require_mean_square
 from spinbench.testing.joint import require_certain_bounds
 from spinbench.testing.laws.cases import FloatArray, law
-from spinbench.testing.laws.known import ODD, SIZES, solved_model
+from spinbench.testing.laws.known import ODD, SIZES, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, LARGE_MODEL_SECONDS, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Trial, advance_batches
 
@@ -72,7 +72,7 @@ def check_size(pair: Pair, name: str, precision: Precision | None = None, *, onl
 
 def _check_size(pair: Pair, name: str, precision: Precision | None, only_trusted: bool) -> None:
     precision = precision or pair.precision
-    exact, at = solved_model(name), pair.trial(name, precision)
+    exact, at = find_solved_model(name), pair.trial(name, precision)
     chains = FEW_CHAINS
     try:
         batches = at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES // at.burn_in_divisor)
@@ -180,7 +180,7 @@ def effective_dimension(means: FloatArray) -> float:
 @PAIR_CHECKS.add("calibration, {}", "sampler", over=("three states",))
 def check_calibration_of_states(pair: Pair, name: str) -> None:
     """Errors of replicas on a model with variables of several states: given, and of the right size."""
-    exact, at = solved_model(name), pair.trial(name)
+    exact, at = find_solved_model(name), pair.trial(name)
     groups, width = replica_sizes(pair)
     batches = at.run(groups * width, SEED, [BATCH] * BATCHES)
     estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(groups)]

@@ -14,7 +14,7 @@ from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import solved_model
+from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance_batches
 
@@ -70,8 +70,10 @@ def check_keys_used_once(pair: Pair) -> None:
         skip("what a program does on the host has keys of its own")
     engine = ProgramEngine(program, backend, at.tables, pair.method.reductions)
     state = engine.init(SEED, at.law.uniform_states(LANES, SEED))
-    state = engine.adapt(engine.warm(state, 2), True) if pair.method.anytime else state
-    state, _ = engine.advance(state, 2 if pair.method.anytime else 1)
+    steps = 1
+    if pair.method.anytime:
+        state, steps = engine.adapt(engine.warm(state, 2), True), 2
+    state, _ = engine.advance(state, steps)
     engine.look(state)
     require(
         not backend.twice,
@@ -110,7 +112,7 @@ def check_variables_independent(pair: Pair) -> None:
     """Variables that nothing couples are uncorrelated, at one time and from one step to the next."""
     if not pair.method.started:
         skip("what it reports is not of chains")
-    exact, at = solved_model(UNCOUPLED_MODEL), pair.trial(UNCOUPLED_MODEL)
+    exact, at = find_solved_model(UNCOUPLED_MODEL), pair.trial(UNCOUPLED_MODEL)
     batches = advance_batches(at.engine, at.start_chains(FEW_CHAINS, SEED), [1] * LOOKS)[1]
     chain_marginals = [at.estimate(batches, slice(c, c + 1)).marginals for c in range(ROW_CHAINS)]
     if any(marginals is None for marginals in chain_marginals):
@@ -148,7 +150,9 @@ def _order_rows_by_variable(rows: FloatArray, means: FloatArray) -> FloatArray |
     far = np.abs(row_means[None, :, :] - means[:, None, :]).max(axis=-1)
     if (far.diagonal() < MAX_DIFFERENCE).all():  # two rows may have the same means
         return rows
-    return rows[:, far.argmin(axis=1)] if (far.min(axis=1) < MAX_DIFFERENCE).all() else None
+    if (far.min(axis=1) < MAX_DIFFERENCE).all():
+        return rows[:, far.argmin(axis=1)]
+    return None
 
 
 def _statistic_series(batches: Batches, method: Method) -> list[FloatArray]:

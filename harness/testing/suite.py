@@ -70,14 +70,17 @@ def checks(
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
-    backends = [name for name in kernels.own_backends() if _has_device(name, device)] if backend is None else [backend]
+    backends = [name for name in kernels.own_backends() if _has_device(name, device)]
+    if backend is not None:
+        backends = [backend]
     if not backends:
         raise SpinbenchError(f"device={device} was given, which no backend provides; cpu and gpu are known")
     methods = registry.names("methods") if method is None else [method]
-    alone = backends if method is None or backend is not None else []
-    backend_list = [check for name in alone for check in backend_checks(name, device)]
+    selected: list[Check] = []
+    if method is None or backend is not None:
+        selected += [check for name in backends for check in backend_checks(name, device)]
     how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel, "device": device, **settings}
-    return backend_list + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
+    return selected + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
 
 
 def _has_device(backend: str, device: str) -> bool:
@@ -92,7 +95,7 @@ def _device_refusal(backend: str, device: str) -> str:
     kind = registry.backend_class(backend)
     try:
         if device != "cpu" or device != kernels.device_of(kind):
-            kind(precision=arrays.provided_precisions(backend)[-1], device=device)
+            kind(precision=arrays.available_precisions(backend)[-1], device=device)
     except UnsupportedError as refusal:
         return str(refusal)
     return ""
@@ -115,7 +118,7 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
     ]
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in named_bodies]
-    for precision in arrays.provided_precisions(backend):
+    for precision in arrays.available_precisions(backend):
         make = partial(registry.backend_class(backend), precision=precision, device=device)
         for name, body, arguments in BACKEND_CHECKS.checks_for(make):
             named_bodies.append((f"{name} ({precision})", partial(_run_on_backend, body, make, *arguments)))
@@ -152,7 +155,7 @@ def method_checks(
         return [Check(subject, "refusal", partial(_check_refusal, chosen, backend, wish))]
     if why := _device_refusal(backend, device):
         return [Check(subject, "accuracy", partial(skip, why))]
-    pair = Pair(chosen, backend, arrays.provided_precisions(backend)[-1], chains, wish, device)
+    pair = Pair(chosen, backend, arrays.available_precisions(backend)[-1], chains, wish, device)
     bodies = {name: partial(body, pair, *arguments) for name, body, arguments in PAIR_CHECKS.checks_for(pair)}
     first = [name for name in FIRST if name in bodies]
     return [Check(subject, name, bodies[name]) for name in dict.fromkeys([*first, *bodies])]

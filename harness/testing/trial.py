@@ -63,7 +63,9 @@ class Trial(BoundMethod):
     def start_chains(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
         """Chains after their burn-in, if they are random."""
         state = self.engine.init(seed, random_start(self.model, chains, seed))
-        return run_burn_in(self.engine, state, steps) if self.sampler else state
+        if not self.sampler:
+            return state
+        return run_burn_in(self.engine, state, steps)
 
     def run(self, chains: int, seed: int, lengths: list[int], steps: int = BURN_IN) -> Batches:
         """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
@@ -122,7 +124,9 @@ class Trial(BoundMethod):
 
 def flatten_values(values: Any) -> FloatArray | None:
     """Numbers of all variables, one after the other; None stays."""
-    return None if values is None else np.hstack(values).astype(np.float64)
+    if values is None:
+        return None
+    return np.hstack(values).astype(np.float64)
 
 
 def reduce_batches(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
@@ -130,7 +134,9 @@ def reduce_batches(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArra
     if reduction == "last":
         return arrays[-1]
     whole = np.stack(arrays)
-    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
+    if reduction == "sum":
+        return np.asarray(whole.sum(axis=0))
+    return np.asarray(np.logaddexp.reduce(whole, axis=0))
 
 
 def run_burn_in(engine: Engine, state: State, steps: int) -> State:
@@ -138,7 +144,8 @@ def run_burn_in(engine: Engine, state: State, steps: int) -> State:
     num_done = 0
     for end in WINDOWS:
         upto = int(steps * end)
-        state = engine.warm(state, upto - num_done) if upto > num_done else state
+        if upto > num_done:
+            state = engine.warm(state, upto - num_done)
         state = engine.adapt(state, end == WINDOWS[-1])
         num_done = upto
     return state

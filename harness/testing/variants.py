@@ -66,14 +66,18 @@ def pairwise_combinations(method: Method) -> Iterator[dict[str, Any]]:
 
 def _union_members(hint: Any) -> tuple[Any, ...]:
     """X and Y of `X | Y`; any other hint alone."""
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if get_origin(hint) in (Union, UnionType):
+        return get_args(hint)
+    return (hint,)
 
 
 def small_numbers(method: Method) -> Iterator[tuple[str, int | float]]:
     """(setting, value) of a sampler's small numbers that it does not refuse; what an iteration ends with, a tolerance
     or a start, may change its answer."""
     hints = hints_of(type(method))
-    for field in fields(method) if method.stochastic else ():  # type: ignore[arg-type]
+    if not method.stochastic:
+        return
+    for field in fields(method):  # type: ignore[arg-type]
         for value in (value for part in _union_members(hints.get(field.name)) for value in SMALL.get(part, ())):
             with suppress(SpinbenchError):
                 replace(method, **{field.name: value})  # type: ignore[type-var]
@@ -100,15 +104,17 @@ def check_small_number(pair: Pair, name: str, value: float) -> None:
 def _check_law_with(pair: Pair, changed: dict[str, Any]) -> str:
     """Why it is refused."""
     setting_name, setting_value = STATES
-    reporting = {setting_name: setting_value} if STATES in alternative_values(pair.method) else {}
+    reporting = {}
+    if STATES in alternative_values(pair.method):
+        reporting[setting_name] = setting_value
     try:
-        other = _accepted_pair(pair, reporting | changed, pair.chains)
+        other = _pair_with_settings(pair, reporting | changed, pair.chains)
         if other.sampler and other.method.started:
             answers.check_stationarity(other, "dense")
             shapes.check_log_z_of_whole_run(other)
         else:
             answers.check_accuracy(other, "dense", other.precision)
-        answers.check_factor_graph(_accepted_pair(pair, changed), "zeros", only_trusted=True)
+        answers.check_factor_graph(_pair_with_settings(pair, changed), "zeros", only_trusted=True)
     except (UnsupportedError, SkipTest) as refusal:
         return str(refusal)
     return ""
@@ -119,7 +125,9 @@ def check_settings_matter(pair: Pair) -> None:
     """A kernel heeds each setting that the method's program heeds, and something reads each; what changes nothing by
     itself is named: speed, limits, tolerances, and what counts beside others, are read where they do not count."""
     where = agreement.find_other_implementation(pair) if pair.native else None
-    program = Pair(pair.method, where[0], pair.precision, pair.chains, where[1]) if where else None
+    program = None
+    if where:
+        program = Pair(pair.method, where[0], pair.precision, pair.chains, where[1])
     idle: dict[str, str] = {}
     for name, values in _alternatives_by_setting(pair.method).items():
         accepted_changes = [{name: value} for value in values if _accepts_settings(pair, {name: value})]
@@ -170,7 +178,9 @@ def _alternatives_by_setting(method: Method) -> dict[str, list[Any]]:
         values_by_setting.setdefault(name, []).append(value)
     for field in fields(method):  # type: ignore[arg-type]
         current = getattr(method, field.name)
-        near_current = [current + 1, 2 * current] if type(current) in SMALL else []
+        near_current = []
+        if type(current) in SMALL:
+            near_current = [current + 1, 2 * current]
         small = [
             value
             for part in _union_members(hints.get(field.name))
@@ -184,7 +194,7 @@ def _alternatives_by_setting(method: Method) -> dict[str, list[Any]]:
 
 def _accepts_settings(pair: Pair, changed: dict[str, Any]) -> bool:
     try:
-        _accepted_pair(pair, changed)
+        _pair_with_settings(pair, changed)
     except SkipTest:
         return False
     return True
@@ -193,7 +203,7 @@ def _accepts_settings(pair: Pair, changed: dict[str, Any]) -> bool:
 def _changes_output(pair: Pair, others: dict[str, Any], changed: dict[str, Any]) -> bool:
     """Whether a few steps and a look tell a change, beside other settings."""
     try:
-        before, after = (_output_bytes(_accepted_pair(pair, settings)) for settings in (others, others | changed))
+        before, after = (_output_bytes(_pair_with_settings(pair, settings)) for settings in (others, others | changed))
     except SkipTest:
         return False
     return before != after
@@ -211,7 +221,7 @@ def _output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
     ]
 
 
-def _accepted_pair(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
+def _pair_with_settings(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
     """With other settings, and so many chains at most.
 
     Raises:
@@ -233,7 +243,7 @@ def _replace_settings(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
 @PAIR_CHECKS.add("{}={}", over=lambda pair: alternative_values(pair.method))
 def check_setting(pair: Pair, name: str, value: Any) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
-    other = _accepted_pair(pair, {name: value})
+    other = _pair_with_settings(pair, {name: value})
     if other.sampler:
         with suppress(SkipTest):
             streams.check_keys_used_once(other)
@@ -273,7 +283,7 @@ def check_settings_in_pairs(pair: Pair) -> None:
     refusals, count = [], 0
     for changed in pairwise_combinations(pair.method):
         try:
-            other = _accepted_pair(pair, changed)
+            other = _pair_with_settings(pair, changed)
             answers.check_accuracy(other, "dense", other.precision)
             answers.check_stationarity(other, "dense")
         except (UnsupportedError, SkipTest) as refusal:

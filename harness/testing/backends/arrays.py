@@ -28,7 +28,7 @@ class TreeNode(NamedTuple):
     second: Any
 
 
-def provided_precisions(backend_name: str) -> list[Precision]:
+def available_precisions(backend_name: str) -> list[Precision]:
     """Those that a backend says it provides."""
     provides = registry.backend_class(backend_name).provides
     return [precision for short, precision in PRECISIONS.items() if short in provides]
@@ -65,7 +65,9 @@ def check_namespace(backend: Backend) -> None:
         for operation, call in table.items():
             expected = call(np, x, y)
             value = results[operation]
-            named = f"{operation} of {x.shape}" if table is WIDE else operation
+            named = operation
+            if table is WIDE:
+                named += f" of {x.shape}"
             require(value.shape == expected.shape, f"{named} gives shape {value.shape}; {expected.shape} is expected")
             kind = expected.dtype.kind
             require(value.dtype.kind == kind, f"{named} gives {value.dtype}; {KINDS[kind]} is expected")

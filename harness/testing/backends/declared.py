@@ -43,12 +43,12 @@ def check_declaration(name: str) -> None:
 def check_construction(name: str) -> None:
     """Precisions and devices: what is offered works, what is not is refused."""
     cls = registry.backend_class(name)
-    for precision in arrays.provided_precisions(name):
+    for precision in arrays.available_precisions(name):
         instance = cls(precision=precision)
         require(instance.precision == precision, f"precision={precision} became {instance.precision}")
         usual = kernels.device_of(cls)
         require(instance.device == usual, f"the default device is {instance.device}; {usual} is expected")
-    first_precision = arrays.provided_precisions(name)[0]
+    first_precision = arrays.available_precisions(name)[0]
     require_refusal(lambda: cls(precision=first_precision, device="no-such-device"), "device=no-such-device")
     if "gpu" not in cls.provides:
         require_refusal(lambda: cls(precision=first_precision, device="gpu"), "device=gpu, which is not in provides,")

@@ -50,7 +50,9 @@ def check_keys(backend: Backend) -> None:
     first_uses: dict[bytes, str] = {}
     for seed, numbers, same in zip(SEEDS, first, again, strict=True):
         for path in PATHS:
-            label = f"seed {seed}" + (f" folded with {', then '.join(map(str, path))}" if path else "")
+            label = f"seed {seed}"
+            if path:
+                label += f" folded with {', then '.join(map(str, path))}"
             require(np.array_equal(numbers[path], same[path]), f"{label} gives other numbers the second time")
             other = first_uses.setdefault(numbers[path].tobytes(), label)
             require(other == label, f"{other} and {label} give the same numbers")
@@ -181,7 +183,9 @@ def _draw_once_per_key(backend: Backend, distribution: str, key: Any, empty: Any
 def _check_tails(distribution: str, x: npt.NDArray[np.float64]) -> None:
     """Of 2^20 draws so few are beyond each end as `TAIL` says, and not none."""
     max_count = limits.binomial_limit(x.size, TAIL)
-    low, high = (TAIL, 1 - TAIL) if distribution == "uniform" else (float(ndtri(TAIL)), float(-ndtri(TAIL)))
+    low, high = TAIL, 1 - TAIL
+    if distribution == "normal":
+        low, high = float(ndtri(TAIL)), float(-ndtri(TAIL))
     for count, tail in ((int((x < low).sum()), f"below {low:.6g}"), (int((x > high).sum()), f"above {high:.6g}")):
         require(
             0 < count <= max_count,

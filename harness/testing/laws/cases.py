@@ -128,7 +128,7 @@ def _single_variable_model() -> PairwiseModel:
     return PairwiseModel.from_edges([0.7], [], [], log_constant=-2.0, name="one variable")
 
 
-def _uncoupled_model() -> PairwiseModel:
+def _zero_couplings_model() -> PairwiseModel:
     """Two fields are so strong that a sigmoid which is cut short shows."""
     edges = [(0, 1), (1, 2), (0, 3), (3, 4)]
     return PairwiseModel.from_edges([0.3, -2.0, 0.0, 3.0, 22.0, -21.0], edges, [0.0] * 4, name="zero couplings")
@@ -162,7 +162,7 @@ CASES = {
     case.name: case
     for case in (
         Case("one variable", _single_variable_model, coupled=False),
-        Case("zero couplings", _uncoupled_model, coupled=False),
+        Case("zero couplings", _zero_couplings_model, coupled=False),
         Case("dense", lambda: _random_model("dense", 6, _complete_edges(6), 0.6, 0.8, 11), "random"),
         Case("sparse", lambda: _random_model("sparse", 8, SPARSE, 0.8, 1.4, 12), "random"),
         Case("disconnected", lambda: _random_model("disconnected", 7, DISCONNECTED, 1.0, 1.2, 13)),

@@ -73,9 +73,12 @@ def _describe_reordering(
     states: npt.NDArray[np.integer], wrong_marginals: FloatArray, exact: FloatArray, allowed: FloatArray, binary: bool
 ) -> str | None:
     """Right numbers at wrong places."""
-    ends = np.cumsum([1] * states.shape[1] if binary else states.max(axis=0) + 1)
+    sizes = np.ones(states.shape[1], dtype=np.int64) if binary else states.max(axis=0) + 1
+    ends = np.cumsum(sizes)
     parts = np.split(exact, ends[:-1])
-    candidates = {"p(s = 0) in place of p(s = 1)": 1 - exact} if binary else {}
+    candidates = {}
+    if binary:
+        candidates["p(s = 0) in place of p(s = 1)"] = 1 - exact
     candidates["those of the variables in reverse order"] = np.concatenate(parts[::-1])
     if not binary:
         candidates["those of each variable's states in reverse order"] = np.concatenate([p[::-1] for p in parts])

@@ -14,7 +14,7 @@ RING = (3, 5, 7, 8)
 """States of a ring's variables."""
 
 
-def mixed_cardinalities_model() -> SolvedModel:
+def one_to_nine_states_model() -> SolvedModel:
     """3, 9, 1, 4 and 6 states, with loops; scopes that are not in order, and one that comes twice."""
     rng = np.random.default_rng(18)
     sizes = [3, 9, 1, 4, 6]

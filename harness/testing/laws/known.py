@@ -58,7 +58,7 @@ class _Part(NamedTuple):
 
 
 @cache
-def solved_model(name: str) -> SolvedModel:
+def find_solved_model(name: str) -> SolvedModel:
     """The model of this name, one of `CASES` and `MODELS`."""
     return law(name) if name in CASES else MODELS[name]()
 
@@ -223,7 +223,7 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "20 variables, dense": lambda: _complete_model(10),
     "88 variables of several states": lambda: graphs.rings_model(22, "88 variables of several states"),
     "three states": lambda: enumerate_law(potts_model()),
-    "one to nine states": graphs.mixed_cardinalities_model,
+    "one to nine states": graphs.one_to_nine_states_model,
     "orders three and five": lambda: enumerate_law(higher_order_model()),
     "ring of five": lambda: enumerate_law(ring_model()),
     "three states, apart": graphs.two_modes_model,

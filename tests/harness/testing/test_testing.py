@@ -17,7 +17,7 @@ from spinbench.inference import kernels, registry
 from spinbench.testing import Check, NumpyBackend, backend_checks, checks, method_checks
 from spinbench.testing.command import main, run_check
 from spinbench.testing.laws.cases import law
-from spinbench.testing.laws.known import solved_model
+from spinbench.testing.laws.known import find_solved_model
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
@@ -158,7 +158,7 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         with pytest.raises(AssertionError, match=message):
             faulty()
     finally:
-        for shared in (law, solved_model):
+        for shared in (law, find_solved_model):
             shared.cache_clear()  # one fault is to write into these models
 
 
