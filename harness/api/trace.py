@@ -307,10 +307,8 @@ def check_seen(seen: Mapping[str, object], *names: str) -> None:
         InvalidResultError: some of `names` are not there.
     """
     if lacking := [name for name in names if name not in seen]:
-        reported = ", ".join(map(repr, seen)) or "nothing"
-        raise InvalidResultError(
-            f"a look at the chains gave {reported}; the method needs {', '.join(map(repr, lacking))}"
-        )
+        keys = ", ".join(map(repr, seen)) or "nothing"
+        raise InvalidResultError(f"a look at the chains gave {keys}; the method needs {', '.join(map(repr, lacking))}")
 
 
 def _numbers(values: npt.NDArray[np.generic], name: str) -> FloatArray:
