@@ -44,11 +44,11 @@ def columns(values: Any) -> list[np.ndarray]:
 def answers(model: Model) -> tuple[float, list[np.ndarray]]:
     """log Z and the marginals of the variables that were given, by enumeration."""
     log_z, marginals = enumerate_all(model)
-    own = np.array([p[1] for p in marginals]) if isinstance(model, PairwiseModel) else marginals
-    return log_z, columns(model.original_marginals(own))
+    layout = np.array([p[1] for p in marginals]) if isinstance(model, PairwiseModel) else marginals
+    return log_z, columns(model.original_marginals(layout))
 
 
-def weighed(model: Model, evidence: dict[int, Any]) -> tuple[float, list[np.ndarray]]:
+def condition_by_hand(model: Model, evidence: dict[int, Any]) -> tuple[float, list[np.ndarray]]:
     """log Z and all marginals of p* times the likelihoods, of which a state is one."""
     states = all_states(model)
     weights = np.exp(model.log_weight(states))
@@ -103,7 +103,7 @@ def network(seed: int, n: int = 8, zeros: float = 0.3) -> FactorGraph:
     return FactorGraph.from_tables(cards.tolist(), factors, name="network")
 
 
-def seen_network(seed: int) -> FactorGraph:
+def network_with_evidence(seed: int) -> FactorGraph:
     model, rng = network(seed), np.random.default_rng(seed)
     picked = rng.permutation(model.num_variables)[: int(rng.integers(0, 3))].tolist()
     with contextlib.suppress(ModelError):
@@ -122,8 +122,8 @@ PATHS = {
     "one of K": (many_states, to_pairwise),
     "states ruled out": (states_ruled_out, to_pairwise),
     "groups as factors": (many_states, lambda model: to_factor_graph(to_pairwise(model))),
-    "simplified network": (seen_network, simplify),
-    "simplified network, most": (seen_network, lambda model: simplify(model, 99)),
+    "simplified network": (network_with_evidence, simplify),
+    "simplified network, most": (network_with_evidence, lambda model: simplify(model, 99)),
     "simplified factors": (lambda seed: many_states(seed, 0.25, 4), simplify),
     "simplified factors, most": (lambda seed: many_states(seed, 0.25, 4), lambda model: simplify(model, 99)),
     "simplified, one of K": (states_ruled_out, lambda model: to_pairwise(simplify(model))),
@@ -146,15 +146,15 @@ def test_conversions_keep_log_z_and_marginals(path: str, seed: int) -> None:
 @settings(max_examples=12)
 def test_exact_tells_of_what_fell_away(path: str, seed: int) -> None:
     model = PATHS[path][0](seed)
-    found = spinbench.run(model, "exact", "numpy", pairs=True, draws=50)
+    result = spinbench.run(model, "exact", "numpy", pairs=True, draws=50)
     log_z, marginals = answers(model)
-    assert found.log_z == pytest.approx(log_z, abs=1e-9)
-    for p, right in zip(columns(found.marginals), marginals, strict=True):
+    assert result.log_z == pytest.approx(log_z, abs=1e-9)
+    for p, right in zip(columns(result.marginals), marginals, strict=True):
         np.testing.assert_allclose(p, right, atol=1e-9)
-    states = found.draws[0].T if model.origin is None else model.origin.lower(found.draws[0].T)
+    states = result.draws[0].T if model.origin is None else model.origin.lower(result.draws[0].T)
     assert np.isfinite(model.log_weight(states)).all()
-    if found.pairs is not None:  # unless a constant factor fell away
-        for table, right in zip(found.pairs, reference.pairs(model), strict=True):
+    if result.pairs is not None:  # unless a constant factor fell away
+        for table, right in zip(result.pairs, reference.pairs(model), strict=True):
             np.testing.assert_allclose(table, right, atol=1e-9)
 
 
@@ -162,14 +162,14 @@ def test_draws_have_the_law_of_the_model() -> None:
     model = condition(network(56, n=7), {6: 0})
     left = simplify(model, 99)
     assert any(len(each.parents) > 1 for each in left.origin.conditionals)
-    drawn = model.origin.lower(left.origin.lift(reference.sample(left, 40_000, seed=2), seed=3))
+    draws = model.origin.lower(left.origin.lift(reference.sample(left, 40_000, seed=2), seed=3))
     p = np.exp(model.log_weight(all_states(model)))
     p /= p.sum()
-    place = np.ravel_multi_index(drawn.T, model.cardinalities)
-    seen = np.bincount(place, minlength=len(p)) / len(drawn)
-    assert not seen[p == 0].any()
+    place = np.ravel_multi_index(draws.T, model.cardinalities)
+    frequencies = np.bincount(place, minlength=len(p)) / len(draws)
+    assert not frequencies[p == 0].any()
     possible = p > 0
-    z = (seen - p)[possible] / np.sqrt(p * (1 - p) / len(drawn))[possible]
+    z = (frequencies - p)[possible] / np.sqrt(p * (1 - p) / len(draws))[possible]
     assert np.abs(z).max() < 5
 
 
@@ -197,7 +197,7 @@ def test_evidence_multiplies_the_law(make: str, seed: int) -> None:
     model = MAKERS[make](seed)
     evidence = random_evidence(np.random.default_rng(seed), model)
     before = model.content_hash
-    expected = weighed(model, evidence)
+    expected = condition_by_hand(model, evidence)
     if expected[0] == -np.inf:
         # arc consistency is complete on acyclic graphs only, so a model of weight zero may pass
         with contextlib.suppress(ModelError):
@@ -221,9 +221,9 @@ def test_evidence_twice_then_one_of_k_then_evidence_on_a_unit(seed: int) -> None
     model = FactorGraph.from_log_tables(cards, [(s, 2 * rng.normal(size=[cards[v] for v in s])) for s in scopes])
     once = condition(condition(model, {1: 1}), {2: 0})  # variable 3 of the original
     units = to_pairwise(once)
-    assert_same(units, weighed(model, {1: 1, 3: 0}))
-    for state, seen in ((1, 1), (0, [1, 0, 1])):
-        assert_same(condition(units, {1: state}), weighed(model, {1: 1, 3: 0, 0: seen}))
+    assert_same(units, condition_by_hand(model, {1: 1, 3: 0}))
+    for state, evidence in ((1, 1), (0, [1, 0, 1])):
+        assert_same(condition(units, {1: state}), condition_by_hand(model, {1: 1, 3: 0, 0: evidence}))
 
 
 def test_evidence_follows_from_groups() -> None:
@@ -246,7 +246,7 @@ def test_one_possible_state_is_an_observation_with_a_factor(model: Model) -> Non
 def test_labels_name_evidence() -> None:
     reduced = spinbench.load(RAIN, evidence={"clouds": [0.1, 0.0, 0.9], "rain": 1})
     assert (reduced.labels, reduced.origin.labels) == (("clouds",), ("rain", "clouds"))
-    assert_same(reduced, weighed(RAIN, {0: 1, 1: [0.1, 0.0, 0.9]}))
+    assert_same(reduced, condition_by_hand(RAIN, {0: 1, 1: [0.1, 0.0, 0.9]}))
     assert spinbench.exact(reduced, cache=False).marginals.of(1).tolist() == [0, 0, 1]
     assert condition(RAIN, {}) is RAIN
 
@@ -254,9 +254,9 @@ def test_labels_name_evidence() -> None:
 def test_a_determined_model_keeps_its_constant() -> None:
     model = to_pairwise(FactorGraph.from_tables([2, 1], [((0,), [0.0, 3.0]), ((0, 1), [[5.0], [7.0]])]))
     assert model.num_variables == 1
-    log_z, (one, two) = answers(model)
+    log_z, (first, second) = answers(model)
     assert log_z == pytest.approx(np.log(21.0))
-    assert (one.tolist(), two.tolist()) == ([0, 1], [1])
+    assert (first.tolist(), second.tolist()) == ([0, 1], [1])
 
 
 def test_potts_stays_sparse_and_an_offset_stays_small() -> None:
@@ -280,9 +280,9 @@ def test_states_come_back_with_their_weights(seed: int) -> None:
 def test_marginals_keep_leading_axes() -> None:
     model = to_pairwise(FactorGraph.from_log_tables([3, 2, 1], [((0, 1), np.zeros((3, 2)))]))
     chains = np.random.default_rng(0).random((5, 4))
-    found = model.original_marginals(chains)
+    restored = model.original_marginals(chains)
     errors = model.origin.diagnostics(chains[0], 0.0)
     expected = (chains[:, :3], np.stack([1 - chains[:, 3], chains[:, 3]], axis=1), np.ones((5, 1)))
-    for values, right in zip(found, expected, strict=True):
+    for values, right in zip(restored, expected, strict=True):
         np.testing.assert_array_equal(values, right)
     assert [e.tolist() for e in errors] == [chains[0, :3].tolist(), [chains[0, 3]] * 2, [0.0]]

@@ -89,13 +89,13 @@ def test_a_third_partys_family_is_listed_and_built(capsys: pytest.CaptureFixture
     assert "star" in specs.names()
     model = build({"name": "star", "leaves": 3.0, "field": None})
     assert (model.num_variables, model.biases[0], model.couplings[0]) == (4, 0.5, 1.0)
-    for wrong, words in (
+    for wrong, message in (
         ({"name": "star", "leaves": 2.5}, r"^model 'star': leaves = 2\.5 was given; an integer is needed$"),
         ({"name": "star", "field": 1}, "^model 'star' needs the parameter leaves$"),
         ({"name": "star", "leafs": 2}, "^model 'star' has no parameter 'leafs'; its parameters are leaves, field"),
         ({"name": "stat"}, "no model is named 'stat'; did you mean star"),
     ):
-        with pytest.raises((ModelError, UnknownNameError), match=words):
+        with pytest.raises((ModelError, UnknownNameError), match=message):
             build(wrong)
 
 
@@ -139,17 +139,17 @@ def test_what_is_no_family_is_refused_in_one_sentence(install_plugin: Install, a
 def test_a_broken_family_hurts_nobody_else(install_plugin: Install, capsys: pytest.CaptureFixture[str]) -> None:
     install_plugin("spinbench_broken", "raise SystemExit(5)", {"models": {"bad": "bad"}})
     assert cli.main(["list"]) == 0
-    shown = capsys.readouterr().out
-    assert "  broken   bad" in shown
-    assert "model 'bad' (spinbench_broken:bad, from spinbench_broken 1.0) failed on import: SystemExit: 5" in shown
-    assert "grid" in shown.partition("broken   bad")[0].partition("families")[2]
+    output = capsys.readouterr().out
+    assert "  broken   bad" in output
+    assert "model 'bad' (spinbench_broken:bad, from spinbench_broken 1.0) failed on import: SystemExit: 5" in output
+    assert "grid" in output.partition("broken   bad")[0].partition("families")[2]
     assert build({"name": "grid", "rows": 2, "cols": 2}).num_variables == 4
     assert searchpath.model_defaults("bad") == {"name": "bad"}, "building the cell's model fails with the error"
 
 
 def test_two_owners_of_one_name_break_that_name_only(install_plugin: Install) -> None:
-    taken = {"grid": "star", "file": "star", "uai14/Grids_12": "star"}
-    install_plugin("spinbench_star", SOURCE, {"models": taken})
+    owners = {"grid": "star", "file": "star", "uai14/Grids_12": "star"}
+    install_plugin("spinbench_star", SOURCE, {"models": owners})
     assert set(families.load_errors()) == {"grid of spinbench-star", "file", "uai14/Grids_12"}
     assert build({"name": "grid"}).num_variables == 100  # spinbench's own
     for name in ("file", "uai14/Grids_12"):

@@ -41,8 +41,8 @@ def test_names_that_contradict_the_content_are_refused(write, refusal, end: str,
     if f".{end.lower()}".startswith(suffix):
         assert load(write(f"m.{end}", GOOD[kind])).name == "m"
         return
-    words = rf"m\.{end}: the file is named as \w+ \(.*\), but holds \w+ \({re.escape(suffix)}\)"
-    assert re.match(words, refusal(f"m.{end}", GOOD[kind]))
+    message = rf"m\.{end}: the file is named as \w+ \(.*\), but holds \w+ \({re.escape(suffix)}\)"
+    assert re.match(message, refusal(f"m.{end}", GOOD[kind]))
 
 
 @pytest.mark.parametrize("constant", ["0\n\n\n1\n0 2.5\n", "0\n1\n0\t0.5\n# c\n"])
@@ -259,9 +259,9 @@ def test_built_in_suffixes_are_read_as_ever(tmp_path: Path, plugin: Callable[[di
     (tmp_path / "m.uai").write_text("MARKOV 2 2")
     with pytest.raises(ModelError, match=r"^m.uai, line 1, token '2': 2 variables are claimed"):
         load(tmp_path / "m.uai")
-    said = formats.describe_suffix_conflicts()
-    assert [line.partition(" (")[0] for line in said] == ["format 'a'", "format 'b'", "format 'c'", "format 'd'"]
-    assert "reads .uai files where UAI does not recognise them, and writes none: they are spinbench's" in said[0]
+    conflicts = formats.describe_suffix_conflicts()
+    assert [line.partition(" (")[0] for line in conflicts] == ["format 'a'", "format 'b'", "format 'c'", "format 'd'"]
+    assert "reads .uai files where UAI does not recognise them, and writes none: they are spinbench's" in conflicts[0]
 
 
 def test_the_collector_rests_while_a_file_is_read_and_is_left_as_it_was() -> None:

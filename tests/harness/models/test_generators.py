@@ -230,9 +230,9 @@ def test_tables_are_conditional_probabilities_and_the_evidence_is_possible() -> 
     assert not any(deterministic[:12])
     assert 8 <= sum(deterministic) <= 28  # 18 of 36 are expected
     for seed in range(5):
-        seen = bayesian_network(layers=3, width=8, determinism=1.0, observed=4, seed=seed)
-        assert [v // 8 for v in range(24) if v not in seen.origin.free] == [2] * 4
-        assert -np.inf < reference.solve(seen, cache=False, marginals=False).log_z <= 0
+        network = bayesian_network(layers=3, width=8, determinism=1.0, observed=4, seed=seed)
+        assert [v // 8 for v in range(24) if v not in network.origin.free] == [2] * 4
+        assert -np.inf < reference.solve(network, cache=False, marginals=False).log_z <= 0
 
 
 def test_without_observations_all_sums_out() -> None:

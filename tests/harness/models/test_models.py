@@ -114,13 +114,13 @@ def test_arrays_are_copied_and_read_only():
     given_arrays = [np.zeros(2, dtype=np.float32), np.array([[0, 1]]), np.ones(1, dtype=np.int64), np.ones(2)]
     model = PairwiseModel.from_edges(*given_arrays[:3])
     graph = FactorGraph.from_log_tables([2], [((0,), given_arrays[3])])
-    kept = (model.biases, model.edges, model.couplings, graph.factors[0].log_table)
-    for array, own in zip(given_arrays, kept, strict=True):
-        before = own.tolist()
+    own_arrays = (model.biases, model.edges, model.couplings, graph.factors[0].log_table)
+    for array, own_array in zip(given_arrays, own_arrays, strict=True):
+        before = own_array.tolist()
         array[0] = 7
-        assert own.tolist() == before
+        assert own_array.tolist() == before
         with pytest.raises(ValueError, match="read-only"):
-            own[0] = 1
+            own_array[0] = 1
     assert (model.biases.dtype, model.couplings.dtype) == (np.float64, np.float64)
 
 
@@ -149,9 +149,9 @@ def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch, size
     for k in range(len(edges) - 1):
         order = np.arange(len(edges))
         order[[k, k + 1]] = order[[k + 1, k]]
-        found = lattices.canonical_edges(edges[order], values[order], 15)
-        np.testing.assert_array_equal(found[0], edges)
-        np.testing.assert_array_equal(found[1], values)
+        canonical = lattices.canonical_edges(edges[order], values[order], 15)
+        np.testing.assert_array_equal(canonical[0], edges)
+        np.testing.assert_array_equal(canonical[1], values)
 
 
 def test_pulls_and_reach_are_sums_of_couplings(monkeypatch):
@@ -183,8 +183,8 @@ def test_possible_states_are_exact_on_chains(seed):
 def test_possible_states_never_lose_a_state_on_cycles():
     differ = 1.0 - np.eye(3)
     factors = [((0, 1), differ), ((1, 2), differ), ((0, 2), differ), ((0,), [0, 1, 1])]
-    found = possible_states(FactorGraph.from_tables([3, 3, 3], factors))
-    assert [mask.tolist() for mask in found] == [[False, True, True], [True] * 3, [True] * 3]
+    masks = possible_states(FactorGraph.from_tables([3, 3, 3], factors))
+    assert [mask.tolist() for mask in masks] == [[False, True, True], [True] * 3, [True] * 3]
 
 
 def test_a_file_becomes_a_pairwise_model_without_a_factor_made(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def factors(cardinalities, tables):
     return lambda: FactorGraph.from_tables(cardinalities, tables, name="toy")
 
 
-def observed(evidence):
+def condition_pair_model(evidence):
     """Of three variables that must be equal, and if the second is observed, must be 1."""
     tables = [((1,), [0, 1])] * (1 in evidence) + [((0, 1), np.eye(2)), ((1, 2), np.eye(2))]
     return lambda: condition(FactorGraph.from_tables([2, 2, 2], tables), evidence)
@@ -149,14 +149,14 @@ REFUSED = [
         "last axis must hold 2 states",
     ),
     # evidence
-    (observed({7: 0}), ModelError, "evidence names variable 7; variables are 0..2"),
-    (observed({-1: 0}), ModelError, "evidence names variable -1"),
-    (observed({0: 2}), ModelError, "evidence sets variable 0 to 2; its states are 0..1"),
-    (observed({0: -1}), ModelError, "evidence sets variable 0 to -1"),
-    (observed({0: 0.5}), ModelError, "the observed state of variable 0 is 0.5; an integer is needed"),
-    (observed({"x": 0}), ModelError, "a variable of the evidence is 'x'; an integer is needed"),
-    (observed({1: 0}), ModelError, "contradictory, for factor 0 over variables (1,) is zero"),
-    (observed({0: 0, 2: 1}), ModelError, "contradictory, for the zeros of the factors allow no state"),
+    (condition_pair_model({7: 0}), ModelError, "evidence names variable 7; variables are 0..2"),
+    (condition_pair_model({-1: 0}), ModelError, "evidence names variable -1"),
+    (condition_pair_model({0: 2}), ModelError, "evidence sets variable 0 to 2; its states are 0..1"),
+    (condition_pair_model({0: -1}), ModelError, "evidence sets variable 0 to -1"),
+    (condition_pair_model({0: 0.5}), ModelError, "the observed state of variable 0 is 0.5; an integer is needed"),
+    (condition_pair_model({"x": 0}), ModelError, "a variable of the evidence is 'x'; an integer is needed"),
+    (condition_pair_model({1: 0}), ModelError, "contradictory, for factor 0 over variables (1,) is zero"),
+    (condition_pair_model({0: 0, 2: 1}), ModelError, "contradictory, for the zeros of the factors allow no state"),
     *(
         (lambda e=e: condition(EQUAL, e), ModelError, "Z = 0")
         for e in ({0: [1, 1, 0], 2: 2}, {0: [1, 1, 0], 2: [0, 0, 1]})
@@ -282,11 +282,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"), REFUSED, ids=[f"{k} {words[:40]}" for k, (*_, words) in enumerate(REFUSED)]
+    ("make", "error", "message"), REFUSED, ids=[f"{k} {message[:40]}" for k, (*_, message) in enumerate(REFUSED)]
 )
-def test_refusals(make, error, words):
+def test_refusals(make, error, message):
     with pytest.raises(error) as caught:
         make()
-    message = str(caught.value)
-    assert words in message
-    assert "\n" not in message
+    refused_text = str(caught.value)
+    assert message in refused_text
+    assert "\n" not in refused_text

@@ -43,12 +43,12 @@ def test_what_falls_away_by_kind() -> None:
         ],
         labels="abcdef",
     )
-    found = compute_simplification(model)
-    assert found.model.labels == ("a", "b", "c", "d")
-    assert [factor.scope for factor in found.model.factors] == [(0, 1), (1, 2), (2, 0), (2, 3)]
-    np.testing.assert_array_equal(found.model.factors[2].log_table, soft + soft.T)
-    assert found.note == "simplified: 4 of 6 variables, 4 of 8 factors, 9 of 13 states are left"
-    assert answers(found.model).log_z == pytest.approx(answers(model).log_z, abs=1e-12)
+    simplification = compute_simplification(model)
+    assert simplification.model.labels == ("a", "b", "c", "d")
+    assert [factor.scope for factor in simplification.model.factors] == [(0, 1), (1, 2), (2, 0), (2, 3)]
+    np.testing.assert_array_equal(simplification.model.factors[2].log_table, soft + soft.T)
+    assert simplification.note == "simplified: 4 of 6 variables, 4 of 8 factors, 9 of 13 states are left"
+    assert answers(simplification.model).log_z == pytest.approx(answers(model).log_z, abs=1e-12)
     assert spinbench.run(model, "exact", "numpy", pairs=True).pairs is not None
 
 
@@ -74,37 +74,37 @@ def ring_with_leaves() -> FactorGraph:
     leaves = [((0, 4), rng.dirichlet(np.ones(3), size=2)), ((4, 5), rng.dirichlet(np.ones(2), size=3))]
     apart = [((6, 2), np.eye(2)), ((7,), [0.3, 0.6])]
     with np.errstate(divide="ignore"):
-        given = [(scope, np.log(table)) for scope, table in [*leaves, *apart]]
-    return FactorGraph.from_log_tables([2, 2, 2, 2, 3, 2, 2, 2], [*ring, *given], name="ring with leaves")
+        log_tables = [(scope, np.log(table)) for scope, table in [*leaves, *apart]]
+    return FactorGraph.from_log_tables([2, 2, 2, 2, 3, 2, 2, 2], [*ring, *log_tables], name="ring with leaves")
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_samplers_tell_of_what_fell_away(backend) -> None:
     model = ring_with_leaves()
     expected = answers(model)
-    found = spinbench.run(model, "gibbs", backend, 1000, chains=16, seed=3)
-    assert found.notes[0] == "simplified: 4 of 8 variables, 4 of 8 factors, 8 of 17 states are left"
-    assert found.log_z == pytest.approx(expected.log_z, abs=4 * found.log_z_se)
-    for values in (found.marginals, found.marginals_se, found.ess, found.r_hat):
+    result = spinbench.run(model, "gibbs", backend, 1000, chains=16, seed=3)
+    assert result.notes[0] == "simplified: 4 of 8 variables, 4 of 8 factors, 8 of 17 states are left"
+    assert result.log_z == pytest.approx(expected.log_z, abs=4 * result.log_z_se)
+    for values in (result.marginals, result.marginals_se, result.ess, result.r_hat):
         assert [len(each) for each in values] == list(model.cardinalities)
-    for p, se, exact in zip(found.marginals, found.marginals_se, expected.marginals, strict=True):
+    for p, se, exact in zip(result.marginals, result.marginals_se, expected.marginals, strict=True):
         assert (np.abs(p - exact) <= 4 * se + 1e-12).all()
-    assert found.marginals_se[6] == pytest.approx(found.marginals_se[2])  # a copy
-    assert (found.marginals_se[5] < found.marginals_se[4].max()).all()  # what is seen through noise moves less
-    assert not found.marginals_se[7].any()
-    assert (found.ess[7] == 16_000).all()
-    assert (found.ess[5] >= found.ess[0].min()).all()
+    assert result.marginals_se[6] == pytest.approx(result.marginals_se[2])  # a copy
+    assert (result.marginals_se[5] < result.marginals_se[4].max()).all()  # what is seen through noise moves less
+    assert not result.marginals_se[7].any()
+    assert (result.ess[7] == 16_000).all()
+    assert (result.ess[5] >= result.ess[0].min()).all()
 
 
 def test_belief_propagation_tells_of_what_fell_away() -> None:
     model = ring_with_leaves()
     whole = spinbench.run(model, "bp", "numpy", 2000, simplify=False)
-    found = spinbench.run(model, "bp", "numpy", 2000)
-    assert (found.status, whole.notes) == ("ok", ())
-    assert found.log_z == pytest.approx(whole.log_z, abs=1e-6)
-    for p, q in zip(found.marginals, whole.marginals, strict=True):
+    result = spinbench.run(model, "bp", "numpy", 2000)
+    assert (result.status, whole.notes) == ("ok", ())
+    assert result.log_z == pytest.approx(whole.log_z, abs=1e-6)
+    for p, q in zip(result.marginals, whole.marginals, strict=True):
         np.testing.assert_allclose(p, q, atol=1e-6)
-    for table, right in zip(found.pairs, whole.pairs, strict=True):
+    for table, right in zip(result.pairs, whole.pairs, strict=True):
         np.testing.assert_allclose(table, right, atol=1e-6)
     assert spinbench.run(model, "bp", "numpy", 100, start=np.zeros((8, 4), dtype=np.int8)).notes == ()
 
@@ -112,12 +112,12 @@ def test_belief_propagation_tells_of_what_fell_away() -> None:
 def test_errors_are_carried_on_without_being_made_smaller() -> None:
     rng = np.random.default_rng(0)
     table = rng.dirichlet(np.ones(4), size=3)
-    found = rng.dirichlet([5.0, 2.0, 3.0], size=4000)
-    carried = conditionals.propagate_errors(table, found.std(axis=0))
-    moved = conditionals.propagate_means(table, found).std(axis=0)
+    samples = rng.dirichlet([5.0, 2.0, 3.0], size=4000)
+    carried = conditionals.propagate_errors(table, samples.std(axis=0))
+    moved = conditionals.propagate_means(table, samples).std(axis=0)
     assert (moved <= carried).all()
     assert (carried <= 3 * moved).all()
-    binary = np.stack([1 - found[:, 0], found[:, 0]], axis=1)
+    binary = np.stack([1 - samples[:, 0], samples[:, 0]], axis=1)
     np.testing.assert_allclose(
         conditionals.propagate_errors(table[:2], binary.std(axis=0)), (binary @ table[:2]).std(axis=0), rtol=1e-9
     )
@@ -129,14 +129,14 @@ def test_bounds_allow_for_the_rounding_of_what_fell_away() -> None:
     factors = [((v,), rng.normal(size=2) * 1e3) for v in range(60)] + [((60, 61), rng.normal(size=(2, 2)))]
     factors += [((60, 61), rng.normal(size=(2, 2)) * 1e3), ((60, 62), rng.normal(size=(2, 2))), ((62, 61), np.eye(2))]
     model = FactorGraph.from_log_tables([2] * 63, factors)
-    found = compute_simplification(model)
+    simplification = compute_simplification(model)
     rest = FactorGraph.from_log_tables([2] * 3, [([u - 60 for u in scope], table) for scope, table in factors[60:]])
     truth = math.fsum([*(float(np.logaddexp.reduce(table)) for _, table in factors[:60]), answers(rest).log_z])
-    assert abs(answers(found.model).log_z - truth) <= found.rounding < 1e-8
+    assert abs(answers(simplification.model).log_z - truth) <= simplification.rounding < 1e-8
     lower = spinbench.run(model, "mf", "numpy", 500)
-    plain = spinbench.run(found.model, "mf", "numpy", 500, simplify=False)
-    assert lower.log_z == pytest.approx(plain.log_z - found.rounding, abs=1e-10)
-    assert lower.log_z <= plain.log_z - 0.5 * found.rounding
+    plain = spinbench.run(simplification.model, "mf", "numpy", 500, simplify=False)
+    assert lower.log_z == pytest.approx(plain.log_z - simplification.rounding, abs=1e-10)
+    assert lower.log_z <= plain.log_z - 0.5 * simplification.rounding
     upper = spinbench.run(model, "trw", "numpy", 500)
     assert upper.log_z >= truth >= lower.log_z
 
@@ -144,11 +144,11 @@ def test_bounds_allow_for_the_rounding_of_what_fell_away() -> None:
 def test_what_was_out_of_reach_is_exact() -> None:
     model = bayesian_network(width=25, seed=1)
     assert BucketTree.build(Problem(model)).memory(marginals=True) > 0.0005 * 2**30
-    found = spinbench.exact(model, max_gib=0.0005, cache=False)
-    assert found.status == "ok"
-    assert "open_marginals" not in found.diagnostics
-    assert found.log_z < 0
-    assert np.isfinite(found.marginals).all()
+    result = spinbench.exact(model, max_gib=0.0005, cache=False)
+    assert result.status == "ok"
+    assert "open_marginals" not in result.diagnostics
+    assert result.log_z < 0
+    assert np.isfinite(result.marginals).all()
 
 
 NETWORK = FactorGraph.from_tables(
@@ -168,14 +168,14 @@ ANSWERED = [
 @pytest.mark.parametrize("model", [NETWORK, DETERMINED], ids=["network", "determined"])
 def test_what_simplification_solves_is_answered_and_not_sampled(model, method, options):
     exact = spinbench.exact(model, pairs=True)
-    found = spinbench.run(model, method, "numpy", 40, **options)
-    assert (found.status, found.level, found.log_z_kind, found.log_z_se) == ("ok", "exact", "exact", None)
-    assert found.log_z == pytest.approx(exact.log_z, abs=1e-14)
-    assert found.marginals.error_to(exact.marginals) < 1e-14
-    assert max(np.max(errors) for errors in found.marginals_se) == 0.0
-    for table, wanted in zip(found.pairs, exact.pairs, strict=True):
-        np.testing.assert_allclose(table, wanted, atol=1e-14)
-    assert found.notes[0] == "simplified: no variable is left to choose, so that the answer is exact"
-    assert found.samples == (40 if options else 1)
+    result = spinbench.run(model, method, "numpy", 40, **options)
+    assert (result.status, result.level, result.log_z_kind, result.log_z_se) == ("ok", "exact", "exact", None)
+    assert result.log_z == pytest.approx(exact.log_z, abs=1e-14)
+    assert result.marginals.error_to(exact.marginals) < 1e-14
+    assert max(np.max(errors) for errors in result.marginals_se) == 0.0
+    for table, exact_table in zip(result.pairs, exact.pairs, strict=True):
+        np.testing.assert_allclose(table, exact_table, atol=1e-14)
+    assert result.notes[0] == "simplified: no variable is left to choose, so that the answer is exact"
+    assert result.samples == (40 if options else 1)
     if options:
-        assert found.states.shape == (16, 5, model.num_variables)
+        assert result.states.shape == (16, 5, model.num_variables)

@@ -140,11 +140,11 @@ NASTY = {
 }
 
 
-@pytest.mark.parametrize("what", NASTY)
+@pytest.mark.parametrize("text_name", NASTY)
 @pytest.mark.parametrize("name", GOOD)
-def test_nasty_texts_are_read_in_time_that_grows_with_their_length(name: str, what: str) -> None:
+def test_nasty_texts_are_read_in_time_that_grows_with_their_length(name: str, text_name: str) -> None:
     since = time.process_time()
-    outcome(name, NASTY[what])
+    outcome(name, NASTY[text_name])
     assert time.process_time() - since < 5
 
 

@@ -255,17 +255,19 @@ NO_TEXT = [
     (b"\x7fELF\x02\x01\x01", "this is a binary file"),
     (b"2\n2\n2 \xff\n", "m.{}, line 3: byte 0xff is not UTF-8"),
 ]
-ROWS = [(name, content, words) for name, rows in BAD.items() for content, words in rows]
+ROWS = [(name, content, message) for name, rows in BAD.items() for content, message in rows]
 ROWS += [
-    (f"m.{end}", content, words.format(end)) for end in ("uai", "fg", "json", "evid") for content, words in NO_TEXT
+    (f"m.{end}", content, message.format(end)) for end in ("uai", "fg", "json", "evid") for content, message in NO_TEXT
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"), ROWS, ids=[f"{k} {name} {words[-30:]}" for k, (name, _, words) in enumerate(ROWS)]
+    ("name", "content", "message"),
+    ROWS,
+    ids=[f"{k} {name} {message[-30:]}" for k, (name, _, message) in enumerate(ROWS)],
 )
-def test_bad_files(refusal, name, content, words):
-    assert words in refusal(name, json.dumps(content) if isinstance(content, dict) else content)
+def test_bad_files(refusal, name, content, message):
+    assert message in refusal(name, json.dumps(content) if isinstance(content, dict) else content)
 
 
 @pytest.mark.parametrize("end", ["uai", "fg", "npz", "json", "evid"])
@@ -294,15 +296,15 @@ def test_every_truncation_is_refused(refusal, cut):
 
 
 @pytest.mark.parametrize(
-    ("evidence", "words"),
+    ("evidence", "message"),
     [
         ("1 2 0", "m: evidence names variable 2; variables are 0..1"),
         ("1 0 2", "m: evidence sets variable 0 to 2; its states are 0..1"),
         ("1 1 2", "m: the evidence is contradictory, for factor 0 over variables (0, 1) is zero under it"),
     ],
 )
-def test_evidence_that_does_not_fit_the_model(write, refusal, evidence, words):
-    assert words in refusal("m.uai", UAI.replace("3 4 5 6", "0 4 5 0"), evidence=write("m.evid", evidence))
+def test_evidence_that_does_not_fit_the_model(write, refusal, evidence, message):
+    assert message in refusal("m.uai", UAI.replace("3 4 5 6", "0 4 5 0"), evidence=write("m.evid", evidence))
 
 
 @pytest.mark.parametrize("beta", [np.nan, np.inf, 1e308])

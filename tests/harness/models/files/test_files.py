@@ -119,11 +119,11 @@ def test_evidence_from_a_file_or_a_mapping(write):
     assert by_map.origin.free.tolist() == [0]
 
 
-def random_graph(seed, cards, count, most=4, zero=0.2):
+def random_graph(seed, cards, count, max_order=4, zero=0.2):
     rng = np.random.default_rng(seed)
     factors = []
     for _ in range(count):
-        scope = rng.permutation(len(cards))[: rng.integers(0, most)].tolist()
+        scope = rng.permutation(len(cards))[: rng.integers(0, max_order)].tolist()
         table = rng.normal(size=[cards[v] for v in scope])
         table = np.where(rng.random(table.shape) < zero, -np.inf, table)
         table[(0,) * len(scope)] = 1.0
@@ -142,7 +142,7 @@ def of_many_kinds(seed):
     return FactorGraph.from_log_tables(cards, factors)
 
 
-def shifted(constant):
+def shift_constant(constant):
     """Beyond what one table of a .uai file can hold."""
     model = generators.grid(3, 3, seed=1)
     return PairwiseModel.from_edges(model.biases, model.edges, model.couplings, log_constant=constant)
@@ -165,7 +165,7 @@ KEPT = {
     "one variable": PairwiseModel.from_edges([1.5], [], [], log_constant=0.1),
     "labels and groups": LABELLED,
     **{f"many of a kind {seed}": of_many_kinds(seed) for seed in range(3)},
-    **{f"constant {constant}": shifted(constant) for constant in (3000.0, -3000.0)},
+    **{f"constant {constant}": shift_constant(constant) for constant in (3000.0, -3000.0)},
     **{f"low weights {low}": of_low_weights(low) for low in (-730.0, -744.0, -1000.0, -1400.0)},
     **{f"one table, {constant}": of_one_table(constant) for constant in (350.0, 650.0)},
 }
@@ -193,7 +193,7 @@ def test_random_graphs_are_read_again(tmp_path_factory, seed, cards):
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "words"),
+    ("model", "name", "message"),
     [
         (LABELLED, "model.txt", "model.txt: models are written to .lg, .npz and .uai files"),
         (LABELLED, "missing/model.uai", "model.uai: the file cannot be written (No such file or directory)"),
@@ -204,11 +204,11 @@ def test_random_graphs_are_read_again(tmp_path_factory, seed, cards):
         (of_one_table(-100.0), "m.uai", "span more than float64 holds"),
     ],
 )
-def test_saving_fails_in_one_sentence_and_leaves_nothing(tmp_path, model, name, words):
+def test_saving_fails_in_one_sentence_and_leaves_nothing(tmp_path, model, name, message):
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(ModelError) as caught:
         save(model, tmp_path / name)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert [p.name for p in tmp_path.iterdir()] == ["folder.npz"]
 
 
@@ -294,7 +294,7 @@ def test_models_and_shipped_ones_by_name():
 
 
 @pytest.mark.parametrize(
-    ("source", "options", "words"),
+    ("source", "options", "message"),
     [
         (3.5, {}, "a model cannot be made of a float"),
         ((1, 2, 3, 4), {}, "a model cannot be made of a tuple"),
@@ -314,7 +314,7 @@ def test_models_and_shipped_ones_by_name():
         (generators.grid(2, 2), {"evidence": {9: 0}}, "evidence names variable 9"),
     ],
 )
-def test_sources_that_are_no_models(source, options, words):
+def test_sources_that_are_no_models(source, options, message):
     with pytest.raises(ModelError) as info:
         load(source, **options)
-    assert words in str(info.value)
+    assert message in str(info.value)

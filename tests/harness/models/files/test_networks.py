@@ -73,7 +73,7 @@ LARGE = "".join(
 UNCLEAR = "4 2 2 2 2  0 0 1 1 0 /* Probabilities */ 2 .5 .5 2 .5 .5 4 .5 .5 .5 .5 2 .5 .5"
 
 
-def changed(text, old, new):
+def replace_text(text, old, new):
     assert old in text
     return text.replace(old, new, 1)
 
@@ -82,8 +82,8 @@ def changed(text, old, new):
     ("name", "text", "labels", "law"),
     [
         *(
-            pytest.param("m.bif", text, ("rain", "sprinkler", "wet-grass"), BIF_LAW, id=f"bif {what}")
-            for what, text in {
+            pytest.param("m.bif", text, ("rain", "sprinkler", "wet-grass"), BIF_LAW, id=f"bif {label}")
+            for label, text in {
                 "plain": BIF,
                 "blanks": BIF.replace(",", " "),
                 "ends of lines": BIF.replace("\n", "\t\r\n").replace("  ", "\t"),
@@ -91,12 +91,12 @@ def changed(text, old, new):
             }.items()
         ),
         *(
-            pytest.param("m.erg", text, labels, ERGO_LAW, id=f"ergo {what}")
-            for what, labels, text in (
+            pytest.param("m.erg", text, labels, ERGO_LAW, id=f"ergo {label}")
+            for label, labels, text in (
                 ("plain", ("X", "Y", "Z"), ERGO),
-                ("parents from 1", ("X", "Y", "Z"), changed(ERGO, "1 0\n2 0 1\n", "1 1\n2 1 2\n")),
-                ("names in a line", ("X", "Y", "Z"), changed(ERGO, "X\nY\nZ\n", "X Y Z\n")),
-                ("names of words", ("the X", "the Y", "Z"), changed(ERGO, "X\nY\nZ\n", "the X\nthe Y\nZ\n")),
+                ("parents from 1", ("X", "Y", "Z"), replace_text(ERGO, "1 0\n2 0 1\n", "1 1\n2 1 2\n")),
+                ("names in a line", ("X", "Y", "Z"), replace_text(ERGO, "X\nY\nZ\n", "X Y Z\n")),
+                ("names of words", ("the X", "the Y", "Z"), replace_text(ERGO, "X\nY\nZ\n", "the X\nthe Y\nZ\n")),
                 ("no names", (), BEFORE_NAMES),
                 ("centres", tuple("ABC"), BEFORE_NAMES + "/* Centers */\n1 2\n3 4\n5 6\n/* Names */ A\nB\nC"),
             )
@@ -154,8 +154,8 @@ BAD_ERGO = [
     ("Probabilities", "Names", "where the number of entries of the table of variable 0 is missing"),
 ]
 BAD = [
-    *(("m.bif", changed(BIF, old, new), words) for old, new, words in BAD_BIF),
-    *(("m.erg", changed(ERGO, old, new), words) for old, new, words in BAD_ERGO),
+    *(("m.bif", replace_text(BIF, old, new), message) for old, new, message in BAD_BIF),
+    *(("m.erg", replace_text(ERGO, old, new), message) for old, new, message in BAD_ERGO),
     ("m.erg", UNCLEAR, "m.erg: no parent is 0 or 4, so that they may be counted from 0 or from 1"),
     ("m.bif", CYCLE, "variable 'c' has no probabilities"),
     ("m.bif", CYCLE + "probability (c|a) { (only) 1; }", "are in a cycle"),
@@ -169,9 +169,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"), BAD, ids=[f"{k} {name} {words[-30:]}" for k, (name, _, words) in enumerate(BAD)]
+    ("name", "text", "message"), BAD, ids=[f"{k} {name} {message[-30:]}" for k, (name, _, message) in enumerate(BAD)]
 )
-def test_bad_networks(refusal, name, text, words):
-    message = refusal(name, text)
-    assert message.startswith(name)
-    assert words in message
+def test_bad_networks(refusal, name, text, message):
+    refused_text = refusal(name, text)
+    assert refused_text.startswith(name)
+    assert message in refused_text

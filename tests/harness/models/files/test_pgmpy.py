@@ -48,7 +48,7 @@ def test_objects_of_pgmpy_are_the_product_of_their_factors(source):
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "message"),
     [
         (of_pgmpy("DiscreteMarkovNetwork", "abc", [PAIR]), "variable 'c' has no factor"),
         (of_pgmpy("FactorGraph", ["a", "b", "c", PAIR], [PAIR]), "variable 'c' has no factor"),
@@ -66,7 +66,7 @@ def test_objects_of_pgmpy_are_the_product_of_their_factors(source):
         ),
     ],
 )
-def test_objects_of_pgmpy_that_are_no_models(source, words):
+def test_objects_of_pgmpy_that_are_no_models(source, message):
     with pytest.raises(ModelError) as info:
         load(source)
-    assert words in str(info.value)
+    assert message in str(info.value)

@@ -43,23 +43,23 @@ def record(
     }
 
 
-def place(found: list[points.Point], method: str, x: float) -> points.Point:
-    (point,) = (point for point in found if (point.method, point.x) == (method, x))
+def place(all_points: list[points.Point], method: str, x: float) -> points.Point:
+    (point,) = (point for point in all_points if (point.method, point.x) == (method, x))
     return point
 
 
 def test_errors_are_relative_to_the_size_of_log_z_and_averaged_over_models() -> None:
     runs = [record("g_mf", 9.0), record("g_mf", -5.0, -4.0, seed=1), record("bp", 10.5), record("g_mf", 1.0, beta=1.0)]
-    found = points.average_points(typed(runs), "error")
-    point = place(found, "G-MF", 0.5)
+    averages = points.average_points(typed(runs), "error")
+    point = place(averages, "G-MF", 0.5)
     values = [0.1, 0.25]
     assert point.value == pytest.approx(statistics.fmean(values))
     assert point.value_se == pytest.approx(statistics.stdev(values) / math.sqrt(2))
     assert (point.gap, point.gap_se) == (1.0, 0.0)
     assert (point.panel, point.axis, point.models) == ("complete graph, 4 factors, generic", "β", 2)
-    assert place(found, "BP", 0.5).gap == -0.5, "an estimate above log Z has a negative gap"
-    assert place(found, "BP", 0.5).value == pytest.approx(0.05)
-    assert place(found, "G-MF", 1.0).value_se is None
+    assert place(averages, "BP", 0.5).gap == -0.5, "an estimate above log Z has a negative gap"
+    assert place(averages, "BP", 0.5).value == pytest.approx(0.05)
+    assert place(averages, "G-MF", 1.0).value_se is None
 
 
 def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
@@ -70,15 +70,15 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
         record("g_bp", 9.5, seed=1, ended=False, **REGULAR, nodes=20),
         record("g_bp", 30.0, None, **REGULAR, nodes=200),
     ]
-    found = points.average_points(typed(runs), "gain")
-    point = place(found, "G-BP", 20)
+    averages = points.average_points(typed(runs), "gain")
+    point = place(averages, "G-BP", 20)
     assert (point.panel, point.axis) == ("3-regular graph, β = 0.5, generic", "factors")
     assert point.value == pytest.approx(statistics.fmean([9.5 - 8.5, 9.5 - 9.0]))
     assert (point.models, point.not_converged, point.gap) == (2, 1, pytest.approx(0.5))
-    without_baseline = place(found, "G-BP", 200)
+    without_baseline = place(averages, "G-BP", 200)
     assert (without_baseline.value, without_baseline.models, without_baseline.missing) == (None, 0, 1)
-    assert place(found, "exact", 20).value == pytest.approx(statistics.fmean([1.5, 1.0]))
-    assert place(found, "exact", 20).models == 2
+    assert place(averages, "exact", 20).value == pytest.approx(statistics.fmean([1.5, 1.0]))
+    assert place(averages, "exact", 20).models == 2
     one_unknown = [*runs, record("g_bp", 9.5, None, seed=2, **REGULAR, nodes=20)]
     assert "exact" not in {point.method for point in points.average_points(typed(one_unknown), "gain")}
 
@@ -96,8 +96,8 @@ def test_gains_are_against_beta_where_it_varies() -> None:
 
 def test_points_come_in_the_papers_order_whatever_the_order_of_the_records() -> None:
     kinds = [("g_bp_multiple", 10), ("g_mf", 4), ("forney_mf", 10), ("g_bp", 4), ("bp", 4), ("g_bp_multiple", 4)]
-    found = points.average_points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
-    assert [(point.panel.split(",")[1], point.method) for point in found] == [
+    averages = points.average_points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
+    assert [(point.panel.split(",")[1], point.method) for point in averages] == [
         *((" 4 factors", method) for method in ("BP", "G-MF", "G-BP", "G-BP-multiple")),
         *((" 10 factors", method) for method in ("MF", "G-BP-multiple")),
     ]
@@ -126,11 +126,11 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
     with (tmp_path / "gauge_error.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 7 * 2 * 2
-    (one,) = (x for x in lines if (x["panel"][:17], x["method"], x["x"]) == ("complete graph, 5", "MF", "1.0"))
-    assert (float(one["value"]), float(one["gap"])) == (pytest.approx(0.105), pytest.approx(1.05))
-    drawn = {node.text for node in ET.parse(tmp_path / "gauge_error.svg").iter("{http://www.w3.org/2000/svg}text")}
-    assert {"β", figures.TITLES["error"], *points.NAMES.values()} <= drawn
-    assert any("means over 2 to 3 models; error bars: ± standard error" in (text or "") for text in drawn)
+    (row,) = (x for x in lines if (x["panel"][:17], x["method"], x["x"]) == ("complete graph, 5", "MF", "1.0"))
+    assert (float(row["value"]), float(row["gap"])) == (pytest.approx(0.105), pytest.approx(1.05))
+    texts = {node.text for node in ET.parse(tmp_path / "gauge_error.svg").iter("{http://www.w3.org/2000/svg}text")}
+    assert {"β", figures.TITLES["error"], *points.NAMES.values()} <= texts
+    assert any("means over 2 to 3 models; error bars: ± standard error" in (text or "") for text in texts)
     assert (tmp_path / "gauge_error.png").stat().st_size > 0
 
 
@@ -141,8 +141,8 @@ def test_an_axis_with_bp_is_not_called_a_bound() -> None:
 def test_equal_curves_do_not_hide_each_other() -> None:
     methods = [points.EXACT, *points.NAMES.values(), "BP restarts=8"]
     looks, shifts = figures._curve_styles(methods), figures._curve_offsets(methods, [0.25, 0.5, 1.0])
-    assert len({(one["color"], one["fillstyle"]) for one in looks.values()}) == len(methods)
-    assert len({one["marker"] for one in looks.values()}) == len(methods) - 1, "a method keeps its marker"
+    assert len({(style["color"], style["fillstyle"]) for style in looks.values()}) == len(methods)
+    assert len({style["marker"] for style in looks.values()}) == len(methods) - 1, "a method keeps its marker"
     widths = [looks[method]["linewidth"] for method in methods]
     assert widths == sorted(set(widths), reverse=True), "those drawn later are thinner"
     places = [shifts[method] for method in methods]
@@ -199,9 +199,9 @@ def test_smoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", "experiment=gauge_fig1", "size=smoke", "method=forney_mf,g_bp", "sweep_dir=out"]) == 0
     assert "figure: out/gauge_error.png" in capsys.readouterr().out
-    found = points.average_points(typed(records.read_records(tmp_path / "out")), "error")
-    assert [point.method for point in found] == ["MF", "G-BP"]
-    field, gauged = (point.gap for point in found)
+    averages = points.average_points(typed(records.read_records(tmp_path / "out")), "error")
+    assert [point.method for point in averages] == ["MF", "G-BP"]
+    field, gauged = (point.gap for point in averages)
     assert field is not None
     assert gauged is not None
     assert -1e-9 <= gauged < field

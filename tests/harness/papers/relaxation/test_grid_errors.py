@@ -70,8 +70,8 @@ def record(
     }
 
 
-def only(found: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
-    (graphs,) = found
+def only(sets: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
+    (graphs,) = sets
     return graphs
 
 
@@ -139,9 +139,9 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
 def test_graphs_of_another_kind_are_another_figure(tmp_path: Path) -> None:
     kinds = ("frustrated", "standard")
     runs = [record(model={"kind": kind}, seed=seed) for kind in kinds for seed in (0, 1)]
-    found = grid_sets.group_by_graph_set(typed([*runs, {**record(), "status": "skipped"}]))
-    assert [graphs.name for graphs in found] == ["kind-frustrated", "kind-standard"]
-    assert found[0].title == "10 × 10 grid, kind=frustrated: 2 runs of 10 000 samples after 2 000 of burn-in"
+    sets = grid_sets.group_by_graph_set(typed([*runs, {**record(), "status": "skipped"}]))
+    assert [graphs.name for graphs in sets] == ["kind-frustrated", "kind-standard"]
+    assert sets[0].title == "10 × 10 grid, kind=frustrated: 2 runs of 10 000 samples after 2 000 of burn-in"
     grid_errors.report(typed(runs), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"mse_kind-{kind}.{suffix}" for kind in kinds for suffix in ("csv", "png", "svg")
@@ -180,14 +180,14 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
     with (tmp_path / "mse.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 2 * 3 * 36
-    one = next(x for x in lines if (x["measure"], x["method"], x["c1"], x["c2"]) == ("log_z", "dhmc", "0.5", "3.0"))
-    assert float(one["mse"]) == pytest.approx(2.25)
-    assert (one["runs"], one["missing"]) == ("2", "0")
+    row = next(x for x in lines if (x["measure"], x["method"], x["c1"], x["c2"]) == ("log_z", "dhmc", "0.5", "3.0"))
+    assert float(row["mse"]) == pytest.approx(2.25)
+    assert (row["runs"], row["missing"]) == ("2", "0")
 
-    drawn = [node.text for node in ET.parse(tmp_path / "mse.svg").iter("{http://www.w3.org/2000/svg}text")]
-    assert drawn.count("DHMC") == 1
-    assert drawn.count(grid_figure.format_compact((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
-    assert {"MSE of node marginals", "MSE of log Z (nats²)"} <= set(drawn)
+    texts = [node.text for node in ET.parse(tmp_path / "mse.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("DHMC") == 1
+    assert texts.count(grid_figure.format_compact((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
+    assert {"MSE of node marginals", "MSE of log Z (nats²)"} <= set(texts)
     assert (tmp_path / "mse.png").stat().st_size < 300_000
 
 
@@ -281,27 +281,27 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     """From the command line to the figure, on NumPy, which has nothing to compile."""
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", f"experiment={name}", "size=smoke", "backend=numpy", "sweep_dir=out"]) == 0
-    shown = capsys.readouterr().out
-    assert "heat maps: out/mse.png" in shown
-    assert "block Gibbs than DHMC" in shown
+    output = capsys.readouterr().out
+    assert "heat maps: out/mse.png" in output
+    assert "block Gibbs than DHMC" in output
     assert all((tmp_path / "out" / f"mse.{suffix}").stat().st_size for suffix in ("png", "svg", "csv"))
-    found = records.read_records(tmp_path / "out")
-    assert len(found) == 24
-    assert {entry["status"] for entry in found} == {"ok"}
+    stored = records.read_records(tmp_path / "out")
+    assert len(stored) == 24
+    assert {entry["status"] for entry in stored} == {"ok"}
     if name == "dhmc_fig2":
-        _check_against_a_run_by_hand(found, tmp_path / "out" / "mse.csv")
+        _check_against_a_run_by_hand(stored, tmp_path / "out" / "mse.csv")
 
 
-def _check_against_a_run_by_hand(found: list[dict[str, Any]], path: Path) -> None:
+def _check_against_a_run_by_hand(stored: list[dict[str, Any]], path: Path) -> None:
     """The MSE of a graph in the CSV is that of the same runs made one by one."""
     with path.open(encoding="utf-8", newline="") as file:
-        wanted = {
+        expected = {
             x["measure"]: float(x["mse"])
             for x in csv.DictReader(file)
             if (x["method"], x["c1"], x["c2"]) == ("dhmc", "3.0", "0.5")
         }
     cells = [
-        entry["config"] for entry in found if (entry["axes"]["method"], entry["config"]["model"]["c1"]) == ("dhmc", 3)
+        entry["config"] for entry in stored if (entry["axes"]["method"], entry["config"]["model"]["c1"]) == ("dhmc", 3)
     ]
     squares: dict[str, list[float]] = {"marginal": [], "log_z": []}
     for cell in (cell for cell in cells if cell["model"]["c2"] == 0.5):
@@ -315,4 +315,4 @@ def _check_against_a_run_by_hand(found: list[dict[str, Any]], path: Path) -> Non
         squares["log_z"].append((result.log_z - exact.log_z) ** 2)
     assert len(squares["marginal"]) == 2
     for measure, values in squares.items():
-        assert wanted[measure] == pytest.approx(statistics.fmean(values), rel=1e-6), json.dumps(values)
+        assert expected[measure] == pytest.approx(statistics.fmean(values), rel=1e-6), json.dumps(values)

@@ -13,7 +13,7 @@ from spinbench.papers.relaxation.crf import synthetic
 from spinbench.papers.relaxation.crf.corpus import corpus_from_texts, decode_text, parse_announcement, read_corpus
 
 
-def labelled(text: str) -> list[str]:
+def speaker_tokens(text: str) -> list[str]:
     message = parse_announcement(text)
     return [token for token, label in zip(message.tokens, message.labels, strict=True) if label]
 
@@ -44,7 +44,7 @@ def test_tags_go_and_the_speaker_stays() -> None:
     ],
 )
 def test_tags_that_overlap_or_do_not_end(text: str, names: list[str]) -> None:
-    assert labelled(text) == names
+    assert speaker_tokens(text) == names
 
 
 def test_addresses_in_angle_brackets_are_text() -> None:
@@ -72,11 +72,11 @@ def test_folder_is_read_in_order_without_what_is_no_message(tmp_path: Path) -> N
     for name, content in {**texts, "empty": b" \n", ".hidden": b"x", ".git/x": b"x", "picture": b"\0\1"}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    found = read_corpus(tmp_path)
-    assert found.texts == ("second?", "Zoë <speaker>Lee</speaker>", "third")
-    assert not found.synthetic
-    assert found == corpus_from_texts(list(found.texts), "elsewhere")
-    assert found != corpus_from_texts(["second?Zoë <speaker>Lee</speaker>", "third"], str(tmp_path))
+    read = read_corpus(tmp_path)
+    assert read.texts == ("second?", "Zoë <speaker>Lee</speaker>", "third")
+    assert not read.synthetic
+    assert read == corpus_from_texts(list(read.texts), "elsewhere")
+    assert read != corpus_from_texts(["second?Zoë <speaker>Lee</speaker>", "third"], str(tmp_path))
 
 
 def test_folder_without_tags_or_without_a_folder(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_synthetic_announcements_say_what_they_are_and_have_the_structure() -> N
     assert corpus.texts[:20] == synthetic.write_corpus(20).texts
     assert corpus.texts[0] != synthetic.write_announcement(0, seed=1)
     assert all("SYNTHETIC" in text[:120] for text in corpus.texts)
-    joined = "\n".join(corpus.texts)
+    all_texts = "\n".join(corpus.texts)
     for part in ("Who:  ", "Topic:  ", "Host:  ", "<paragraph>", "<stime>", "<location>", "<speaker><sentence>"):
-        assert part in joined
+        assert part in all_texts
     messages = [parse_announcement(text) for text in corpus.texts]
     assert all(message.labels.any() for message in messages if len(message.tokens) > 300)
     repeated = 0
@@ -111,7 +111,7 @@ def test_a_sweep_refuses_a_wrong_corpus_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["sweep", "-m", "experiment=dhmc_table1", "size=smoke", f"model.corpus={tmp_path / 'missing'}"]
-    assert cli.main(words) == 2
+    arguments = ["sweep", "-m", "experiment=dhmc_table1", "size=smoke", f"model.corpus={tmp_path / 'missing'}"]
+    assert cli.main(arguments) == 2
     assert capsys.readouterr().err.count("is no folder; name one of tagged seminar announcements") == 1
     assert not list(tmp_path.iterdir())

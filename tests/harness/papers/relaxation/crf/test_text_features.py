@@ -18,9 +18,9 @@ TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"
 
 def names_at(text: str, token: int, *before: str) -> set[str]:
     """Features of a token of the last of several messages."""
-    found = extract_features([parse_announcement(part) for part in (*before, text)])
+    features = extract_features([parse_announcement(part) for part in (*before, text)])
     row = sum(len(parse_announcement(part).tokens) for part in before) + token
-    return {found.names[column] for column in found.columns[found.rows == row]}
+    return {features.names[column] for column in features.columns[features.rows == row]}
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_features_at_the_ends() -> None:
 
 
 def test_matrix_is_of_indicators_and_leaves_out_the_unknown() -> None:
-    found = extract_features([parse_announcement(TEXT), parse_announcement(""), parse_announcement("Lee")])
-    everything = found.indicator_matrix({name: k for k, name in enumerate(found.names)}).toarray()
-    assert everything.shape == (15, len(found.names))
+    features = extract_features([parse_announcement(TEXT), parse_announcement(""), parse_announcement("Lee")])
+    everything = features.indicator_matrix({name: k for k, name in enumerate(features.names)}).toarray()
+    assert everything.shape == (15, len(features.names))
     assert set(np.unique(everything)) == {0.0, 1.0}
-    assert (everything.sum(axis=0) == found.count_tokens()).all()
-    some = found.indicator_matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
+    assert (everything.sum(axis=0) == features.count_tokens()).all()
+    some = features.indicator_matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
     assert some.T.tolist() == [[0.0] * 15, [float(k in (5, 10, 14)) for k in range(15)]]
 
 
@@ -77,10 +77,10 @@ def test_headers_need_the_colon_on_their_line() -> None:
 def test_edges_of_a_message() -> None:
     """0 Ann 1 Ann 2 saw / 3 Lee 4 , 5 Ann 6 saw 7 Lee"""
     edges, kinds = build_edges(parse_announcement("Ann Ann saw\nLee, Ann saw Lee"))
-    found = dict(zip(map(tuple, edges.tolist()), kinds.tolist(), strict=True))
+    kinds_by_edge = dict(zip(map(tuple, edges.tolist()), kinds.tolist(), strict=True))
     chain = {(k, k + 1): int(k == 2) for k in range(7)}
-    assert found == chain | {(0, 5): 2, (1, 5): 2, (3, 7): 2}
-    assert len(edges) == len(found)
+    assert kinds_by_edge == chain | {(0, 5): 2, (1, 5): 2, (3, 7): 2}
+    assert len(edges) == len(kinds_by_edge)
     assert [part.shape for part in build_edges(parse_announcement("one"))] == [(0, 2), (0,)]
     assert [part.shape for part in build_edges(parse_announcement(""))] == [(0, 2), (0,)]
 

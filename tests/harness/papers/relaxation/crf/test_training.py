@@ -97,24 +97,24 @@ def test_gradient_against_differences() -> None:
     np.testing.assert_allclose(again[1], gradient, atol=1e-6)
 
 
-def planted(count: int) -> tuple[list[Message], np.ndarray]:
+def sample_messages(count: int) -> tuple[list[Message], np.ndarray]:
     """Messages of random words, labelled by exact draws from a model with known weights."""
     rng = np.random.default_rng(3)
     word_weights = dict(zip(WORDS, (-1.0, 0.5, 1.5, -0.5, 1.0, -1.5, 0.0), strict=True))
     edges = np.array([1.0, -0.8, 0.7])
-    found = []
+    messages = []
     for _ in range(count):
         text = "\n".join(" ".join(rng.choice(WORDS, 5)) for _ in range(3))
         blank = parse_announcement(text)
         biases = np.array([word_weights[token] for token in blank.tokens]) - 0.5
         labels = reference.sample(model_of(blank, biases, edges), 1, rng)[0].astype(bool)
-        found.append(Message(blank.tokens, blank.lines, labels))
-    return found, edges
+        messages.append(Message(blank.tokens, blank.lines, labels))
+    return messages, edges
 
 
 def test_training_recovers_planted_weights() -> None:
     """400 messages of 15 tokens; a coupling's standard error is about 1 / sqrt(E p(1-p)), 0.06 and less."""
-    parts, edges = planted(400)
+    parts, edges = sample_messages(400)
     weights = train_weights(parts, l2=0.05)
     assert weights.unconverged == 0
     assert weights.gradient < 0.05
@@ -137,8 +137,8 @@ def test_training_repeats_itself_and_lowers_the_objective() -> None:
     objective = Objective(parts, 1.0)
     assert first.objective < 0.2 * objective(np.zeros(objective.size))[0]
     assert first.gradient < 0.1
-    found = extract_features(parts)
-    often = {name for name, count in zip(found.names, found.count_tokens(), strict=True) if count >= 3}
+    features = extract_features(parts)
+    often = {name for name, count in zip(features.names, features.count_tokens(), strict=True) if count >= 3}
     assert set(first.features) == often
 
 
@@ -163,8 +163,8 @@ def test_exact_log_z_of_a_tiny_message() -> None:
 
 
 def names_of(message: Message, token: int) -> list[str]:
-    found = extract_features([message])
-    return [found.names[column] for column in found.columns[found.rows == token]]
+    features = extract_features([message])
+    return [features.names[column] for column in features.columns[features.rows == token]]
 
 
 class TestFamily:
