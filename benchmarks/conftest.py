@@ -51,5 +51,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """The lines, and the machine."""
     if LINES:
         terminalreporter.section("measured")
-        for line in (machine.description(), *LINES):
+        for line in (machine.machine_description(), *LINES):
             terminalreporter.write_line(line)

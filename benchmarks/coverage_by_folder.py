@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOTALS = ("statements", "covered", "compiled", "covered of compiled")
 
 
-def compiled_lines(file: str) -> set[int]:
+def numba_lines(file: str) -> set[int]:
     """Lines of the bodies of functions that a decorator of Numba compiles, by its name."""
     lines = set[int]()
     if not file.startswith("backends/numba/"):
@@ -40,9 +40,9 @@ def count_tests(folder: Path) -> dict[str, int]:
 def main(records: Path) -> None:
     """Print the table, of each folder with all below it."""
     totals: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(TOTALS, 0))
-    for name, seen in json.loads((records / "coverage.json").read_text())["files"].items():
-        compiled = compiled_lines(name)
-        covered, missed = set(seen["executed_lines"]), set(seen["missing_lines"])
+    for name, file_coverage in json.loads((records / "coverage.json").read_text())["files"].items():
+        compiled = numba_lines(name)
+        covered, missed = set(file_coverage["executed_lines"]), set(file_coverage["missing_lines"])
         counts = len(covered | missed), len(covered), len((covered | missed) & compiled), len(covered & compiled)
         for folder in ["all", *map(str, Path(name).parents)][:-1]:
             for total, count in zip(TOTALS, counts, strict=True):

@@ -81,7 +81,7 @@ def main() -> None:
     options = parser.parse_args()
     places = [place.split(":") for place in options.where]
     headings = [f"{backend} {device}, s a step" for backend, device in places]
-    print(machine.description(), flush=True)
+    print(machine.machine_description(), flush=True)
     print("| " + " | ".join(["method", "model", "chains", *headings, "fastest, a second"]) + " |")
     print("|" + "---|" * (len(places) + 4), flush=True)
     for task in WORK:

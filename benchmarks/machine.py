@@ -22,8 +22,8 @@ def pin(cores: int) -> None:
     threadpool_limits(len(allowed), "blas")
 
 
-def description() -> str:
+def machine_description() -> str:
     """The processor and the versions, a line."""
-    seen = environment.describe()
-    versions = ", ".join(f"{name} {version}" for name, version in seen["versions"].items())
-    return f"{seen['cpu']}, {seen['cores']} cores; Python {seen['python']}; {versions}"
+    state = environment.describe()
+    versions = ", ".join(f"{name} {version}" for name, version in state["versions"].items())
+    return f"{state['cpu']}, {state['cores']} cores; Python {state['python']}; {versions}"

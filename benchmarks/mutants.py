@@ -51,7 +51,7 @@ class Mutant(NamedTuple):
     source: str  # of the whole mutated file
 
 
-def nodes(tree: ast.AST, statement: int = 0) -> Iterator[tuple[ast.expr | ast.stmt, int]]:
+def walk_with_statement(tree: ast.AST, statement: int = 0) -> Iterator[tuple[ast.expr | ast.stmt, int]]:
     """Nodes and the lines of their statements; not annotations, decorators, and f-strings, which lack positions."""
     for name, value in ast.iter_fields(tree):
         for child in value if isinstance(value, list) else [value]:
@@ -61,10 +61,10 @@ def nodes(tree: ast.AST, statement: int = 0) -> Iterator[tuple[ast.expr | ast.st
             if isinstance(child, ast.expr | ast.stmt):
                 yield child, line
             if not isinstance(child, ast.JoinedStr):
-                yield from nodes(child, line)
+                yield from walk_with_statement(child, line)
 
 
-def change(node: ast.AST) -> tuple[str, str] | None:
+def mutate_node(node: ast.AST) -> tuple[str, str] | None:
     """(kind, new source) of a mutant of a node."""
     match node:
         case ast.Compare(left=left, ops=[op, *others], comparators=right):
@@ -90,16 +90,16 @@ def list_mutants(file: str) -> Iterator[Mutant]:
     """All mutants of a file, in its order."""
     text = (ROOT / file).read_bytes()
     lines = text.splitlines(keepends=True)
-    for node, statement in nodes(ast.parse(text)):
-        if changed := change(node):
+    for node, statement in walk_with_statement(ast.parse(text)):
+        if mutation := mutate_node(node):
             begin = len(b"".join(lines[: node.lineno - 1])) + node.col_offset
             end = len(b"".join(lines[: (node.end_lineno or 0) - 1])) + (node.end_col_offset or 0)
-            source = (text[:begin] + changed[1].encode() + text[end:]).decode()
-            words = f"{changed[0]}: {ast.unparse(node)[:60]} -> {changed[1][:60]}".replace("\n", " ")
-            yield Mutant(file, node.lineno, node.col_offset, words, statement, source)
+            source = (text[:begin] + mutation[1].encode() + text[end:]).decode()
+            description = f"{mutation[0]}: {ast.unparse(node)[:60]} -> {mutation[1][:60]}".replace("\n", " ")
+            yield Mutant(file, node.lineno, node.col_offset, description, statement, source)
 
 
-def folder_of(file: str) -> str:
+def tree_part(file: str) -> str:
     """The part of the tree that a mutant counts for: two levels, three of Numba's."""
     return "/".join(Path(file).parent.parts[: 3 if file.startswith(NUMBA) else 2])
 
@@ -108,13 +108,13 @@ def count_statements(file: str) -> int:
     return sum(isinstance(node, ast.stmt) for node in ast.walk(ast.parse((ROOT / file).read_bytes())))
 
 
-def draw(count: int, seed: int) -> list[Mutant]:
+def sample_mutants(count: int, seed: int) -> list[Mutant]:
     """About so many in random order, of each folder in proportion to its statements, each kind of change as likely."""
-    rng, drawn = random.Random(seed), dict[tuple[object, ...], Mutant]()
+    rng, mutants = random.Random(seed), dict[tuple[object, ...], Mutant]()
     command = ["git", "ls-files", *(f"{top}/*.py" for top in ("harness", "methods", "backends"))]
     folders = defaultdict[str, list[str]](list)
     for file in subprocess.check_output(command, cwd=ROOT, text=True).split():
-        folders[folder_of(file)].append(file)
+        folders[tree_part(file)].append(file)
     sizes = {folder: sum(map(count_statements, files)) for folder, files in folders.items()}
     for folder, files in folders.items():
         kinds = defaultdict[str, list[Mutant]](list)
@@ -122,13 +122,13 @@ def draw(count: int, seed: int) -> list[Mutant]:
             kinds[mutant.change.partition(":")[0]].append(mutant)
         for _ in range(max(MIN_PER_FOLDER, round(count * sizes[folder] / sum(sizes.values()))) if kinds else 0):
             mutant = rng.choice(kinds[rng.choice(sorted(kinds))])
-            drawn[mutant[:4]] = mutant
-    return rng.sample(list(drawn.values()), len(drawn))
+            mutants[mutant[:4]] = mutant
+    return rng.sample(list(mutants.values()), len(mutants))
 
 
 def select_tests(mutant: Mutant, records: Records) -> list[str]:
     """Those of the mirrored folders first, then one of each file in turn, the fastest first."""
-    folder, lines = folder_of(mutant.file), records.tests[mutant.file]
+    folder, lines = tree_part(mutant.file), records.tests[mutant.file]
     same_method = "/".join(("methods", Path(folder).name)) if mutant.file.startswith(NUMBA) else folder
     mirrored = f"tests/{folder}/", f"tests/{same_method}/"
     tests = lines.get(mutant.statement, set()) | lines.get(mutant.line, set())
@@ -151,7 +151,7 @@ def select_tests(mutant: Mutant, records: Records) -> list[str]:
     return chosen
 
 
-def make_scratch(folder: Path, cache: Path | None) -> Path:
+def make_scratch_clone(folder: Path, cache: Path | None) -> Path:
     """A clone, and beside it the package under its import name, which comes before what is installed."""
     tree, site = folder / "tree", folder / "site" / "spinbench"
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, tree], check=True)
@@ -201,7 +201,7 @@ def main() -> None:
             writer.writerow(COLUMNS)
         scratches = SimpleQueue[Path]()
         for number in range(options.processes):
-            scratches.put(make_scratch(Path(folder, str(number)), options.cache))
+            scratches.put(make_scratch_clone(Path(folder, str(number)), options.cache))
 
         def attempt(mutant: Mutant) -> None:
             if tuple(map(str, mutant[:4])) in done or time.monotonic() > until:
@@ -213,7 +213,7 @@ def main() -> None:
             output.flush()
 
         with ThreadPoolExecutor(options.processes) as pool:
-            list(pool.map(attempt, draw(options.count, options.seed)))
+            list(pool.map(attempt, sample_mutants(options.count, options.seed)))
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ def gibbs_sampler(model: PairwiseModel, chains: int, **options: Any) -> Sampler:
     return Sampler(model, "gibbs", chains=chains, **settings)
 
 
-def in_processes(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+def run_in_processes(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
     """Results of calls in new processes of their own, which begin together at a barrier that each is given."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, context.Pool(len(arguments)) as pool:
         barrier = manager.Barrier(len(arguments))
-        return pool.starmap(function, [(*one, barrier) for one in arguments])
+        return pool.starmap(function, [(*call_arguments, barrier) for call_arguments in arguments])
 
 
 def measure_memory(size: int, _: Any) -> tuple[int, int, int, float]:

@@ -144,11 +144,11 @@ def race(name: str, model: Model, target: Target, seed: int, seconds: float) -> 
     return row | {f"whole {label}": value for label, value in whole.items()}
 
 
-def regrets(races: pd.DataFrame, floor: float) -> dict[str, pd.Series[float]]:
+def error_ratios(races: pd.DataFrame, floor: float) -> dict[str, pd.Series[float]]:
     """Ratios of root mean square errors, for each model."""
     numbers = races.select_dtypes("number").drop(columns=["seed", "claim"]) ** 2
     rms = np.sqrt(numbers.groupby(races["model"]).mean()).clip(lower=floor)
-    then, whole = (rms.filter(regex=f"^{word} ").min(axis=1) for word in ("then", "whole"))
+    then, whole = (rms.filter(regex=f"^{prefix} ").min(axis=1) for prefix in ("then", "whole"))
     return {
         "regret, the winner's seconds": rms["error"] / then,
         "regret, all of the race's": rms["error"] / whole,
@@ -156,16 +156,16 @@ def regrets(races: pd.DataFrame, floor: float) -> dict[str, pd.Series[float]]:
     }
 
 
-def summary(races: pd.DataFrame, target: Target) -> pd.DataFrame:
+def summarize_races(races: pd.DataFrame, target: Target) -> pd.DataFrame:
     """What stands below the races: each figure, of how many, and its value."""
     floor = SMALLEST_ERROR[target]
     answered = races[np.isfinite(races["error"])]
     resolved = answered[answered["resolved"]]
     rows: list[tuple[str, str, Any]] = []
-    for word, part in (("all", answered), ("resolved", resolved)):
-        for name, ratios in regrets(part, floor).items():
+    for label, part in (("all", answered), ("resolved", resolved)):
+        for name, ratios in error_ratios(part, floor).items():
             logarithms = np.log(ratios[np.isfinite(ratios) & (ratios > 0)])
-            rows.append((f"{name}, {word}", f"{ratios.notna().sum()} models", f"{np.exp(logarithms.mean()):.2f}"))
+            rows.append((f"{name}, {label}", f"{ratios.notna().sum()} models", f"{np.exp(logarithms.mean()):.2f}"))
     apart = resolved["error"] > 3 * resolved["claim"]
     gross = apart & (resolved["error"] > GROSS_ERROR)
     beyond = resolved["error"] > 3 * resolved["claim"].clip(lower=floor / 3)
@@ -195,13 +195,15 @@ def main() -> None:
             continue
         for seed in range(options.seeds):
             row = race(name, make(), options.target, seed, options.seconds)
-            others = [{label: row[label] for label in row if label.startswith(word)} for word in ("then ", "whole ")]
+            others = [
+                {label: row[label] for label in row if label.startswith(prefix)} for prefix in ("then ", "whole ")
+            ]
             best = [min(labels, key=labels.__getitem__) for labels in others if labels]
             numbers = [f"{row['error']:.3g}", f"{row['claim']:.3g}", *(f"{label} {row[label]:.3g}" for label in best)]
-            word = "resolved" if row["resolved"] else "unresolved"
-            print(name, seed, word, row["winner"], *numbers, sep="\t", flush=True)
+            status = "resolved" if row["resolved"] else "unresolved"
+            print(name, seed, status, row["winner"], *numbers, sep="\t", flush=True)
             races.append(row)
-    print(summary(pd.DataFrame(races), options.target).to_string(index=False))
+    print(summarize_races(pd.DataFrame(races), options.target).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -156,10 +156,10 @@ def measure(rows: list[Row]) -> list[list[float]]:
 
 def describe_run() -> dict[str, Any]:
     """The machine, the versions and the commit."""
-    seen = environment.describe()
+    machine_environment = environment.describe()
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.check_output(command, cwd=Path(__file__).parent, text=True).strip()
-    return {**{name: seen[name] for name in ("cpu", "cores", "python", "versions")}, "commit": commit}
+    return {**{name: machine_environment[name] for name in ("cpu", "cores", "python", "versions")}, "commit": commit}
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import gibbs_sampler, in_processes, measure_memory, measure_stretch
+from processes import gibbs_sampler, measure_memory, measure_stretch, run_in_processes
 
 import spinbench
 from spinbench.history.suite.kernels import step_seconds
@@ -64,10 +64,12 @@ def test_memory(note: Note, monkeypatch: pytest.MonkeyPatch, size: int, benchmar
     glibc is told to give large arrays back when they are freed: left alone it keeps those below 32 MiB for later ones.
     """
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", str(2**20))
-    [(peak, held, edges, rate)] = benchmark.pedantic(lambda: in_processes(measure_memory, [(size,)]), rounds=1)
+    [(peak, sampling_bytes, edges, rate)] = benchmark.pedantic(
+        lambda: run_in_processes(measure_memory, [(size,)]), rounds=1
+    )
     note(
         f"memory, {size}×{size} grid, 1 chain, float32: {peak / edges:.0f} bytes an edge at the peak, "
-        f"{held / edges:.0f} while sampling ({peak / 2**30:.2f} GiB, {edges:.3g} edges), "
+        f"{sampling_bytes / edges:.0f} while sampling ({peak / 2**30:.2f} GiB, {edges:.3g} edges), "
         f"{rate / 1e6:.0f} M updates/s; aim: {MOST_BYTES_AN_EDGE} bytes"
     )
 
@@ -81,12 +83,12 @@ def test_parallel(note: Note, request: pytest.FixtureRequest, benchmark: Any, wa
     rates, busy = [], []
     for workers in (1, 2):
         calls = [(chains, sweeps, workers)] if way == "threads" else [(chains // workers, sweeps, 1)] * workers
-        stretches = in_processes(measure_stretch, calls)
+        stretches = run_in_processes(measure_stretch, calls)
         wall = max(stretch.end for stretch in stretches) - min(stretch.begin for stretch in stretches)
         rates.append(100 * chains * sweeps / wall)
         busy.append(sum(stretch.cpu for stretch in stretches) / wall)
     benchmark.extra_info["rates"] = rates
-    benchmark.pedantic(lambda: in_processes(measure_stretch, calls), rounds=1)
+    benchmark.pedantic(lambda: run_in_processes(measure_stretch, calls), rounds=1)
     note(
         f"two {way}, Gibbs 10×10, {chains} chains in all, float32: {rates[1] / rates[0]:.2f} × one "
         f"({rates[0] / 1e6:.0f} -> {rates[1] / 1e6:.0f} M updates/s; CPU/wall {busy[0]:.2f} -> {busy[1]:.2f})"

@@ -84,23 +84,23 @@ def largest(table: pd.DataFrame, column: str, unit: str) -> str:
     return f"{row['model']}, {row[column]:.3g} {unit}"
 
 
-def markdown(rows: list[tuple[str, ...]]) -> str:
+def markdown_table(rows: list[tuple[str, ...]]) -> str:
     """A table whose first row is its head."""
     lines = [f"| {' | '.join(row)} |" if any(row) else "|" + " |" * len(row) for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
-def summary(answers: pd.DataFrame, published: int) -> str:
+def summarize_answers(answers: pd.DataFrame, published: int) -> str:
     """Figures over all models."""
     answered = answers[answers["answered"]]
-    known = answered.dropna(subset="published")
-    equal = sum(map(agrees, known["log10_z"], known["published"]))
+    compared_answers = answered.dropna(subset="published")
+    equal = sum(map(agrees, compared_answers["log10_z"], compared_answers["published"]))
     counts = answered["marginals"].value_counts().reindex(MARGINALS, fill_value=0)
     rows: list[tuple[str, ...]] = [
         ("", ""),
         (f"models in the table, of {published} published", str(len(answers))),
         ("answered", str(len(answered))),
-        ("log10 Z equal to the published value, to its digits", f"{equal} of {len(known)}"),
+        ("log10 Z equal to the published value, to its digits", f"{equal} of {len(compared_answers)}"),
         ("marginals of all variables, of some, log Z alone", ", ".join(map(str, counts))),
         ("CPU seconds in all", f"{answers['cpu_seconds'].sum():.0f}"),
         ("the slowest model", largest(answers, "cpu_seconds", "CPU seconds")),
@@ -108,7 +108,7 @@ def summary(answers: pd.DataFrame, published: int) -> str:
     ]
     if cached := (answered["cached"] == "yes").sum():
         rows.append(("answers that come from the cache, so that their seconds are those of reading", str(cached)))
-    return markdown(rows)
+    return markdown_table(rows)
 
 
 def models(answers: pd.DataFrame) -> str:
@@ -129,7 +129,7 @@ def models(answers: pd.DataFrame) -> str:
     for name, form in digits.items():
         missing = answers[name].isna() | (answers[name] == "")
         columns.append(["–" if gap else format(cell, form) for cell, gap in zip(answers[name], missing, strict=True)])
-    return markdown([tuple(digits), *zip(*columns, strict=True)])
+    return markdown_table([tuple(digits), *zip(*columns, strict=True)])
 
 
 def main() -> None:
@@ -149,7 +149,7 @@ def main() -> None:
             versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
             date=f"{datetime.date.today():%-d %B %Y}",
             allowed=" or ".join(f"{seconds:g} s and {gib:.3g} GiB" for seconds, gib in limits.to_numpy()),
-            summary=summary(answers, len(published)),
+            summary=summarize_answers(answers, len(published)),
             models=models(answers),
         )
     )

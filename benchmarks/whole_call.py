@@ -32,9 +32,9 @@ import spinbench
 from spinbench.models import generators, lattices
 
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-ALLOWED = 0.02
+UNCOUNTED_SECONDS = 0.02
 """Seconds of a call that no ratio counts."""
-BRIEF, TIMES = 0.02, 25
+SHORT_CALL_SECONDS, N_SHORT_CALLS = 0.02, 25
 """Calls that take less are made so often more, and the median counts."""
 
 
@@ -45,7 +45,7 @@ class Row:
     Attributes:
         model: makes it.
         arguments: of the call.
-        most: what it is to reach, by what `measure` finds.
+        limits: what it is to reach, by what `measure` finds.
         before: calls that warm up; none: what a new process pays, imports and model included.
         cold: whether the caches of compiled code are empty.
         call: of the model.
@@ -53,45 +53,45 @@ class Row:
 
     model: Callable[[], Any]
     arguments: dict[str, Any]
-    most: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     before: int = 1
     cold: bool = False
     call: Callable[..., Any] = spinbench.run
 
 
-def _gibbs(chains: int, sweeps: int, **more: Any) -> dict[str, Any]:
+def _gibbs_arguments(chains: int, sweeps: int, **more: Any) -> dict[str, Any]:
     return {"method": "gibbs", "backend": "numba", "chains": chains, "budget": sweeps, **more}
 
 
-def _grid(side: int) -> Callable[[], Any]:
+def _grid_factory(side: int) -> Callable[[], Any]:
     return lambda: generators.grid(side, side, seed=0)
 
 
-def _dense(n: int) -> Callable[[], Any]:
+def _dense_factory(n: int) -> Callable[[], Any]:
     return lambda: generators.sherrington_kirkpatrick(n, seed=0)
 
 
-def _largest() -> spinbench.PairwiseModel:
+def _make_largest_model() -> spinbench.PairwiseModel:
     """20,000 variables, all coupled: more edges than generators make."""
     edges = lattices.complete_edges(20_000)
     couplings = np.random.default_rng(0).standard_normal(len(edges)) / np.sqrt(20_000)
     return spinbench.PairwiseModel(np.zeros(20_000), edges, couplings)
 
 
-def _folder() -> Path:
+def _make_temporary_folder() -> Path:
     """It goes when the process ends."""
     FOLDERS.append(tempfile.TemporaryDirectory())
     return Path(FOLDERS[-1].name)
 
 
-def _file() -> Path:
+def _make_uai_file() -> Path:
     """A `.uai` of 12 MB."""
-    path = _folder() / "grid.uai"
+    path = _make_temporary_folder() / "grid.uai"
     spinbench.save(generators.grid(300, 300, seed=0), path)
     return path
 
 
-def _records() -> list[Any]:
+def _make_records() -> list[Any]:
     """5000: 50 models, 20 step sizes, 5 seeds; like one that was measured, but with numbers of their own."""
     from spinbench.measuring.measure import measure_cell
     from spinbench.measuring.record_types import parse_record
@@ -108,8 +108,8 @@ def _records() -> list[Any]:
     numbers = json.dumps({name: measured[name] for name in ("result", "metrics", "stages")})
     records = []
     for number in range(5000):
-        own = json.loads(numbers, parse_float=lambda text: float(text) * (1 + 0.1 * draw.random()))
-        record = {**measured, **own, "config": copy.deepcopy(measured["config"])}
+        varied_numbers = json.loads(numbers, parse_float=lambda text: float(text) * (1 + 0.1 * draw.random()))
+        record = {**measured, **varied_numbers, "config": copy.deepcopy(measured["config"])}
         record |= {"id": f"{draw.getrandbits(128):032x}", "key": f"{draw.getrandbits(64):016x}"}
         record["config"]["seed"] = number % 5
         record["config"]["method"]["step_size"] = 0.01 * (1 + number // 5 % 20)
@@ -118,57 +118,57 @@ def _records() -> list[Any]:
     return records
 
 
-def _report(records: list[Any]) -> Any:
+def _write_report(records: list[Any]) -> Any:
     from spinbench.reporting import page
 
-    return page.write_report(records, _folder())
+    return page.write_report(records, _make_temporary_folder())
 
 
-def _tour(folder: Path) -> Any:
+def _sweep_tour(folder: Path) -> Any:
     command = [sys.executable, "-m", "spinbench", "sweep", "-m", "experiment=tour", f"sweep_dir={folder / 'tour'}"]
     return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
 
 
-def _cold(method: str) -> Row:
+def _cold_cache_row(method: str) -> Row:
     arguments = {"method": method, "backend": "numba", "budget": "0.1 s"}
-    return Row(_grid(10), arguments, {"s": 2}, before=0, cold=True)
+    return Row(_grid_factory(10), arguments, {"s": 2}, before=0, cold=True)
 
 
 JAX = {"method": "gibbs", "backend": "jax", "budget": 200}
 ROWS = {
-    "grid 10, 100 chains": Row(_grid(10), _gibbs(100, 4000), {"rest / kernel": 0.3}),
-    "grid 10, 1000 chains": Row(_grid(10), _gibbs(1000, 400), {"rest / kernel": 0.3, "MiB": 250}),
-    "grid 10, 100 000 chains": Row(_grid(10), _gibbs(100_000, 40), {"s": 3, "MiB": 1536}),
-    "grid 1000, 1 chain": Row(_grid(1000), _gibbs(1, 200), {"rest / kernel": 0.5}),
-    "grid 3162, 1 chain": Row(_grid(3162), _gibbs(1, 20), {"s of plan": 12}, before=0),
-    "dense 2000": Row(_dense(2000), _gibbs(16, 20), {"rest / kernel": 1.0}),
-    "dense 5000, 1 chain": Row(_dense(5000), _gibbs(1, 20), {"s": 3}, before=0),
-    "dense 20 000, 1 chain": Row(_largest, _gibbs(1, 20, precision="float32"), before=0),
-    "grid 10 on jax, second call": Row(_grid(10), JAX, {"s": 0.1}),
-    "grid 10 on jax, new process": Row(_grid(10), JAX, {"s": 1}, before=0),
-    "grid 10, exact": Row(_grid(10), {"method": "exact"}, {"s": 1.3 * 0.28e-3}, before=3),
-    "cold caches, exact": _cold("exact"),
-    "cold caches, dhmc": _cold("dhmc"),
-    "cold caches, block_gibbs": _cold("block_gibbs"),
-    "cold caches, trw": _cold("trw"),
-    "cold caches, gibbs": _cold("gibbs"),
-    "cold caches, the tour": Row(_folder, {}, {"s": 50}, before=0, cold=True, call=_tour),
-    "reading .uai, 12 MB": Row(_file, {}, {"s": 0.12}, call=spinbench.load),
-    "report of 5000 records": Row(_records, {}, {"MB of page": 5}, call=_report, before=0),
-    "grid 50, bp": Row(_grid(50), {"method": "bp", "backend": "numba", "budget": 100}, before=2),
+    "grid 10, 100 chains": Row(_grid_factory(10), _gibbs_arguments(100, 4000), {"rest / kernel": 0.3}),
+    "grid 10, 1000 chains": Row(_grid_factory(10), _gibbs_arguments(1000, 400), {"rest / kernel": 0.3, "MiB": 250}),
+    "grid 10, 100 000 chains": Row(_grid_factory(10), _gibbs_arguments(100_000, 40), {"s": 3, "MiB": 1536}),
+    "grid 1000, 1 chain": Row(_grid_factory(1000), _gibbs_arguments(1, 200), {"rest / kernel": 0.5}),
+    "grid 3162, 1 chain": Row(_grid_factory(3162), _gibbs_arguments(1, 20), {"s of plan": 12}, before=0),
+    "dense 2000": Row(_dense_factory(2000), _gibbs_arguments(16, 20), {"rest / kernel": 1.0}),
+    "dense 5000, 1 chain": Row(_dense_factory(5000), _gibbs_arguments(1, 20), {"s": 3}, before=0),
+    "dense 20 000, 1 chain": Row(_make_largest_model, _gibbs_arguments(1, 20, precision="float32"), before=0),
+    "grid 10 on jax, second call": Row(_grid_factory(10), JAX, {"s": 0.1}),
+    "grid 10 on jax, new process": Row(_grid_factory(10), JAX, {"s": 1}, before=0),
+    "grid 10, exact": Row(_grid_factory(10), {"method": "exact"}, {"s": 1.3 * 0.28e-3}, before=3),
+    "cold caches, exact": _cold_cache_row("exact"),
+    "cold caches, dhmc": _cold_cache_row("dhmc"),
+    "cold caches, block_gibbs": _cold_cache_row("block_gibbs"),
+    "cold caches, trw": _cold_cache_row("trw"),
+    "cold caches, gibbs": _cold_cache_row("gibbs"),
+    "cold caches, the tour": Row(_make_temporary_folder, {}, {"s": 50}, before=0, cold=True, call=_sweep_tour),
+    "reading .uai, 12 MB": Row(_make_uai_file, {}, {"s": 0.12}, call=spinbench.load),
+    "report of 5000 records": Row(_make_records, {}, {"MB of page": 5}, call=_write_report, before=0),
+    "grid 50, bp": Row(_grid_factory(50), {"method": "bp", "backend": "numba", "budget": 100}, before=2),
 }
 
 
-def _cpu() -> float:
+def _cpu_seconds() -> float:
     """Seconds of this process and of those that it has started and that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    since = _cpu()
+def _time_call(call: Callable[[], Any]) -> tuple[float, Any]:
+    since = _cpu_seconds()
     result = call()
-    return _cpu() - since, result
+    return _cpu_seconds() - since, result
 
 
 def measure(row: Row) -> dict[str, float]:
@@ -176,50 +176,54 @@ def measure(row: Row) -> dict[str, float]:
     call = partial(row.call, row.model(), **row.arguments)
     for _ in range(row.before):
         call()
-    seconds, result = _timed(call)
-    found = {"s": seconds if row.before else _cpu()}
-    if row.before and seconds < BRIEF:
-        found["s"] = statistics.median(_timed(call)[0] for _ in range(TIMES))
+    seconds, result = _time_call(call)
+    figures = {"s": seconds if row.before else _cpu_seconds()}
+    if row.before and seconds < SHORT_CALL_SECONDS:
+        figures["s"] = statistics.median(_time_call(call)[0] for _ in range(N_SHORT_CALLS))
     laps = getattr(result, "laps", None)
-    found["kernel"] = laps.mean_cpu * result.samples if laps is not None else 0.0
-    found["rest / kernel"] = (found["s"] - found["kernel"] - ALLOWED) / found["kernel"] if found["kernel"] else 0.0
-    found["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    figures["kernel"] = laps.mean_cpu * result.samples if laps is not None else 0.0
+    figures["rest / kernel"] = 0.0
+    if figures["kernel"]:
+        figures["rest / kernel"] = (figures["s"] - figures["kernel"] - UNCOUNTED_SECONDS) / figures["kernel"]
+    figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
     if hasattr(result, "seconds"):
-        found["s of plan"] = result.seconds.plan
+        figures["s of plan"] = result.seconds.plan
     if hasattr(result, "page"):
-        found["MB of page"] = result.page.stat().st_size / 1e6
-    return found
+        figures["MB of page"] = result.page.stat().st_size / 1e6
+    return figures
 
 
-def measured(name: str) -> dict[str, float] | str:
+def measure_in_process(name: str) -> dict[str, float] | str:
     """`measure` in a process of its own, or why it ended; byte code is kept, as that of an installed package is."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = {variable: value for variable, value in os.environ.items() if variable != "PYTHONDONTWRITEBYTECODE"}
-        environment = {**kept, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
+        variables = {variable: value for variable, value in os.environ.items() if variable != "PYTHONDONTWRITEBYTECODE"}
+        environment = {**variables, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
         command = [sys.executable, __file__, "--row", name]
-        told = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
-    if told.returncode:
-        return (told.stderr.strip() or f"exit status {told.returncode}").splitlines()[-1]
-    found: dict[str, float] = json.loads(told.stdout.splitlines()[-1])
-    return found
+        done = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
+    if done.returncode:
+        return (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def main(names: list[str]) -> None:
     """Measures the rows of which a name is asked, or all, and prints the table."""
-    wanted = [name for name in ROWS if not names or any(part in name for part in names)]
-    if not wanted:
+    selected = [name for name in ROWS if not names or any(part in name for part in names)]
+    if not selected:
         raise SystemExit(f"no row has a name with {' or '.join(map(repr, names))} in it; there are {', '.join(ROWS)}")
     table = Table("call", "kernel s", "rest s", "MiB", "to reach", "found", "reached")
-    for name in wanted:
-        row, found = ROWS[name], measured(name)
-        if isinstance(found, str):
-            table.add_row(name, "", "", "", "", found, "")
+    for name in selected:
+        row, figures = ROWS[name], measure_in_process(name)
+        if isinstance(figures, str):
+            table.add_row(name, "", "", "", "", figures, "")
             continue
-        asked = ", ".join(f"{what} ≤ {most:.3g}" for what, most in row.most.items())
-        values = ", ".join(f"{found[what]:.3g}" for what in row.most)
-        reached = ("yes" if all(found[what] <= most for what, most in row.most.items()) else "no") if row.most else ""
-        kernel, rest = found["kernel"], found["s"] - found["kernel"]
-        table.add_row(name, f"{kernel:.3g}", f"{rest:.3g}", f"{found['MiB']:.0f}", asked, values, reached)
+        limits = ", ".join(f"{figure} ≤ {limit:.3g}" for figure, limit in row.limits.items())
+        values = ", ".join(f"{figures[figure]:.3g}" for figure in row.limits)
+        reached = ""
+        if row.limits:
+            reached = "yes" if all(figures[figure] <= limit for figure, limit in row.limits.items()) else "no"
+        kernel, rest = figures["kernel"], figures["s"] - figures["kernel"]
+        table.add_row(name, f"{kernel:.3g}", f"{rest:.3g}", f"{figures['MiB']:.0f}", limits, values, reached)
     Console(width=140).print(table)
 
 

@@ -16,7 +16,7 @@ from spinbench.mathematics.claims import (
     UNSEEN,
     Claim,
     expit,
-    remembered,
+    memory_share,
     t_factor,
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
@@ -69,47 +69,48 @@ def ratio(
         fewest_chains: fewer support nothing.
         unseen: over the number of independent ones of the first is the least bound, for states that they do not show.
     """
-    chains, drawn = forward.shape[1], backward.size
+    chains, n_backward = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
     effective = float(forward.size)
     if error > NOTHING:
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
-    shift = float(np.log(drawn / effective))
-    value = _balance(forward, backward, effective, shift)
+    shift = float(np.log(n_backward / effective))
+    value = _solve_bennett_equation(forward, backward, effective, shift)
     a, b = expit(value - forward + shift), expit(backward - value - shift)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
-    overlap = weight * (effective + drawn) / (effective * drawn)
+    overlap = weight * (effective + n_backward) / (effective * n_backward)
     if not weight > NOTHING:
         return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
     spread, parts = spread_of_chains(a[:, None])
     between = np.nan_to_num(float(standard_error(a)))
-    kept = float((remembered(r_hat_of(a[:, None])) * spread)[0])
+    remembered_spread = float((memory_share(r_hat_of(a[:, None])) * spread)[0])
     base = max(between, float(spread[0]) / np.sqrt(parts))
     freedom = max(chains - 1, min(effective / 10, 100.0))
-    of_draws = drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
+    of_draws = n_backward * (float(b.var(ddof=1)) if n_backward > 1 else 0.0)
 
     # Without and with what chains remember of where they began.
-    scatter = t_factor(freedom) * np.sqrt(effective**2 * np.array([base**2, base**2 + kept**2]) + of_draws) / weight
+    variances = np.array([base**2, base**2 + remembered_spread**2])
+    scatter = t_factor(freedom) * np.sqrt(effective**2 * variances + of_draws) / weight
     # Either the states that matter were seen, and the error is of these, or they were not.
     se, bound = max(float(scatter[0]), LEAST_DRAW / effective), max(float(scatter[1]), unseen / effective)
-    enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
+    enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and n_backward >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, se, bound, float(overlap), weight, supported)
 
 
-def beside(given: Claim, reference: Ratio) -> Claim:
+def beside(estimate: Claim, reference: Ratio) -> Claim:
     """The errors of an estimate that cannot tell by itself when it is wrong, beside one that can.
 
     Returns:
         Errors that are infinite where the reference supports nothing or contradicts it, else the larger ones of both,
         widened by as much of their distance as these do not explain.
     """
-    distance, joint = given.value - reference.value, float(np.hypot(given.error_bound, reference.error_bound))
-    if not (reference.supported and np.isfinite(given.error_bound) and abs(distance) <= CONTRADICTED * joint):
-        return Claim(given.value, np.inf, np.inf)
+    distance, joint = estimate.value - reference.value, float(np.hypot(estimate.error_bound, reference.error_bound))
+    if not (reference.supported and np.isfinite(estimate.error_bound) and abs(distance) <= CONTRADICTED * joint):
+        return Claim(estimate.value, np.inf, np.inf)
     bias = np.sqrt(max(distance**2 - joint**2, 0.0))
-    se, error_bound = max(given.se, reference.se), max(given.error_bound, reference.error_bound)
-    return Claim(given.value, float(np.hypot(se, bias)), float(np.hypot(error_bound, bias)))
+    se, error_bound = max(estimate.se, reference.se), max(estimate.error_bound, reference.error_bound)
+    return Claim(estimate.value, float(np.hypot(se, bias)), float(np.hypot(error_bound, bias)))
 
 
 def one_sided(value: float, se: float, reference: Ratio) -> Claim:
@@ -127,7 +128,7 @@ def one_sided(value: float, se: float, reference: Ratio) -> Claim:
     return Claim(value, max(apart, SHARED * reference.se), max(apart, SHARED * reference.error_bound))
 
 
-def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
+def _solve_bennett_equation(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
     """Where the two sides' weights are equal: their difference falls in the value, by Newton's steps, or halves where
     these lead out of what is left or hardly on."""
     low = float(min(forward.min(), backward.min())) - 50.0
@@ -136,9 +137,9 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     value, before = (low + high) / 2, high - low
     for _ in range(STEPS):
         theirs, ours = expit(behind - (value + shift)), expit((value + shift) - ahead)
-        given, taken = float(theirs.sum()), float(ours.sum()) * each
-        excess = given - taken
-        slope = given - float(theirs @ theirs) + taken - float(ours @ ours) * each
+        backward_sum, forward_sum = float(theirs.sum()), float(ours.sum()) * each
+        excess = backward_sum - forward_sum
+        slope = backward_sum - float(theirs @ theirs) + forward_sum - float(ours @ ours) * each
         if excess > 0:
             low = value
         else:

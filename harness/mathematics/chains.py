@@ -33,7 +33,7 @@ _DRIFT = 0.001
 """That any of N variables' means in the second half of a run differ from those in the first half by chance."""
 
 
-class Compared(NamedTuple):
+class HalfComparison(NamedTuple):
     """Of n variables, (n,) each, of which chains tell that are enough to be compared.
 
     Attributes:
@@ -47,7 +47,7 @@ class Compared(NamedTuple):
     alike: FloatArray
 
 
-class Seen(NamedTuple):
+class ChainSummary(NamedTuple):
     """Of n variables, (n,) each.
 
     Attributes:
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
     standard: FloatArray
     spread: FloatArray
     r_hat: FloatArray
-    compared: Compared | None
+    compared: HalfComparison | None
 
 
 class Every(NamedTuple):
@@ -76,18 +76,18 @@ class Every(NamedTuple):
     variance: FloatArray
     levels: FloatArray | None = None
 
-    def told(self, shown: Seen, some: int) -> Seen:
+    def extend_summary(self, summary: ChainSummary, n_chains: int) -> ChainSummary:
         """What so many chains have shown, of all of them."""
         if self.levels is None:
-            return shown._replace(variance=self.variance.copy())
-        half, odd, compared = len(self.levels) // 2, len(self.levels) % 2, shown.compared
+            return summary._replace(variance=self.variance.copy())
+        half, odd, compared = len(self.levels) // 2, len(self.levels) % 2, summary.compared
         move = np.zeros(self.levels.shape[1])
         if half:
             move = self.levels[odd + half :].mean(axis=0) - self.levels[odd : odd + half].mean(axis=0)
-        return shown._replace(
+        return summary._replace(
             means=self.levels.mean(axis=0),
             variance=self.variance.copy(),
-            standard=shown.standard * np.sqrt(some / self.chains),
+            standard=summary.standard * np.sqrt(n_chains / self.chains),
             compared=None if compared is None else compared._replace(move=move),
         )
 
@@ -101,21 +101,21 @@ class Batches(Protocol):
     def __getitem__(self, key: tuple[slice, slice], /) -> FloatArray: ...
 
 
-def seen(series: Batches) -> Seen:
+def summarize_chains(series: Batches) -> ChainSummary:
     """What a series shows; a few variables at a time, so that it takes little memory beside."""
     count, chains = series.shape[1], series.shape[-1]
     means, variance, standard, spread, r_hat = np.empty((5, count))
-    compared = Compared(np.empty(count), np.empty(count), np.empty(count)) if chains >= FEWEST_TOLD else None
-    found = Seen(means, variance, standard, spread, r_hat, compared)
+    compared = HalfComparison(np.empty(count), np.empty(count), np.empty(count)) if chains >= FEWEST_TOLD else None
+    summary = ChainSummary(means, variance, standard, spread, r_hat, compared)
     for rows in blocks(count, len(series) * chains):
-        part = _seen(series[:, rows])
-        pairs = [*zip(found[:5], part[:5], strict=True), *zip(compared or (), part.compared or (), strict=True)]
+        part = _summarize_block(series[:, rows])
+        pairs = [*zip(summary[:5], part[:5], strict=True), *zip(compared or (), part.compared or (), strict=True)]
         for whole, values in pairs:
             whole[rows] = values
-    return found
+    return summary
 
 
-def _seen(series: FloatArray) -> Seen:
+def _summarize_block(series: FloatArray) -> ChainSummary:
     batches, _, chains = series.shape
     means = half_means(series)
     halves = apart(means)
@@ -129,8 +129,8 @@ def _seen(series: FloatArray) -> Seen:
         between = ((means - mean[:, None]) ** 2).mean(axis=-1)
         variance = (about + between) * (batches * chains / (batches * chains - 1))
     spread = np.sqrt(halves) if parts_of(series) > chains else spread_of(whole)
-    compared = Compared(*_moves(means), _alike(means)) if chains >= FEWEST_TOLD else None
-    return Seen(mean, variance, standard, spread, r_hat_of_means(means, halves), compared)
+    compared = HalfComparison(*_half_moves(means), _half_correlations(means)) if chains >= FEWEST_TOLD else None
+    return ChainSummary(mean, variance, standard, spread, r_hat_of_means(means, halves), compared)
 
 
 def drifts(series: FloatArray, claimed: FloatArray) -> bool:
@@ -142,10 +142,10 @@ def drifts(series: FloatArray, claimed: FloatArray) -> bool:
         series: (B, N, C) of any numbers.
         claimed: (N,) errors of their means.
     """
-    return drift(*_moves(half_means(series)), series.shape[-1], claimed)
+    return drift(*_half_moves(half_means(series)), series.shape[-1], claimed)
 
 
-def _moves(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _half_moves(means: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(N,) mean and standard deviation over chains of the difference of their halves; 0 of chains too few to tell."""
     first, second = np.split(means, 2, axis=-1)
     if np.isnan(means).any() or first.shape[-1] < FEWEST_CHAINS:
@@ -162,7 +162,7 @@ def drift(move: FloatArray, wander: FloatArray, chains: int, claimed: FloatArray
     return bool((np.abs(move) > np.maximum(farthest, np.maximum(claimed, _ROUNDING))).any())
 
 
-def _alike(means: FloatArray) -> FloatArray:
+def _half_correlations(means: FloatArray) -> FloatArray:
     """(N,) correlation over chains of the means of both halves; 1 of chains too few to tell, 0 where they are equal."""
     if np.isnan(means).any() or means.shape[-1] < 2 * FEWEST_TOLD:
         return np.ones(len(means))
@@ -211,5 +211,5 @@ def r_hat_of(values: FloatArray) -> FloatArray:
     within = halves.var(axis=0, ddof=1).mean(axis=-1) if half > 1 else np.zeros(values.shape[1])
     between = halves.mean(axis=0).var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.sqrt((within * (half - 1) / half + between) / within)
-    return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
+        r_hat = np.sqrt((within * (half - 1) / half + between) / within)
+    return np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))

@@ -25,7 +25,7 @@ from spinbench.mathematics.chains import (
     certain,
     drift,
     parts_of,
-    seen,
+    summarize_chains,
 )
 from spinbench.mathematics.statistics import FloatArray, blocks
 
@@ -101,15 +101,15 @@ def t_factor(freedom: npt.ArrayLike) -> FloatArray:
     """By how much two standard errors of `freedom` degrees fall short of 95 % of Student's law."""
     from scipy.special import stdtrit
 
-    known = np.maximum(freedom, 1.0)
-    least = known.min(initial=np.inf)  # where chains are slow, that of most variables; each takes a search
-    more = known > least
-    found = np.full(known.shape, stdtrit(least, _TWO_SIGMA) / 2)
-    found[more] = stdtrit(known[more], _TWO_SIGMA) / 2
-    return found
+    degrees = np.maximum(freedom, 1.0)
+    least = degrees.min(initial=np.inf)  # where chains are slow, that of most variables; each takes a search
+    more = degrees > least
+    factors = np.full(degrees.shape, stdtrit(least, _TWO_SIGMA) / 2)
+    factors[more] = stdtrit(degrees[more], _TWO_SIGMA) / 2
+    return factors
 
 
-def remembered(r_hat: npt.ArrayLike) -> FloatArray:
+def memory_share(r_hat: npt.ArrayLike) -> FloatArray:
     """1 - 1/R̂², 0 to 1; 1 where R-hat is infinite or not defined."""
     r = np.asarray(r_hat, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -138,14 +138,14 @@ def marginal_claims(
         every: of all chains and batches, where the series has some of them, or longer ones.
     """
     batches, _, chains = series.shape
-    shown, count = seen(series), chains
+    summary, count = summarize_chains(series), chains
     if every is not None:
-        shown, count = every.told(shown, chains), every.chains
-    variables, per_batch, memory = len(shown.means), samples / batches, 0.0
+        summary, count = every.extend_summary(summary, chains), every.chains
+    variables, per_batch, memory = len(summary.means), samples / batches, 0.0
     # in whose place they come: of many variables new memory takes time
-    time, mcse, bounds = shown.variance, shown.standard, shown.spread
+    time, mcse, bounds = summary.variance, summary.standard, summary.spread
     for some in blocks(variables, 1):
-        errors, variance = np.nan_to_num(shown.standard[some]), shown.variance[some]
+        errors, variance = np.nan_to_num(summary.standard[some]), summary.variance[some]
         spent = per_batch * errors**2 * batches * count / np.maximum(variance, np.finfo(float).tiny)
         spent = np.clip(spent, 1.0, samples)
         time[some] = np.where(variance > 1e-12, spent, -spent)  # of what does not vary, with a sign
@@ -154,24 +154,25 @@ def marginal_claims(
     # nothing of wells that none of them has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
-    alike = None if shown.compared is None else certain(shown.compared.alike, chains)
+    alike = None if summary.compared is None else certain(summary.compared.alike, chains)
     for some in blocks(variables, 1):
-        means, spread, kept = shown.means[some], shown.spread[some], remembered(shown.r_hat[some])
+        means, spread, remembered_share = summary.means[some], summary.spread[some], memory_share(summary.r_hat[some])
         base = np.maximum(np.nan_to_num(mcse[some]), spread / np.sqrt(parts_of(series) * count / chains))
         freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * np.abs(time[some]))) - 1, 1.0)
         farthest = np.maximum(high[some] - means, means - low[some])
         scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
-        wide = np.sqrt(scatter**2 + (kept * spread) ** 2 + unseen**2)
+        wide = np.sqrt(scatter**2 + (remembered_share * spread) ** 2 + unseen**2)
         np.minimum(wide, farthest, out=bounds[some])  # the mean can be no further off
         nearest = np.where(time[some] < 0, 0.0, np.minimum(high[some] - means, means - low[some]))
         of_rare = widen_of_rare(scatter, nearest, farthest, samples * count)
         time[some] = np.minimum(of_rare, bounds[some])  # in whose place standard errors come
-        memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
+        certain_share = remembered_share if alike is None else remembered_share[alike[some]]
+        memory = max(memory, float(certain_share.max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt(short, chains, shown.r_hat)
-    if not doubt and shown.compared is not None:
-        doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, bounds) else ""
-    return MarginalClaims(time, bounds, mcse, shown.r_hat, memory, doubt)
+    doubt = _doubt_reason(short, chains, summary.r_hat)
+    if not doubt and summary.compared is not None:
+        doubt = "too short" if drift(summary.compared.move, summary.compared.wander, count, bounds) else ""
+    return MarginalClaims(time, bounds, mcse, summary.r_hat, memory, doubt)
 
 
 def widen_of_rare(scatter: FloatArray, nearest: FloatArray, farthest: FloatArray, draws: float) -> FloatArray:
@@ -186,7 +187,7 @@ def widen_of_rare(scatter: FloatArray, nearest: FloatArray, farthest: FloatArray
     return np.where(rare, np.maximum(scatter, LEAST_DRAW * farthest / draws), scatter)
 
 
-def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
+def _doubt_reason(short: bool, chains: int, r_hat: FloatArray) -> str:
     if short:
         return "too short"
     if chains < FEWEST_CHAINS:
@@ -201,13 +202,13 @@ def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[
         reported: None where no estimator could be had.
         estimates: of all estimators that ran, by name.
     """
-    known: dict[str, tuple[float, float]] = {}
+    values: dict[str, tuple[float, float]] = {}
     for name, each in estimates.items():
-        known[name] = (each.value, each.se)
-    found: dict[str, Any] = {"log_z_estimates": known}
+        values[name] = (each.value, each.se)
+    parts: dict[str, Any] = {"log_z_estimates": values}
     if reported is not None:
-        found |= {"log_z": reported.value, "log_z_se": reported.se, "log_z_error_bound": reported.error_bound}
-    return found
+        parts |= {"log_z": reported.value, "log_z_se": reported.se, "log_z_error_bound": reported.error_bound}
+    return parts
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:

@@ -20,7 +20,7 @@ from spinbench.mathematics.claims import (
     LEAST_WEIGHT,
     NOTHING,
     expit,
-    remembered,
+    memory_share,
     t_factor,
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
@@ -182,6 +182,6 @@ def _variance(sways: FloatArray, slopes: FloatArray) -> tuple[float, float]:
     """Of the sum of the rungs' means of sways (S, K, C): as it is, and widened by what chains remember of V."""
     spread, parts = spread_of_chains(sways)
     standard = np.nan_to_num(standard_error(sways))
-    between_starts = remembered(r_hat_of(slopes)) * spread
+    between_starts = memory_share(r_hat_of(slopes)) * spread
     squares = np.maximum(standard, spread / np.sqrt(parts)) ** 2
     return float(squares.sum()), float((squares + between_starts**2).sum())

@@ -15,7 +15,7 @@ from spinbench.api import Estimate, Precision
 from spinbench.errors import InvalidResultError
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
-from spinbench.mathematics.claims import remembered
+from spinbench.mathematics.claims import memory_share
 from spinbench.models import condition
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
@@ -109,7 +109,7 @@ def _memory_allowance(estimate: Estimate) -> float:
     most."""
     if estimate.r_hat is None:
         return 0.0
-    memory = float(np.max(remembered(np.asarray(estimate.r_hat))))
+    memory = float(np.max(memory_share(np.asarray(estimate.r_hat))))
     return float(0.5 * memory**1.5)
 
 

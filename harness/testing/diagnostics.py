@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from spinbench.api import Estimate, Precision
-from spinbench.mathematics.claims import remembered
+from spinbench.mathematics.claims import memory_share
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, NUM_REPLICAS, REPLICA_CHAINS
 from spinbench.testing.check import PAIR_CHECKS, require, skip
@@ -211,7 +211,7 @@ def excess_allowance(
     unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
     memory = np.zeros(len(marginals))
     if all(e.r_hat is not None for e in estimates):
-        memory = np.mean([remembered(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
+        memory = np.mean([memory_share(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
     return np.asarray(chains * memory + unseen**2 / variance)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
-from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, Claim, remembered, t_factor
+from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, Claim, memory_share, t_factor
 from spinbench.mathematics.statistics import standard_error
 from spinbench.methods.weighted_means import ChainMeans
 
@@ -116,7 +116,7 @@ def log_ratio(trace: Trace, moving: Travel) -> Claim:
     chains = sway.shape[-1]
     spread, parts = spread_of_chains(sway)
     base = max(float(np.nan_to_num(standard_error(sway))[0]), float(spread[0]) / np.sqrt(parts))
-    kept = float((remembered(r_hat_of(sway)) * spread)[0])
+    kept = float((memory_share(r_hat_of(sway)) * spread)[0])
     se = float(t_factor(chains - 1)) * base
     error = float(np.hypot(se, kept))
     enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP

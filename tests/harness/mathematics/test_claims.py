@@ -198,7 +198,7 @@ def test_equal_values_on_both_sides_give_their_common_value() -> None:
 
 @pytest.mark.parametrize(("r_hat", "share"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0), (np.sqrt(2.0), 0.5)])
 def test_what_chains_remember(r_hat: float, share: float) -> None:
-    assert claims.remembered(r_hat) == pytest.approx(share)
+    assert claims.memory_share(r_hat) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
