@@ -187,7 +187,7 @@ def _whole(
     solve_finite = functools.partial(_solve_finite, marginals=marginals)
     solver, (log_z, flat) = request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)
     given = list(range(model.num_variables) if variables is None else variables)
-    own = [given[v] for v in problem.origin.representatives]
+    own = [given[v] for v in problem.representatives]
     return solver, log_z, None if flat is None else problem.decode_marginals(flat), own
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -136,6 +136,11 @@ class Problem:
         if isinstance(model, PairwiseModel):
             return Origin.of_groups(model.num_variables, model.groups)
         return origin_of_possible_states(model)
+
+    @property
+    def representatives(self) -> Sequence[int]:
+        """(n,) for each variable of the problem the first of the model's that it carries."""
+        return self.origin.representatives if self._given is None else range(self.model.num_variables)
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""

@@ -47,6 +47,10 @@ KEEP = 3
 """Of these, that are compared with the numbers of states as they are."""
 WORTH_TRIES = 0.005
 """Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long."""
+FIRST_TRIES = 4
+"""At most, of these, for the first order."""
+TRY_SECONDS = 5e-7
+"""Of one of these, per variable."""
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MANY = 15_000
@@ -147,10 +151,17 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
 
 
 def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) -> Order:
-    """One min-fill order; without its variables where it is out of reach, which takes a while for many of them."""
+    """The best of a few min-fill orders, of one where elimination along it takes less time than another or more than
+    `WORTH_TRIES`; without its variables where it is out of reach, which takes a while for many of them."""
     if (goatd := _goatd()) is None:
         return order_cost(min_fill_order(cardinalities, pairs, seed), cardinalities, pairs, OUT_OF_REACH)
-    made = _min_fill(goatd, _graph(goatd, cardinalities, pairs), seed)
+    graph = _graph(goatd, cardinalities, pairs)
+    made = _min_fill(goatd, graph, seed)
+    for trial in range(1, FIRST_TRIES):
+        entries_seconds = ENTRY_SECONDS * 2.0 ** min(made.bag_mass, 1000.0)
+        if not trial * TRY_SECONDS * len(cardinalities) < entries_seconds < WORTH_TRIES:
+            break
+        made = min(made, _min_fill(goatd, graph, seed + trial), key=lambda tree: tree.bag_mass)
     if made.bag_mass > OUT_OF_REACH:
         return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
     return order_cost(_order_of(made.bags, made.edges), cardinalities, pairs, OUT_OF_REACH)
@@ -216,17 +227,22 @@ def order_cost(
 ) -> Order:
     """What elimination along an order costs; infinite (log2_total) once it is beyond 2^limit entries."""
     order = np.asarray(order, dtype=np.int64)
-    logs = np.log2(np.asarray(cardinalities, dtype=np.float64))[order].tolist()
-    found: list[tuple[int, ...]] = []
-    width, largest, total = 0, 0.0, 0.0
-    for p, separator in enumerate(separators(order, pairs)):
-        found.append(tuple(sorted(separator)))
-        size = logs[p] + sum([logs[q] for q in separator])
-        width, largest, total = max(width, len(separator)), max(largest, size), total + 2.0 ** min(size, 1000.0)
-        if size > limit or total > 2.0 ** min(limit, 1020.0):
-            return Order(order, width, largest, math.inf, lattice=lattice)
+    logs = np.log2(np.asarray(cardinalities, dtype=np.float64))[order]
+    buckets: list[tuple[int, ...]] = []
+    for separator in separators(order, pairs):
+        buckets.append(tuple(sorted(separator)))
+        if len(separator) >= limit:  # over binary variables that is beyond already, and the next are no smaller
+            break
+    widths = np.fromiter(map(len, buckets), np.int64, len(buckets))
+    bucket = np.repeat(np.arange(len(buckets)), widths)
+    position = np.fromiter(itertools.chain.from_iterable(buckets), np.int64, bucket.size)
+    sizes = logs[: len(buckets)] + np.bincount(bucket, logs[position], len(buckets))
+    width, largest = int(widths.max(initial=0)), float(sizes.max(initial=0.0))
+    total = float(np.exp2(np.minimum(sizes, 1000.0)).sum())
+    if largest > limit or total > 2.0 ** min(limit, 1020.0):
+        return Order(order, width, largest, math.inf, lattice=lattice)
     log2_total = max(math.log2(total) if total else 0.0, largest)
-    return Order(order, width, largest, log2_total, lattice=lattice, separators=found)
+    return Order(order, width, largest, log2_total, lattice=lattice, separators=buckets)
 
 
 def pairs_of(scopes: Iterable[Scope]) -> IntArray:
@@ -274,18 +290,16 @@ def _order_of(bags: Sequence[Sequence[int]], edges: Iterable[tuple[int, int]]) -
     for a, b in edges:
         near[a].append(b)
         near[b].append(a)
-    visited, found = [False] * len(bags), dict[int, None]()
+    visited = [False] * len(bags)
+    downwards: list[Sequence[int]] = []
     for root in range(len(bags)):
         waiting = [] if visited[root] else [root]
-        visited[root] = True
         while waiting:
             bag = waiting.pop()
-            found.update(dict.fromkeys(bags[bag]))
-            fresh = [other for other in near[bag] if not visited[other]]
-            for other in fresh:
-                visited[other] = True
-            waiting += fresh
-    return list(found)[::-1]
+            visited[bag] = True
+            downwards.append(bags[bag])
+            waiting += [other for other in near[bag] if not visited[other]]
+    return list(dict.fromkeys(itertools.chain.from_iterable(downwards)))[::-1]
 
 
 def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
