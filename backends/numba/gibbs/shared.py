@@ -7,13 +7,13 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid
 from spinbench.backends.numba.simd.memory import address, load, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows
+from spinbench.backends.numba.simd.vectors import BITS, intrinsic_of
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
@@ -31,14 +31,10 @@ SMALLEST = constant(2.0**-25, 2.0**-54)
 """Stands for a uniform number of 0."""
 
 
-@intrinsic
-def vector_width(typing_context, pointer):
+@intrinsic_of(lambda pointer: types.int64)
+def vector_width(emitter, pointer):
     """Elements of what a pointer points to in a vector of 512 bits; a constant to LLVM, also where this is inlined."""
-
-    def generate(context, builder, signature, arguments):
-        return context.get_constant(types.int64, 512 // pointer.dtype.bitwidth)
-
-    return types.int64(pointer), generate
+    return emitter.target(BITS // emitter.typed[0][0].dtype.bitwidth)
 
 
 @nb.njit(**INLINE)

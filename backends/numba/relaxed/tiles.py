@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, loader
+from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, read
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vectors import spread_over, sum_of_lanes, wide
+from spinbench.backends.numba.simd.vectors import intrinsic_of, spread_over, sum_of_lanes, wide
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
@@ -149,9 +148,9 @@ def _lanes(tile: Any) -> int:
 def _constant(count: Any) -> Any:
     """An intrinsic that gives an integer which depends on the tile's type."""
 
-    @intrinsic
-    def give(typing_context, tile):
-        return types.intp(tile), lambda context, builder, signature, arguments: ir.IntType(64)(count(tile))
+    @intrinsic_of(lambda tile: types.intp)
+    def give(emitter, tile):
+        return emitter.target(count(emitter.typed[0][0]))
 
     return give
 
@@ -162,43 +161,27 @@ unit = _constant(lambda tile: 1 if tile.ndim == 1 else _lanes(tile))
 """Elements of a variable."""
 
 
-@intrinsic
-def lanes(typing_context, tile):
+@intrinsic_of(lambda tile: types.UniTuple(types.intp, _lanes(tile)))
+def lanes(emitter, tile):
     """A tuple with an entry for each lane of a vector."""
-    kind = types.UniTuple(types.intp, _lanes(tile))
-
-    def generate(context, builder, signature, arguments):
-        return ir.Constant(context.get_value_type(kind), None)
-
-    return kind(tile), generate
+    return ir.Constant(emitter.target, None)
 
 
-@intrinsic
-def zeros(typing_context, tile):
+@intrinsic_of(lambda tile: wide(tile.dtype))
+def zeros(emitter, tile):
     """A vector of zeros."""
-    kind = wide(tile.dtype)
-
-    def generate(context, builder, signature, arguments):
-        return ir.Constant(context.get_value_type(kind), None)
-
-    return kind(tile), generate
+    return ir.Constant(emitter.target, None)
 
 
-@intrinsic
-def coefficient(typing_context, column, i, tile):
+@intrinsic_of(lambda column, i, tile: wide(tile.dtype) if tile.ndim == 1 else tile.dtype)
+def coefficient(emitter, column, i, tile):
     """What multiplies a tile's vector at variable i, from the pointer to a number a variable."""
-    kind = wide(tile.dtype) if tile.ndim == 1 else tile.dtype
-    return kind(column, i, tile), loader(kind)
+    return read(emitter, *emitter.typed[:2], emitter.target)
 
 
-@intrinsic
-def over_variables(typing_context, tile, vector):
+@intrinsic_of(lambda tile, vector: vector)
+def over_variables(emitter, tile, vector):
     """In every lane the sum over all variables, from the sum over a tile's vectors."""
-
-    def generate(context, builder, signature, arguments):
-        value = arguments[1]
-        if tile.ndim > 1:
-            return value
-        return spread_over(builder, sum_of_lanes(builder, value), value.type)
-
-    return vector(tile, vector), generate
+    if emitter.typed[0][0].ndim > 1:
+        return vector
+    return spread_over(emitter.builder, sum_of_lanes(emitter.builder, vector), vector.type)

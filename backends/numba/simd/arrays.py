@@ -13,24 +13,18 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.simd.checks import Typed
+from spinbench.backends.numba.simd.vectors import Emitter, Typed, intrinsic_of
 
 
 def _maker(clear: bool) -> Any:
     """An intrinsic (shape, dtype) -> a new array in C order, of zeros or of what memory holds."""
 
-    @intrinsic
-    def made(typing_context, shape, dtype):
-        array: Any = types.Array(dtype.dtype, shape.count if isinstance(shape, types.BaseTuple) else 1, "C")
-
-        def generate(context, builder, signature, arguments):
-            sizes = _sizes(context, builder, (signature.args[0], arguments[0]))
-            return _allocated(context, builder, array, sizes, clear)
-
-        return array(shape, dtype), generate
+    @intrinsic_of(lambda shape, dtype: types.Array(dtype.dtype, getattr(shape, "count", 1), "C"))
+    def made(emitter, shape, dtype):
+        sizes = _sizes(emitter.context, emitter.builder, emitter.typed[0])
+        return _allocated(emitter, sizes, clear)
 
     return made
 
@@ -39,43 +33,38 @@ empty_array, zero_array = _maker(clear=False), _maker(clear=True)
 """As NumPy's, of shapes that fit the memory: a number of elements or a tuple of them, and a dtype."""
 
 
-@intrinsic
-def copy_into(typing_context, target, source):
+def _copied_type(target: Any, source: Any) -> Any:
+    alike = target.dtype == source.dtype and target.ndim == source.ndim
+    return types.void if alike and target.layout == source.layout == "C" else None
+
+
+@intrinsic_of(_copied_type)
+def copy_into(emitter, target, source):
     """`target[...] = source` of two contiguous arrays of one type and one size.
 
     Raises:
         ValueError: the sizes differ.
     """
-    if target.dtype != source.dtype or target.ndim != source.ndim or target.layout != "C" or source.layout != "C":
-        return None
-
-    def generate(context, builder, signature, arguments):
-        to, given = (
-            make_array(kind)(context, builder, array) for kind, array in zip(signature.args, arguments, strict=True)
-        )
-        with builder.if_then(builder.icmp_unsigned("!=", to.nitems, given.nitems), likely=False):
-            context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
-        cgutils.raw_memmove(builder, to.data, given.data, given.nitems, given.itemsize)
-        return context.get_dummy_value()
-
-    return types.void(target, source), generate
+    context, builder = emitter[:2]
+    to, given = (make_array(kind)(context, builder, array) for kind, array in emitter.typed)
+    with builder.if_then(builder.icmp_unsigned("!=", to.nitems, given.nitems), likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
+    cgutils.raw_memmove(builder, to.data, given.data, given.nitems, given.itemsize)
 
 
-@intrinsic
-def as_words(typing_context, array):
+def _words_type(array: Any) -> Any:
+    return array.copy(dtype=types.int64) if array.dtype == types.float64 and array.layout == "C" else None
+
+
+@intrinsic_of(_words_type)
+def as_words(emitter, array):
     """The same memory of a contiguous array of float64 as int64."""
-    if array.dtype != types.float64 or array.layout != "C":
-        return None
-    kind = array.copy(dtype=types.int64)
-
-    def generate(context, builder, signature, arguments):
-        old, new = make_array(array)(context, builder, arguments[0]), make_array(kind)(context, builder)
-        word = context.get_data_type(kind.dtype).as_pointer()
-        parts = {"shape": old.shape, "strides": old.strides, "itemsize": old.itemsize, "meminfo": old.meminfo}
-        populate_array(new, data=builder.bitcast(old.data, word), **parts)
-        return impl_ret_borrowed(context, builder, kind, new._getvalue())
-
-    return kind(array), generate
+    context, builder = emitter[:2]
+    old, new = make_array(emitter.typed[0][0])(context, builder, array), make_array(emitter.kind)(context, builder)
+    word = context.get_data_type(emitter.kind.dtype).as_pointer()
+    parts = {"shape": old.shape, "strides": old.strides, "itemsize": old.itemsize, "meminfo": old.meminfo}
+    populate_array(new, data=builder.bitcast(old.data, word), **parts)
+    return impl_ret_borrowed(context, builder, emitter.kind, new._getvalue())
 
 
 def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
@@ -85,7 +74,8 @@ def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
     return [context.cast(builder, size, other, types.intp) for other, size in own]
 
 
-def _allocated(context: Any, builder: ir.IRBuilder, kind: Any, sizes: list[ir.Value], clear: bool) -> ir.Value:
+def _allocated(emitter: Emitter, sizes: list[ir.Value], clear: bool) -> ir.Value:
+    context, builder, kind, _ = emitter
     item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     step: ir.Value = context.get_constant(types.intp, item)
     strides: list[ir.Value] = []

@@ -20,6 +20,7 @@ from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED, use_cache_of_sources
+from spinbench.backends.numba.simd.vectors import Typed
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"
@@ -28,9 +29,6 @@ ALIGNMENT = "alignment: this address is no multiple of the element's size"
 _BOUND = "spinbench_simd_bound"
 _blocks: dict[int, int] = {}
 """Begin and end of blocks of memory with margins."""
-
-Typed = tuple[Any, ir.Value]
-"""What an intrinsic gets as an argument: its type and its value."""
 
 
 class Pointer(types.Type):

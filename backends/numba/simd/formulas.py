@@ -8,21 +8,30 @@ generated, on values whose operators make the instructions.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.extending import _Intrinsic
 
-from spinbench.backends.numba.simd.vectors import Vector, constant_of, element, spread_over
+from spinbench.backends.numba.simd.vectors import (
+    Operation,
+    Vector,
+    constant_of,
+    element,
+    spread_over,
+    with_parameters_of,
+)
 
 Values = tuple["Value", ...]
-_INTRINSIC: Any = _Intrinsic
 FLAGS = ("contract",)
 """Fast-math flags of the operations of formulas, whatever those of the caller."""
 _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fcmp")
+
+
+def _operator(real: str, whole: str) -> Callable[[Value, Any], Value]:
+    """By LLVM's instruction for reals or for integers."""
+    return lambda left, right: left._with(right, real, whole)
 
 
 class Value:
@@ -49,23 +58,9 @@ class Value:
             return self.made
         return spread_over(self._place[1], self.made, self._place[0].get_value_type(kind))
 
-    def __add__(self, other: Any) -> Value:
-        return self._with(other, "fadd", "add")
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with(other, "fsub", "sub")
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with(other, "fmul", "mul")
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with(other, "fdiv", "")
-
-    def __xor__(self, other: Any) -> Value:
-        return self._with(other, "", "xor")
-
-    def __rshift__(self, other: Any) -> Value:
-        return self._with(other, "", "lshr")
+    __add__, __sub__ = _operator("fadd", "add"), _operator("fsub", "sub")
+    __mul__, __truediv__ = _operator("fmul", "mul"), _operator("fdiv", "")
+    __xor__, __rshift__ = _operator("", "xor"), _operator("", "lshr")
 
     def __neg__(self) -> Value:
         return Value(self._place, self.kind, self._place[1].fneg(self.made))
@@ -82,25 +77,11 @@ def _plain(number: Any) -> float:
     return number.item() if hasattr(number, "item") else number  # type: ignore[no-any-return]
 
 
-class Operation(_INTRINSIC):  # type: ignore[misc]  # Numba has no types
-    """An intrinsic that formulas call, too."""
-
-    def __call__(self, *values: Value) -> Value:
-        return values[0].put(self._defn, values)
-
-
-class Formula(_INTRINSIC):  # type: ignore[misc]
+class Formula(Operation):
     """An intrinsic with a Python function of values."""
 
     def __call__(self, *values: Value) -> Any:
         return self._defn.__wrapped__(*values)
-
-
-def operation(define: Callable[..., Any]) -> Any:
-    """As Numba's `intrinsic`."""
-    made = Operation(define.__name__, define)
-    made._register()
-    return made
 
 
 def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = None) -> Any:
@@ -117,7 +98,6 @@ formula_pair = functools.partial(formula, results=2)
 def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -> Callable[..., Any]:
     """What Numba asks of an intrinsic, with the parameters of `body`."""
 
-    @functools.wraps(body)
     def define(typing_context: Any, *kinds: Any) -> Any:
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
             before = len(builder.block.instructions)
@@ -137,7 +117,4 @@ def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -
             result = Vector(of, result.lanes) if isinstance(result, Vector) else of
         return (result if results == 1 else types.UniTuple(result, results))(*kinds), generate
 
-    names = ["typing_context", *inspect.signature(body).parameters]
-    own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    define.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    return define
+    return with_parameters_of(body, define)

@@ -22,8 +22,8 @@ from llvmlite import ir
 from numba import types
 
 from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.formulas import formula, formula_pair, operation
-from spinbench.backends.numba.simd.vectors import Vector, constant_of, element
+from spinbench.backends.numba.simd.formulas import formula, formula_pair
+from spinbench.backends.numba.simd.vectors import Emitter, Vector, constant_of, element, intrinsic_of
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
 """How small functions that must be inlined into vector loops are compiled."""
@@ -32,19 +32,14 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "fo
 def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
     """An intrinsic x -> c0 + c1 x + … with the coefficients for x's type; a single one makes a typed constant."""
 
-    @operation
-    def evaluate(typing_context, x):
-        coefficients = float32 if element(x) == types.float32 else float64
-
-        def generate(context, builder, signature, arguments):
-            real = context.get_value_type(signature.args[0])
-            value = constant_of(real, coefficients[-1])
-            for c in reversed(coefficients[:-1]):
-                product = builder.fmul(value, arguments[0], flags=("contract",))
-                value = builder.fadd(product, constant_of(real, c), flags=("contract",))
-            return value
-
-        return x(x), generate
+    @intrinsic_of(lambda x: x)
+    def evaluate(emitter, x):
+        coefficients = float32 if element(emitter.typed[0][0]) == types.float32 else float64
+        value = constant_of(x.type, coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            product = emitter.builder.fmul(value, x, flags=("contract",))
+            value = emitter.builder.fadd(product, constant_of(x.type, c), flags=("contract",))
+        return value
 
     return evaluate
 
@@ -106,46 +101,33 @@ def _layout(number: types.Type) -> tuple[ir.Type, ir.Type, int, int]:
     return real, word, fraction, bias
 
 
-def _halfway(number: types.Type) -> int:
-    """The bits of √½."""
-    return 0x3F3504F3 if element(number) == types.float32 else 0x3FE6A09E667F3BCD
-
-
-@operation
-def _power_of_two(typing_context, shifted):
+@intrinsic_of(lambda shifted: shifted)
+def _power_of_two(emitter, shifted):
     """2^k from the float k + ROUND."""
-
-    def generate(context, builder, signature, arguments):
-        real, word, fraction, bias = _layout(shifted)
-        biased = builder.add(builder.bitcast(arguments[0], word), constant_of(word, bias))
-        return builder.bitcast(builder.shl(biased, constant_of(word, fraction)), real)
-
-    return shifted(shifted), generate
+    builder, (real, word, fraction, bias) = emitter.builder, _layout(emitter.typed[0][0])
+    biased = builder.add(builder.bitcast(shifted, word), constant_of(word, bias))
+    return builder.bitcast(builder.shl(biased, constant_of(word, fraction)), real)
 
 
-@operation
-def _exponent(typing_context, x):
+@intrinsic_of(lambda x: x)
+def _exponent(emitter, x):
     """k of x = 2^k m, √½ <= m < √2, as a float."""
-
-    def generate(context, builder, signature, arguments):
-        real, word, fraction, _ = _layout(x)
-        bits = builder.sub(builder.bitcast(arguments[0], word), constant_of(word, _halfway(x)))
-        return builder.sitofp(builder.ashr(bits, constant_of(word, fraction)), real)
-
-    return x(x), generate
+    return emitter.builder.sitofp(_split(emitter, x)[1], emitter.target)
 
 
-@operation
-def _mantissa(typing_context, x):
+@intrinsic_of(lambda x: x)
+def _mantissa(emitter, x):
     """m of x = 2^k m, √½ <= m < √2."""
+    (bits, k), builder, fraction = _split(emitter, x), emitter.builder, _layout(emitter.typed[0][0])[2]
+    return builder.bitcast(builder.sub(bits, builder.shl(k, constant_of(k.type, fraction))), emitter.target)
 
-    def generate(context, builder, signature, arguments):
-        real, word, fraction, _ = _layout(x)
-        bits = builder.bitcast(arguments[0], word)
-        k = builder.ashr(builder.sub(bits, constant_of(word, _halfway(x))), constant_of(word, fraction))
-        return builder.bitcast(builder.sub(bits, builder.shl(k, constant_of(word, fraction))), real)
 
-    return x(x), generate
+def _split(emitter: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The bits of x, and k of x = 2^k m, √½ <= m < √2."""
+    kind, builder = emitter.typed[0][0], emitter.builder
+    _, word, fraction, _ = _layout(kind)
+    bits, halfway = builder.bitcast(x, word), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD  # the bits of √½
+    return bits, builder.ashr(builder.sub(bits, constant_of(word, halfway)), constant_of(word, fraction))
 
 
 def _extreme(comparison: str) -> Any:
@@ -154,17 +136,12 @@ def _extreme(comparison: str) -> Any:
     So a stays where b is NaN, and NaN stays where it is a.
     """
 
-    @operation
-    def extreme(typing_context, a, b):
-        kind = typing_context.unify_types(a, b)
-
-        def generate(context, builder, signature, arguments):
-            number = element(kind)
-            real = isinstance(number, types.Float)
-            compare = builder.fcmp_ordered if real else builder.icmp_signed if number.signed else builder.icmp_unsigned
-            return builder.select(compare(comparison, *reversed(arguments)), *reversed(arguments))
-
-        return kind(kind, kind), generate
+    @intrinsic_of(None)
+    def extreme(emitter, a, b):
+        builder, number = emitter.builder, element(emitter.typed[0][0])
+        real = isinstance(number, types.Float)
+        compare = builder.fcmp_ordered if real else builder.icmp_signed if number.signed else builder.icmp_unsigned
+        return builder.select(compare(comparison, b, a), b, a)
 
     return extreme
 
@@ -177,16 +154,12 @@ at_least, at_most = larger, smaller
 def _instruction(name: str) -> Any:
     """An intrinsic x -> what LLVM's intrinsic of this name makes of it."""
 
-    @operation
-    def call(typing_context, x):
-        def generate(context, builder, signature, arguments):
-            kind = arguments[0].type
-            lanes = f"v{x.lanes}" if isinstance(x, Vector) else ""
-            whole = f"llvm.{name}.{lanes}f{element(x).bitwidth}"
-            function = builder.module.declare_intrinsic(whole, fnty=ir.FunctionType(kind, [kind]))
-            return builder.call(function, [arguments[0]])
-
-        return x(x), generate
+    @intrinsic_of(lambda x: x)
+    def call(emitter, x):
+        kind, builder = emitter.typed[0][0], emitter.builder
+        lanes = f"v{kind.lanes}" if isinstance(kind, Vector) else ""
+        whole = f"llvm.{name}.{lanes}f{element(kind).bitwidth}"
+        return builder.call(builder.module.declare_intrinsic(whole, fnty=ir.FunctionType(x.type, [x.type])), [x])
 
     return call
 
@@ -194,20 +167,15 @@ def _instruction(name: str) -> Any:
 square_root, magnitude = _instruction("sqrt"), _instruction("fabs")
 
 
-@operation
-def _by_quadrant(typing_context, shifted, even, odd):
+@intrinsic_of(lambda shifted, even, odd: shifted(shifted, shifted, shifted))
+def _by_quadrant(emitter, shifted, even, odd):
     """For q quarter turns, given as the float q + ROUND: `even` or `odd` as q is, negated where q mod 4 > 1."""
-
-    def generate(context, builder, signature, arguments):
-        real, word, fraction, _ = _layout(signature.args[0])
-        top = 31 if fraction == 23 else 63
-        q = builder.bitcast(arguments[0], word)
-        odd = builder.icmp_unsigned("!=", builder.and_(q, constant_of(word, 1)), constant_of(word, 0))
-        chosen = builder.select(odd, arguments[2], arguments[1])
-        sign = builder.shl(builder.lshr(q, constant_of(word, 1)), constant_of(word, top))
-        return builder.bitcast(builder.xor(builder.bitcast(chosen, word), sign), real)
-
-    return shifted(shifted, shifted, shifted), generate
+    builder, (real, word, fraction, _) = emitter.builder, _layout(emitter.typed[0][0])
+    q, top = builder.bitcast(shifted, word), 31 if fraction == 23 else 63
+    is_odd = builder.icmp_unsigned("!=", builder.and_(q, constant_of(word, 1)), constant_of(word, 0))
+    chosen = builder.select(is_odd, odd, even)
+    sign = builder.shl(builder.lshr(q, constant_of(word, 1)), constant_of(word, top))
+    return builder.bitcast(builder.xor(builder.bitcast(chosen, word), sign), real)
 
 
 @formula

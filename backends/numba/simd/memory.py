@@ -19,8 +19,7 @@ from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
-from spinbench.backends.numba.simd.checks import Typed
-from spinbench.backends.numba.simd.vectors import Vector, wide
+from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
 
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""
@@ -58,35 +57,26 @@ def pointer_into(array: Any) -> types.Type:
     return pointer_to(array.dtype)
 
 
-def made_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
+def made_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:
     """The pointer to `data` of an array."""
-    return checks.made_pointer(context, builder, array, data) if CHECKED else data
+    return checks.made_pointer(emitter.context, emitter.builder, array, data) if CHECKED else data
 
 
-@intrinsic
-def address(typing_context, array, offset):
+@intrinsic_of(lambda array, offset: pointer_into(array))
+def address(emitter, array, offset):
     """Pointer to element `offset` of a contiguous array, counted in elements from its begin."""
-
-    def generate(context, builder, signature, arguments):
-        data = make_array(array)(context, builder, arguments[0]).data
-        place = builder.gep(data, [_widened(builder, (signature.args[1], arguments[1]))])
-        return made_pointer(context, builder, (array, arguments[0]), place)
-
-    return pointer_into(array)(array, offset), generate
+    data = make_array(emitter.typed[0][0])(*emitter[:2], array).data
+    place = emitter.builder.gep(data, [_widened(emitter.builder, emitter.typed[1])])
+    return made_pointer(emitter, emitter.typed[0], place)
 
 
-@intrinsic
-def line_address(typing_context, array):
+@intrinsic_of(lambda array: pointer_into(array))
+def line_address(emitter, array):
     """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
-
-    def generate(context, builder, signature, arguments):
-        data = make_array(array)(context, builder, arguments[0]).data
-        word = ir.IntType(64)
-        up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
-        place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
-        return made_pointer(context, builder, (array, arguments[0]), place)
-
-    return pointer_into(array)(array), generate
+    data, builder, word = make_array(emitter.typed[0][0])(*emitter[:2], array).data, emitter.builder, ir.IntType(64)
+    up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
+    place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
+    return made_pointer(emitter, emitter.typed[0], place)
 
 
 @intrinsic
@@ -100,87 +90,60 @@ def keep(typing_context, *arrays):
     return types.none(types.StarArgTuple.from_types(arrays)), generate
 
 
-@intrinsic
-def moved(typing_context, pointer, offset):
+@intrinsic_of(lambda pointer, offset: pointer)
+def moved(emitter, pointer, offset):
     """A pointer to element `offset` from another one on."""
-
-    def generate(context, builder, signature, arguments):
-        source, index = zip(signature.args, arguments, strict=True)
-        return displaced(context, builder, source, index)
-
-    return pointer(pointer, offset), generate
+    return displaced(emitter, *emitter.typed)
 
 
-@intrinsic
-def load(typing_context, pointer, index):
+@intrinsic_of(lambda pointer, index: pointer.dtype)
+def load(emitter, pointer, index):
     """The element at an index."""
-    return pointer.dtype(pointer, index), loader(pointer.dtype)
+    return read(emitter, *emitter.typed, emitter.target)
 
 
-@intrinsic
-def load_vector(typing_context, pointer, index):
+@intrinsic_of(lambda pointer, index: wide(pointer.dtype))
+def load_vector(emitter, pointer, index):
     """512 bits from element `index` on."""
-    vector = wide(pointer.dtype)
-    return vector(pointer, index), loader(vector)
+    return read(emitter, *emitter.typed, emitter.target)
 
 
-@intrinsic
-def load_lanes(typing_context, pointer, index, lanes):
+@intrinsic_of(lambda pointer, index, lanes: Vector(pointer.dtype, len(lanes)))
+def load_lanes(emitter, pointer, index, lanes):
     """As many elements as the tuple `lanes` has, from element `index` on."""
-    vector = Vector(pointer.dtype, len(lanes))
-    return vector(pointer, index, lanes), loader(vector)
+    return read(emitter, *emitter.typed[:2], emitter.target)
 
 
-def loader(kind: types.Type) -> Any:
-    """What an intrinsic's `generate` does to load a number or a vector from (pointer, index, …)."""
-
-    def generate(context, builder, signature, arguments):
-        source, index = list(zip(signature.args, arguments, strict=True))[:2]
-        return read(context, builder, source, index, context.get_value_type(kind))
-
-    return generate
-
-
-@intrinsic
-def store(typing_context, pointer, index, value):
-    """Store a number, which is converted, or a vector of the pointer's own type from element `index` on."""
+def _store_signature(pointer: Any, index: Any, value: Any) -> Any:
     if isinstance(value, Vector):
         require(pointer, value.element)
-    kind = value if isinstance(value, Vector) else pointer.dtype
-
-    def generate(context, builder, signature, arguments):
-        target, index, _ = zip(signature.args, arguments, strict=True)
-        write(context, builder, target, index, arguments[2])
-        return context.get_dummy_value()
-
-    return types.void(pointer, index, kind), generate
+    return types.void(pointer, index, value if isinstance(value, Vector) else pointer.dtype)
 
 
-@intrinsic
-def prefetch(typing_context, pointer, index):
+@intrinsic_of(_store_signature)
+def store(emitter, pointer, index, value):
+    """Store a number, which is converted, or a vector of the pointer's own type from element `index` on."""
+    write(emitter, *emitter.typed[:2], value)
+
+
+@intrinsic_of(lambda pointer, index: types.void)
+def prefetch(emitter, pointer, index):
     """Ask for the cache line of an element that is to be read soon; an address outside of the array does no harm."""
-
-    def generate(context, builder, signature, arguments):
-        source, index = zip(signature.args, arguments, strict=True)
-        whence = builder.bitcast(element_place(context, builder, source, index), ir.IntType(8).as_pointer())
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
-        builder.call(function, [whence, word(0), word(2), word(1)])  # to read; to the second-level cache; data
-        return context.get_dummy_value()
-
-    return types.void(pointer, index), generate
+    builder, word = emitter.builder, ir.IntType(32)
+    whence = builder.bitcast(element_place(emitter, *emitter.typed), ir.IntType(8).as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
+    function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+    builder.call(function, [whence, word(0), word(2), word(1)])  # to read; to the second-level cache; data
 
 
-def _gather(context: Any, builder: ir.IRBuilder, source: Typed, where: ir.Value) -> ir.Value:
+def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
     """Elements of an array at the numbers `where`, a vector of 32-bit integers."""
-    element: Any = source[0].dtype
-    lanes = where.type.count
-    target, pointer = ir.VectorType(context.get_value_type(element), lanes), data_of(context, builder, source)
+    builder, target, pointer = emitter.builder, emitter.target, data_of(emitter, source)
+    element, lanes = source[0].dtype, where.type.count
     if CHECKED:
         numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
-        places = [element_place(context, builder, source, (types.int32, number)) for number in numbers]
-        checks.check(context, builder, source, places, 1)
+        places = [element_place(emitter, source, (types.int32, number)) for number in numbers]
+        checks.check(emitter.context, builder, source, places, 1)
     addresses = builder.gep(pointer, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
     addresses.indices, addresses.operands = [where], [pointer, where]
     addresses.type = ir.VectorType(pointer.type, lanes)
@@ -195,106 +158,89 @@ def _gather(context: Any, builder: ir.IRBuilder, source: Typed, where: ir.Value)
     return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
 
 
-@intrinsic
-def gather_indexed(typing_context, pointer, places, index):
+def _gathered_type(pointer: Any, places: Any, index: Any) -> Any:
+    require(places, types.uint32)
+    return wide(pointer.dtype)
+
+
+@intrinsic_of(_gathered_type)
+def gather_indexed(emitter, pointer, places, index):
     """512 bits of elements: those that numbers index, index + 1, … of `places` (uint32) name.
 
     They must be below 2^31.
     """
-    require(places, types.uint32)
-    kind = wide(pointer.dtype)
-
-    def generate(context, builder, signature, arguments):
-        states, table, first = zip(signature.args, arguments, strict=True)
-        where = read(context, builder, table, first, ir.VectorType(ir.IntType(32), kind.lanes))
-        return _gather(context, builder, states, where)
-
-    return kind(pointer, places, index), generate
+    states, table, first = emitter.typed
+    where = read(emitter, table, first, ir.VectorType(ir.IntType(32), emitter.target.count))
+    return _gather(emitter, states, where)
 
 
-@intrinsic
-def gather(typing_context, pointer, places):
+@intrinsic_of(lambda pointer, places: Vector(pointer.dtype, places.lanes))
+def gather(emitter, pointer, places):
     """The elements of a table at `places`, a vector of uint32 below 2^31, as many as it has lanes."""
-    kind = Vector(pointer.dtype, places.lanes)
-
-    def generate(context, builder, signature, arguments):
-        return _gather(context, builder, (pointer, arguments[0]), arguments[1])
-
-    return kind(pointer, places), generate
+    return _gather(emitter, emitter.typed[0], places)
 
 
-@intrinsic
-def look_up(typing_context, pointer, first, places):
+def _entries_type(pointer: Any, first: Any, places: Any) -> Any:
+    require(pointer, types.uint16)
+    return places if places == wide(types.uint16) else None
+
+
+@intrinsic_of(_entries_type)
+def look_up(emitter, pointer, first, places):
     """Elements first + place of a table of uint16, places below 32 in a vector of 32; 32 elements are read.
 
     That is one instruction where there is AVX-512 with words.
     """
-    kind = wide(types.uint16)
-    require(pointer, types.uint16)
-    if places != kind:
-        return None
-
-    def generate(context, builder, signature, arguments):
-        table, first, (_, places) = zip(signature.args, arguments, strict=True)
-        target, word = context.get_value_type(kind), ir.IntType(32)
-        if "+avx512bw" in context.codegen().magic_tuple()[2]:
-            entries = read(context, builder, table, first, target)
-            function = builder.module.declare_intrinsic(
-                "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
-            )
-            return builder.call(function, [entries, places])
-        found, begin = ir.Constant(target, ir.Undefined), (pointer, displaced(context, builder, table, first))
-        for lane in range(kind.lanes):
-            index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
-            entry = read(context, builder, begin, index, target.element)
-            found = builder.insert_element(found, entry, word(lane))
-        return found
-
-    return kind(pointer, first, places), generate
+    builder, target, word, table = emitter.builder, emitter.target, ir.IntType(32), emitter.typed[:2]
+    if "+avx512bw" in emitter.context.codegen().magic_tuple()[2]:
+        entries = read(emitter, *table, target)
+        function = builder.module.declare_intrinsic(
+            "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
+        )
+        return builder.call(function, [entries, places])
+    found, begin = ir.Constant(target, ir.Undefined), (emitter.typed[0][0], displaced(emitter, *table))
+    for lane in range(target.count):
+        index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
+        found = builder.insert_element(found, read(emitter, begin, index, target.element), word(lane))
+    return found
 
 
 # What generates code: all accesses go through these
 
 
-def data_of(context: Any, builder: ir.IRBuilder, pointer: Typed) -> ir.Value:
+def data_of(emitter: Emitter, pointer: Typed) -> ir.Value:
     """The bare address."""
-    return checks.data_of(context, builder, pointer) if CHECKED else pointer[1]
+    return checks.data_of(emitter.context, emitter.builder, pointer) if CHECKED else pointer[1]
 
 
-def element_place(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Typed) -> ir.Value:
+def element_place(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     """The bare address of an element, counted from a pointer on."""
-    return builder.gep(data_of(context, builder, pointer), [_widened(builder, index)])
+    return emitter.builder.gep(data_of(emitter, pointer), [_widened(emitter.builder, index)])
 
 
-def displaced(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Typed) -> ir.Value:
+def displaced(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     """The pointer to an element, counted from another one on."""
-    place = element_place(context, builder, pointer, index)
-    return checks.replaced(context, builder, pointer, place) if CHECKED else place
+    place = element_place(emitter, pointer, index)
+    return checks.replaced(emitter.context, emitter.builder, pointer, place) if CHECKED else place
 
 
-def read(context: Any, builder: ir.IRBuilder, source: Typed, index: Typed, what: ir.Type) -> ir.Value:
-    """`what`, an element or a vector of them, from element `index` on."""
-    place = element_place(context, builder, source, index)
+def _vector_place(emitter: Emitter, pointer: Typed, index: Typed, kind: ir.Type) -> ir.Value:
+    """The bare address of an element or a vector of LLVM's type `kind`, checked in the debug mode."""
+    place, is_vector = element_place(emitter, pointer, index), isinstance(kind, ir.VectorType)
     if CHECKED:
-        checks.check(context, builder, source, [place], lanes_of(what))
-    if isinstance(what, ir.VectorType):
-        place = builder.bitcast(place, what.as_pointer())
-    return builder.load(place, align=source[0].dtype.bitwidth // 8)
+        checks.check(emitter.context, emitter.builder, pointer, [place], kind.count if is_vector else 1)
+    return emitter.builder.bitcast(place, kind.as_pointer()) if is_vector else place
 
 
-def write(context: Any, builder: ir.IRBuilder, target: Typed, index: Typed, value: ir.Value) -> None:
+def read(emitter: Emitter, source: Typed, index: Typed, kind: ir.Type) -> ir.Value:
+    """An element or a vector of them, of LLVM's type `kind`, from element `index` on."""
+    return emitter.builder.load(_vector_place(emitter, source, index, kind), align=source[0].dtype.bitwidth // 8)
+
+
+def write(emitter: Emitter, target: Typed, index: Typed, value: ir.Value) -> None:
     """Store an element or a vector of them from element `index` on."""
-    place = element_place(context, builder, target, index)
-    if CHECKED:
-        checks.check(context, builder, target, [place], lanes_of(value.type))
-    if isinstance(value.type, ir.VectorType):
-        place = builder.bitcast(place, value.type.as_pointer())
-    builder.store(value, place, align=target[0].dtype.bitwidth // 8)
-
-
-def lanes_of(what: ir.Type) -> int:
-    """Of a vector, or 1."""
-    return what.count if isinstance(what, ir.VectorType) else 1
+    place = _vector_place(emitter, target, index, value.type)
+    emitter.builder.store(value, place, align=target[0].dtype.bitwidth // 8)
 
 
 def require(pointer: Any, element: types.Type) -> None:

@@ -21,7 +21,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.formulas import formula, operation
+from spinbench.backends.numba.simd.formulas import formula
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.backends.numba.simd.vectors import (
@@ -32,6 +32,7 @@ from spinbench.backends.numba.simd.vectors import (
     count_up,
     every_second,
     halves,
+    intrinsic_of,
 )
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -82,21 +83,15 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
     Numba would promote 32-bit integers to 64 bits after each operation, which halves the number of vector lanes.
     """
 
-    @operation
-    def part(typing_context, z):
-        kind = Vector(target, z.lanes) if isinstance(z, Vector) else target
-
-        def generate(context, builder, signature, arguments):
-            size = 64 if target == types.float64 else 32
-            whole = arguments[0].type
-            word = ir.VectorType(ir.IntType(size), whole.count) if isinstance(z, Vector) else ir.IntType(size)
-            bits = builder.lshr(arguments[0], constant_of(whole, lowest))
-            bits = builder.trunc(bits, word) if size == 32 else bits
-            if width < min(size, 64 - lowest):
-                bits = builder.and_(bits, constant_of(word, 2**width - 1))
-            return builder.sitofp(bits, context.get_value_type(kind))
-
-        return kind(z), generate
+    @intrinsic_of(lambda z: Vector(target, z.lanes) if isinstance(z, Vector) else target)
+    def part(emitter, z):
+        builder, size = emitter.builder, 64 if target == types.float64 else 32
+        word = ir.VectorType(ir.IntType(size), z.type.count) if isinstance(z.type, ir.VectorType) else ir.IntType(size)
+        bits = builder.lshr(z, constant_of(z.type, lowest))
+        bits = builder.trunc(bits, word) if size == 32 else bits
+        if width < min(size, 64 - lowest):
+            bits = builder.and_(bits, constant_of(word, 2**width - 1))
+        return builder.sitofp(bits, emitter.target)
 
     return part
 

@@ -10,15 +10,20 @@ Their loads and stores are in `memory`.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+from numba.core.extending import _Intrinsic
+from numba.extending import lower_builtin, models, register_model, type_callable
 
 BITS = 512
+Typed = tuple[Any, ir.Value]
+"""What an intrinsic gets as an argument: its type and its value."""
 
 
 class Vector(types.Type):
@@ -59,6 +64,78 @@ def spread_over(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) ->
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), lanes)
+
+
+# Intrinsics
+
+_INTRINSIC: Any = _Intrinsic
+
+
+class Operation(_INTRINSIC):  # type: ignore[misc]  # Numba has no types
+    """An intrinsic that `formulas` call, too, with values of which code is being generated."""
+
+    def __call__(self, *values: Any) -> Any:
+        return values[0].put(self._defn, values)
+
+
+class Emitter(NamedTuple):
+    """What makes an intrinsic's instructions.
+
+    Attributes:
+        context, builder: Numba's and LLVM's.
+        kind: the type of what is returned.
+        typed: the arguments, each with its type.
+    """
+
+    context: Any
+    builder: ir.IRBuilder
+    kind: Any
+    typed: tuple[Typed, ...]
+
+    @property
+    def target(self) -> Any:
+        """LLVM's type of what is returned."""
+        return self.context.get_value_type(self.kind)
+
+
+def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Any]:
+    """An intrinsic from a function of an `Emitter` and LLVM's values that returns one, or None for nothing.
+
+    Args:
+        result: of the arguments' types: the type that is returned, a signature where arguments are converted, or None
+            where the intrinsic does not take them. None: all are converted to one type, which is returned.
+    """
+
+    def decorate(emit: Callable[..., Any]) -> Any:
+        def define(typing_context: Any, *kinds: Any) -> Any:
+            if result is None:
+                kinds = (typing_context.unify_types(*kinds),) * len(kinds)
+            made = kinds[0] if result is None else result(*kinds)
+            if made is None:
+                return None
+            signature = made(*kinds) if isinstance(made, types.Type) else made
+
+            def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
+                typed = tuple(zip(signature.args, arguments, strict=True))
+                value = emit(Emitter(context, builder, signature.return_type, typed), *arguments)
+                return context.get_dummy_value() if value is None else value
+
+            return signature, generate
+
+        made = Operation(emit.__name__, with_parameters_of(emit, define, skip=1))
+        made._register()
+        return made
+
+    return decorate
+
+
+def with_parameters_of(body: Callable[..., Any], define: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+    """The definition of an intrinsic with the names of the parameters of `body`, but for the first `skip`."""
+    functools.update_wrapper(define, body)
+    names = ["typing_context", *list(inspect.signature(body).parameters)[skip:]]
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return define
 
 
 # Operators
@@ -133,47 +210,33 @@ _register_unary(operator.invert, lambda builder, value, real: builder.not_(value
 # Making, choosing, summing
 
 
-@intrinsic
-def spread(typing_context, number):
+@intrinsic_of(wide)
+def spread(emitter, number):
     """A vector of 512 bits with all lanes equal to `number`."""
-    kind = wide(number)
-
-    def generate(context, builder, signature, arguments):
-        return spread_over(builder, arguments[0], context.get_value_type(kind))
-
-    return kind(number), generate
+    return spread_over(emitter.builder, number, emitter.target)
 
 
-@intrinsic
-def count_up(typing_context, like):
+@intrinsic_of(lambda like: like if isinstance(like, Vector) else wide(like))
+def count_up(emitter, like):
     """0, 1, 2, … in a vector of the type of `like`, or of 512 bits for a number."""
-    kind = like if isinstance(like, Vector) else wide(like)
-
-    def generate(context, builder, signature, arguments):
-        target = context.get_value_type(kind)
-        return ir.Constant(target, [ir.Constant(target.element, k) for k in range(kind.lanes)])
-
-    return kind(like), generate
+    return numbers_from_zero(emitter.target)
 
 
-@intrinsic
-def choose(typing_context, mask, yes, no):
+def numbers_from_zero(kind: ir.VectorType) -> ir.Constant:
+    """0, 1, 2, … in the lanes of a vector."""
+    return ir.Constant(kind, [ir.Constant(kind.element, k) for k in range(kind.count)])
+
+
+@intrinsic_of(lambda mask, yes, no: yes)
+def choose(emitter, mask, yes, no):
     """`yes` in the lanes of the mask, `no` elsewhere."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.select(*arguments)
-
-    return yes(mask, yes, no), generate
+    return emitter.builder.select(mask, yes, no)
 
 
-@intrinsic
-def total(typing_context, vector):
+@intrinsic_of(lambda vector: vector.element)
+def total(emitter, vector):
     """The sum of the lanes of reals, in any order."""
-
-    def generate(context, builder, signature, arguments):
-        return sum_of_lanes(builder, arguments[0])
-
-    return vector.element(vector), generate
+    return sum_of_lanes(emitter.builder, vector)
 
 
 def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
@@ -184,15 +247,11 @@ def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     return builder.call(function, [ir.Constant(kind.element, 0.0), vector], fastmath=("reassoc",))
 
 
-@intrinsic
-def any_lane(typing_context, mask):
+@intrinsic_of(lambda mask: types.boolean)
+def any_lane(emitter, mask):
     """Whether any lane of a mask is true."""
-
-    def generate(context, builder, signature, arguments):
-        whole = ir.IntType(mask.lanes)
-        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
-
-    return types.boolean(mask), generate
+    whole = ir.IntType(mask.type.count)
+    return emitter.builder.icmp_unsigned("!=", emitter.builder.bitcast(mask, whole), whole(0))
 
 
 # Conversions
@@ -201,14 +260,9 @@ def any_lane(typing_context, mask):
 def _parts(part: types.Integer) -> Any:
     """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 
-    @intrinsic
-    def cut(typing_context, words):
-        kind = Vector(part, words.lanes * 64 // part.bitwidth)
-
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(kind))
-
-        return kind(words), generate
+    @intrinsic_of(lambda words: Vector(part, words.lanes * 64 // part.bitwidth))
+    def cut(emitter, words):
+        return emitter.builder.bitcast(words, emitter.target)
 
     return cut
 
@@ -216,33 +270,21 @@ def _parts(part: types.Integer) -> Any:
 halves, quarters = _parts(types.uint32), _parts(types.uint16)
 
 
-@intrinsic
-def every_second(typing_context, left, right, first):
+@intrinsic_of(lambda left, right, first: left if isinstance(first, types.IntegerLiteral) else None)
+def every_second(emitter, left, right, first):
     """Lanes first, first + 2, … of `left`, then of `right`; `first` is a literal 0 or 1."""
-    if not isinstance(first, types.IntegerLiteral):
-        return None
-    kind = left
-
-    def generate(context, builder, signature, arguments):
-        lanes = [ir.IntType(32)(k) for k in range(first.literal_value, 2 * kind.lanes, 2)]
-        return builder.shuffle_vector(
-            arguments[0], arguments[1], ir.Constant(ir.VectorType(ir.IntType(32), kind.lanes), lanes)
-        )
-
-    return kind(left, right, first), generate
+    lanes = ir.VectorType(ir.IntType(32), left.type.count)
+    places = range(emitter.typed[2][0].literal_value, 2 * lanes.count, 2)
+    chosen = ir.Constant(lanes, [lanes.element(k) for k in places])
+    return emitter.builder.shuffle_vector(left, right, chosen)
 
 
 def _reals(real: types.Float) -> Any:
     """An intrinsic that converts signed integers of as many bits."""
 
-    @intrinsic
-    def convert(typing_context, words):
-        kind = Vector(real, words.lanes)
-
-        def generate(context, builder, signature, arguments):
-            return builder.sitofp(arguments[0], context.get_value_type(kind))
-
-        return kind(words), generate
+    @intrinsic_of(lambda words: Vector(real, words.lanes))
+    def convert(emitter, words):
+        return emitter.builder.sitofp(words, emitter.target)
 
     return convert
 

@@ -15,7 +15,7 @@ PRIVATE = {
     "numba.np.arrayobj.make_array": {"simd/arrays.py", "simd/checks.py", "simd/memory.py"},
     "numba.np.arrayobj.populate_array": {"simd/arrays.py"},
     # intrinsics that Python calls while it generates code
-    "numba.core.extending._Intrinsic": {"simd/formulas.py"},
+    "numba.core.extending._Intrinsic": {"simd/vectors.py"},
     # what is replaced while a module is imported, for time alone
     "numba.np.linalg": {"compiling.py"},
     "numba.np.arraymath": {"compiling.py"},
