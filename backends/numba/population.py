@@ -6,16 +6,14 @@ Particle j of population c is lane c P + j of `LaneChains`, lane l place l % B o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.shared import JIT, log_add
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import copy_into
-from spinbench.backends.numba.simd.functions import exp
+from spinbench.backends.numba.simd import Array, copy_into, exp
 from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 from spinbench.foundation import deadline
@@ -25,7 +23,6 @@ from spinbench.methods.population.program import Tables
 from spinbench.methods.population.smc import Annealed
 from spinbench.models import Model
 
-Array = npt.NDArray[Any]
 UPDATES = 2**22
 """Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any."""
 

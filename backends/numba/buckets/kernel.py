@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.backends.numba.buckets import loops
-from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd import chain_keys
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState

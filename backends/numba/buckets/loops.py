@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import exp, log
-from spinbench.backends.numba.simd.random import ULP, hash64
+from spinbench.backends.numba.simd import ULP, exp, hash64, log
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
 

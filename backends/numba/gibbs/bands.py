@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.form import Flat
-from spinbench.backends.numba.simd.memory import aligned_zeros
+from spinbench.backends.numba.simd import Array, aligned_zeros
 from spinbench.mathematics.graphs.rows import AnyRows, distances, spread
-
-Array = npt.NDArray[Any]
 
 
 class Bands(NamedTuple):

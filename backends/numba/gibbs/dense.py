@@ -26,8 +26,9 @@ from spinbench.backends.numba.gibbs.shared import (
     whole_vectors,
 )
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
-from spinbench.backends.numba.simd.memory import (
+from spinbench.backends.numba.simd import (
+    ONE,
+    ZERO,
     address,
     aligned_zeros,
     keep,
@@ -35,6 +36,7 @@ from spinbench.backends.numba.simd.memory import (
     load,
     load_vector,
     prefetch,
+    softplus,
     store,
 )
 from spinbench.mathematics.graphs.rows import dense_rows

@@ -8,17 +8,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.backends.numba.simd.memory import aligned_empty, aligned_zeros
-from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd import Array, aligned_empty, aligned_zeros, chain_keys
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
 from spinbench.models import PairwiseModel
-
-Array = npt.NDArray[Any]
 
 
 class Flat(NamedTuple):

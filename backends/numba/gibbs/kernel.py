@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs import pattern_lanes, pattern_rows, patterns
@@ -35,7 +33,7 @@ from spinbench.backends.numba.gibbs.looks import (
 )
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
-from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd import Array, chain_keys
 from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
@@ -79,8 +77,6 @@ def choose(source: Source, chains: int) -> Name:
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
     return "sites" if not small or (wide and (source.real == np.float32 or source.windowed)) else "pattern_rows"
 
-
-Array = npt.NDArray[Any]
 
 FORMS: dict[Name, type[Form]] = {
     form.name: form

@@ -39,11 +39,25 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
 )
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import empty_array, zero_array
-from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude
-from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_vector, store
-from spinbench.backends.numba.simd.random import lane_numbers
-from spinbench.backends.numba.simd.vectors import choose, spread
+from spinbench.backends.numba.simd import (
+    ONE,
+    ZERO,
+    address,
+    at_least,
+    choose,
+    empty_array,
+    exp,
+    keep,
+    lane_numbers,
+    line_address,
+    load,
+    load_vector,
+    log,
+    magnitude,
+    spread,
+    store,
+    zero_array,
+)
 
 TERMS = 64
 """Terms of log T that are summed in the kernel's precision; the product of as many, 2 at most each, is no overflow."""

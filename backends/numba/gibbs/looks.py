@@ -23,10 +23,18 @@ from spinbench.backends.numba.gibbs.lanes import (
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width, whole_vectors
 from spinbench.backends.numba.gibbs.single_updates import log_forced, update_row
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
-from spinbench.backends.numba.simd.memory import address, keep, line_address, load, store
-from spinbench.backends.numba.simd.random import fill_rows
-from spinbench.backends.numba.simd.vectors import spread
+from spinbench.backends.numba.simd import (
+    address,
+    copy_into,
+    empty_array,
+    fill_rows,
+    keep,
+    line_address,
+    load,
+    spread,
+    store,
+    zero_array,
+)
 
 MANY_CHAINS = 4
 """From so many on looks go in vectors of chains."""

@@ -23,21 +23,24 @@ from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Sour
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import empty_array, zero_array
-from spinbench.backends.numba.simd.memory import (
+from spinbench.backends.numba.simd import (
     address,
     aligned_zeros,
+    any_lane,
+    choose,
+    empty_array,
     keep,
     line_address,
     load,
     load_lanes,
     load_vector,
     look_up,
+    mix64,
     moved,
+    quarters,
     store,
+    zero_array,
 )
-from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vectors import any_lane, choose, quarters
 
 CHAINS = 32
 """Of a block: a vector."""

@@ -14,9 +14,7 @@ from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Sour
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import address, keep, load, store
-from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vectors import count_up
+from spinbench.backends.numba.simd import address, count_up, keep, load, mix64, store
 
 WORDS = 8
 """64-bit words of a vector."""

@@ -10,14 +10,10 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
-from spinbench.backends.numba.simd.memory import aligned_zeros, load, store
-from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
-
-Array = npt.NDArray[Any]
+from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, aligned_zeros, load, mix64, store
 
 MAX_NEIGHBOURS = 6
 MOST_ENTRIES = 2**22

@@ -10,10 +10,23 @@ from numba import types
 
 from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid
-from spinbench.backends.numba.simd.memory import address, load, store
-from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows
-from spinbench.backends.numba.simd.vectors import BITS, intrinsic_of
+from spinbench.backends.numba.simd import (
+    BITS,
+    INVERSE_SCALE,
+    ONE,
+    SCALE,
+    ZERO,
+    address,
+    constant,
+    exp,
+    fill_rows,
+    intrinsic_of,
+    load,
+    log,
+    log1p,
+    sigmoid,
+    store,
+)
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""

@@ -18,9 +18,18 @@ from spinbench.backends.numba.gibbs.shared import (
     pull,
 )
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, load, store
-from spinbench.backends.numba.simd.random import below, uniform
+from spinbench.backends.numba.simd import (
+    ONE,
+    ZERO,
+    address,
+    aligned_zeros,
+    below,
+    load,
+    sigmoid,
+    softplus,
+    store,
+    uniform,
+)
 
 
 @njit(**INLINE)

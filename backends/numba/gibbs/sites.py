@@ -27,19 +27,23 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
 )
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
-from spinbench.backends.numba.simd.memory import (
+from spinbench.backends.numba.simd import (
+    ONE,
+    ZERO,
     address,
     aligned_zeros,
+    choose,
+    count_up,
     gather_indexed,
     keep,
     line_address,
     load,
     load_vector,
+    row_numbers,
+    softplus,
     store,
+    total,
 )
-from spinbench.backends.numba.simd.random import row_numbers
-from spinbench.backends.numba.simd.vectors import choose, count_up, total
 
 CHUNK = 1024
 """Rows of a chunk of the wave, at least."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +25,12 @@ from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
+from spinbench.backends.numba.messages.tables import Array, Queue, make_factors, make_queue, work_space
 from spinbench.mathematics.graphs.colouring import raster_levels
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
-
-Array = npt.NDArray[Any]
 
 LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
 """|θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after

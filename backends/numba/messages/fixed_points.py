@@ -6,12 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.simd import Array
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State
-
-Array = npt.NDArray[Any]
 
 
 class FixedPointKernel(Kernel):

@@ -6,21 +6,17 @@ Binary pairs have a loop of their own; every other factor sums over its table fo
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
-from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
+from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, Array, make_factors
 from spinbench.mathematics.graphs.message_layouts import Pairs
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities
 from spinbench.models import Model
-
-Array = npt.NDArray[Any]
 
 
 class MFKernel(FixedPointKernel):

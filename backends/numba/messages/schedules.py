@@ -28,7 +28,7 @@ from spinbench.backends.numba.messages.tables import (
     TABLE,
     VARIABLE,
 )
-from spinbench.backends.numba.simd.functions import larger, smaller
+from spinbench.backends.numba.simd import larger, smaller
 
 UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 INLINED: dict[str, Any] = {**UNCOUNTED, **CALLEE, "forceinline": True}

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
-
-Array = npt.NDArray[Any]
 
 LOWEST = {"float32": -60.0, "float64": -600.0}
 """Products above exp(LOWEST) are formed in the linear domain; float32 ends at exp(-87), float64 at exp(-708)."""

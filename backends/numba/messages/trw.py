@@ -6,21 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
 from spinbench.backends.numba.messages.tables import make_factors, reweighted, work_space
-from spinbench.backends.numba.simd.arrays import empty_array
-from spinbench.backends.numba.simd.functions import larger
+from spinbench.backends.numba.simd import Array, empty_array, larger
 from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.methods.messages.spanning_trees import Forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.methods.messages.trw_kernels import TRWKernel
 from spinbench.models import Model
-
-Array = npt.NDArray[Any]
 
 
 class NumbaTRWKernel(TRWKernel):

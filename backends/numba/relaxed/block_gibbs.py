@@ -9,7 +9,7 @@ normal number an edge more, and is left for sparse graphs without a narrow band.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,9 @@ from spinbench.backends.numba.relaxed.units import (
     make_groups,
     unit_means,
 )
-from spinbench.backends.numba.simd.random_fills import fill_uniform
+from spinbench.backends.numba.simd import Array, fill_uniform
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.tables import fields
-
-Array = npt.NDArray[Any]
 
 
 class System(NamedTuple):

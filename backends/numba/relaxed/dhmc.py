@@ -12,7 +12,7 @@ from spinbench.api import Backend
 from spinbench.backends.numba.relaxed.factors import make_factor
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
+from spinbench.backends.numba.relaxed.tiles import NEVER, Array, Layout
 from spinbench.backends.numba.relaxed.trajectories import Chains, Seen, Settings, System, take_samples
 from spinbench.backends.numba.relaxed.units import make_groups
 from spinbench.backends.numpy import NumpyBackend
@@ -22,8 +22,6 @@ from spinbench.methods.relaxed.dhmc_dynamics import Tilt, dynamics
 from spinbench.methods.relaxed.step_size import StepSize, restarted, settled
 from spinbench.methods.relaxed.tables import RelaxedTables, fields, gram_product
 from spinbench.models import PairwiseModel
-
-Array = npt.NDArray[Any]
 
 
 @dataclass

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba.extending import overload
 
 from spinbench.backends.numba.relaxed.matrices import (
@@ -31,14 +30,11 @@ from spinbench.backends.numba.relaxed.matrices import (
     product,
 )
 from spinbench.backends.numba.relaxed.point import add_scaled
-from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
-from spinbench.backends.numba.simd.memory import address, load_vector, store
+from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coefficient, stride, unit, zeros
+from spinbench.backends.numba.simd import Array, address, load_vector, store
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
-
-Array = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
 MOST_DIAGONALS = 0.75
 """Of B, as a share of its rows, for which elimination is worth it."""

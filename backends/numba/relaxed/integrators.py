@@ -24,9 +24,7 @@ from spinbench.backends.numba.relaxed.matrices import product
 from spinbench.backends.numba.relaxed.point import add_column, add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
-from spinbench.backends.numba.simd.functions import sincos_turns
-from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
-from spinbench.backends.numba.simd.vector_sums import converted
+from spinbench.backends.numba.simd import address, converted, load_lanes, load_vector, sincos_turns, store
 
 
 def force(factor: Any, system: Any, scratch: Any) -> Any:

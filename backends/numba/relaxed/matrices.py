@@ -23,11 +23,20 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
-from spinbench.backends.numba.simd.functions import smaller
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, gather_indexed, load, load_vector, store
-from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, store_sums, zero_sums
-
-Array = npt.NDArray[Any]
+from spinbench.backends.numba.simd import (
+    Array,
+    add_panel,
+    add_rows,
+    address,
+    aligned_zeros,
+    gather_indexed,
+    load,
+    load_vector,
+    smaller,
+    store,
+    store_sums,
+    zero_sums,
+)
 
 ROWS = 10
 """Of a block for many chains."""

@@ -5,16 +5,12 @@ Arrays of chains are tiles (`tiles`) in the kernel's precision; energies are flo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
-import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, stride, unit
-from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
-from spinbench.backends.numba.simd.vectors import choose
-
-Array = npt.NDArray[Any]
+from spinbench.backends.numba.simd import Array, address, choose, load_lanes, load_vector, store
 
 
 class Point(NamedTuple):

@@ -20,11 +20,18 @@ from llvmlite import ir
 from numba import types
 
 from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, read
-from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vectors import intrinsic_of, spread_over, sum_of_lanes, wide
+from spinbench.backends.numba.simd import (
+    LINE,
+    Array,
+    aligned_zeros,
+    chain_keys,
+    intrinsic_of,
+    read,
+    spread_over,
+    sum_of_lanes,
+    wide,
+)
 
-Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
 NEVER = -1e4

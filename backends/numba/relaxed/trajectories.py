@@ -29,13 +29,8 @@ from spinbench.backends.numba.relaxed.units import (
     chain_uniforms,
     draw_noise,
 )
-from spinbench.backends.numba.simd.functions import at_most, exp
-from spinbench.backends.numba.simd.memory import address, store
-from spinbench.backends.numba.simd.vector_sums import in_lanes
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.simd import Array, address, at_most, choose, exp, in_lanes, store
 from spinbench.methods.relaxed.step_size import dual_averaging
-
-Array = npt.NDArray[Any]
 
 
 class System(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -18,15 +18,27 @@ from spinbench.backends.numba.relaxed.tiles import (
     unit,
     zeros,
 )
-from spinbench.backends.numba.simd.functions import at_least, exp, larger, log1p, magnitude, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import address, load, load_lanes, load_vector, store
-from spinbench.backends.numba.simd.random import uniform
-from spinbench.backends.numba.simd.random_fills import fill_normal
-from spinbench.backends.numba.simd.vector_sums import converted, in_lanes
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.simd import (
+    Array,
+    address,
+    at_least,
+    choose,
+    converted,
+    exp,
+    fill_normal,
+    in_lanes,
+    larger,
+    load,
+    load_lanes,
+    load_vector,
+    log1p,
+    magnitude,
+    sigmoid,
+    softplus,
+    store,
+    uniform,
+)
 from spinbench.mathematics.relaxation.density import Sites
-
-Array = npt.NDArray[Any]
 
 
 class Members(NamedTuple):

@@ -2,7 +2,7 @@
 
 It exists because LLVM does not vectorise the kernels' inner loops dependably, and because Numba's arrays cost what such
 loops cannot pay: an atomic count of references whenever one is passed on, and a test of every index for being negative.
-Everything below is for compiled code, unless it says that it is for Python.
+Everything below is for compiled code, unless it says that it is for Python. Kernels import its names from here.
 
 **A vector** is a value like a number: `Vector(element, lanes)`, of 512 bits unless something else is asked for (16
 lanes of 32 bits, 8 of 64, 32 of 16), or a mask of booleans. Operators, comparisons (which give masks), `choose` and the
@@ -66,3 +66,142 @@ AVX-512 (see docs/benchmarks.md). Code for processors with AVX2 at most (`NUMBA_
 (`x86-64`) has run on the first of them: `test_feature_sets` does so with the tests of vectors, look-ups and gathers. On
 nothing but x86 has anything run.
 """
+
+from __future__ import annotations
+
+from spinbench.backends.numba.simd.arrays import as_words, copy_into, empty_array, zero_array
+from spinbench.backends.numba.simd.functions import (
+    HALF,
+    ONE,
+    ZERO,
+    at_least,
+    at_most,
+    constant,
+    exp,
+    larger,
+    log,
+    log1p,
+    magnitude,
+    sigmoid,
+    sincos_turns,
+    smaller,
+    softplus,
+)
+from spinbench.backends.numba.simd.memory import (
+    LINE,
+    Array,
+    address,
+    aligned_empty,
+    aligned_zeros,
+    gather,
+    gather_indexed,
+    keep,
+    line_address,
+    load,
+    load_lanes,
+    load_vector,
+    look_up,
+    moved,
+    prefetch,
+    read,
+    store,
+)
+from spinbench.backends.numba.simd.random import (
+    GOLDEN_GAMMA,
+    INVERSE_SCALE,
+    SCALE,
+    ULP,
+    below,
+    chain_keys,
+    fill_rows,
+    hash64,
+    lane_numbers,
+    mix64,
+    row_numbers,
+    uniform,
+)
+from spinbench.backends.numba.simd.random_fills import fill_normal, fill_uniform
+from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, converted, in_lanes, store_sums, zero_sums
+from spinbench.backends.numba.simd.vectors import (
+    BITS,
+    any_lane,
+    choose,
+    count_up,
+    intrinsic_of,
+    quarters,
+    spread,
+    spread_over,
+    sum_of_lanes,
+    total,
+    wide,
+)
+
+__all__ = [
+    "BITS",
+    "GOLDEN_GAMMA",
+    "HALF",
+    "INVERSE_SCALE",
+    "LINE",
+    "ONE",
+    "SCALE",
+    "ULP",
+    "ZERO",
+    "Array",
+    "add_panel",
+    "add_rows",
+    "address",
+    "aligned_empty",
+    "aligned_zeros",
+    "any_lane",
+    "as_words",
+    "at_least",
+    "at_most",
+    "below",
+    "chain_keys",
+    "choose",
+    "constant",
+    "converted",
+    "copy_into",
+    "count_up",
+    "empty_array",
+    "exp",
+    "fill_normal",
+    "fill_rows",
+    "fill_uniform",
+    "gather",
+    "gather_indexed",
+    "hash64",
+    "in_lanes",
+    "intrinsic_of",
+    "keep",
+    "lane_numbers",
+    "larger",
+    "line_address",
+    "load",
+    "load_lanes",
+    "load_vector",
+    "log",
+    "log1p",
+    "look_up",
+    "magnitude",
+    "mix64",
+    "moved",
+    "prefetch",
+    "quarters",
+    "read",
+    "row_numbers",
+    "sigmoid",
+    "sincos_turns",
+    "smaller",
+    "softplus",
+    "spread",
+    "spread_over",
+    "store",
+    "store_sums",
+    "sum_of_lanes",
+    "total",
+    "uniform",
+    "wide",
+    "zero_array",
+    "zero_sums",
+]

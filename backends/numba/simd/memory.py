@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core.errors import TypingError
@@ -21,6 +22,7 @@ from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
 
+Array = npt.NDArray[Any]
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""
 

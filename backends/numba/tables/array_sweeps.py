@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.api import Array, Key, Precision
 from spinbench.backends.numba.kernel_cache import CALLEE, njit
-from spinbench.backends.numba.simd.functions import exp
+from spinbench.backends.numba.simd import exp
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.factor_tables import factor_tables

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.random import ULP, hash64
+from spinbench.backends.numba.simd import ULP, hash64
 
 
 @njit(cache=True, error_model="numpy")

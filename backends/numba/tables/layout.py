@@ -8,18 +8,27 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.form import block_keys
 from spinbench.backends.numba.gibbs.shared import INLINE
-from spinbench.backends.numba.simd.functions import ZERO, at_least, constant, exp
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, gather, load, load_lanes, load_vector, store
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.simd import (
+    ZERO,
+    Array,
+    address,
+    aligned_zeros,
+    at_least,
+    choose,
+    constant,
+    exp,
+    gather,
+    load,
+    load_lanes,
+    load_vector,
+    store,
+)
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_rows
-
-Array = npt.NDArray[Any]
 
 LANES = 16
 """Chains that are advanced together, in both precisions."""

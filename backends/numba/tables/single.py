@@ -8,8 +8,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import exp
-from spinbench.backends.numba.simd.random import below, uniform
+from spinbench.backends.numba.simd import below, exp, uniform
 
 SCALAR: dict[str, Any] = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
 """Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,

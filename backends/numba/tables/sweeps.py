@@ -14,11 +14,25 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, vector_width
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import copy_into
-from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
-from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_lanes, load_vector, store
-from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.simd import (
+    INVERSE_SCALE,
+    ONE,
+    ZERO,
+    address,
+    at_least,
+    choose,
+    constant,
+    copy_into,
+    exp,
+    keep,
+    lane_numbers,
+    line_address,
+    load,
+    load_lanes,
+    load_vector,
+    log,
+    store,
+)
 from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, pointers, weights_of
 
 RAREST = constant(1e-37, 1e-300)

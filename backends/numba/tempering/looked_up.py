@@ -32,7 +32,7 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
 from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import (
+from spinbench.backends.numba.simd import (
     address,
     aligned_zeros,
     keep,
@@ -40,10 +40,10 @@ from spinbench.backends.numba.simd.memory import (
     load,
     load_lanes,
     load_vector,
+    mix64,
     moved,
     store,
 )
-from spinbench.backends.numba.simd.random import mix64
 from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs

@@ -17,7 +17,7 @@ from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_r
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, summed_factor
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address
+from spinbench.backends.numba.simd import address, aligned_zeros, keep, line_address
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
 from spinbench.backends.numba.tables.sweeps import Asked as Sweeps
 from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights

@@ -8,18 +8,25 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import ZERO, at_most, exp, sigmoid
-from spinbench.backends.numba.simd.memory import address, keep, load_vector, store
-from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.random_fills import fill_uniform
-from spinbench.backends.numba.simd.vectors import spread
+from spinbench.backends.numba.simd import (
+    ZERO,
+    Array,
+    address,
+    at_most,
+    chain_keys,
+    exp,
+    fill_uniform,
+    keep,
+    load_vector,
+    sigmoid,
+    spread,
+    store,
+)
 
-Array = npt.NDArray[Any]
 LANES = 8
 """Float64 numbers in a vector."""
 
