@@ -23,7 +23,6 @@ from spinbench.backends.numba.gibbs.form import (
 )
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
-    MANY_CHAINS,
     Rungs,
     climb_rungs,
     lane_slopes,
@@ -133,7 +132,7 @@ class GibbsKernel(Kernel):
             if form.looks_alone:
                 form.looks(self._asked, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
-                load_looks(self._source, self._asked, chains)
+                load_looks(self._source, self._asked)
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -164,8 +163,6 @@ class GibbsKernel(Kernel):
         form = self._made_for(chains)
         if form.looks_alone:
             found = form.looks(self._asked, state.look_keys, state.step, state.s, state.x)
-        elif chains < MANY_CHAINS:
-            found = looks(self._source, self._asked, state.look_keys, state.step, form.states(state.s, chains))
         else:
             lanes = form.lanes(state.s, chains)
             if state.look_lanes is None or len(state.look_lanes) != len(lanes):

@@ -1,4 +1,4 @@
-"""What log Z asks beside the chains of any form, in the vectors over chains of the form "lanes", or one by one.
+"""What log Z asks beside the chains of any form, in the vectors over chains of the form "lanes".
 
 Looks go from both sides: log T(s* <- s) at the chains' states, and at draws of R(. <- s*), the sweep in reverse order.
 Chains climb through inverse temperatures β with the model's tables times β.
@@ -20,24 +20,18 @@ from spinbench.backends.numba.gibbs.lanes import (
     set_walk,
     update_lanes,
 )
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width, whole_vectors
-from spinbench.backends.numba.gibbs.single_updates import log_forced, update_row
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     address,
-    copy_into,
     empty_array,
-    fill_rows,
     keep,
     line_address,
-    load,
     spread,
     store,
     zero_array,
 )
 
-MANY_CHAINS = 4
-"""From so many on looks go in vectors of chains."""
 LANES = 16
 NOTHING = Asked(False, False, 0, 0.0)
 """What sweeps report besides their states."""
@@ -52,45 +46,23 @@ class Rungs(NamedTuple):
 
 
 def looks(source: Source, asked: Asked, keys: Array, step: int, states: Array) -> Array:
-    """(2, C) log T(s* <- s) at the states (C, N), and at as many draws of R(. <- s*).
+    """(2, K, B) log T(s* <- s) at the states (K, N, B), and at as many draws of R(. <- s*), which these become.
 
     Args:
         source: of the model's rows.
         asked: of the kernel.
-        keys: (C, 2) uint64, apart from those of the sweeps.
+        keys: (K, 2, B) uint64, apart from those of the sweeps.
         step: that they are told apart by.
-        states: 0 and 1 of the kernel's precision; or (K, N, B) and keys (K, 2, B) of blocks, for (2, K, B).
+        states: 0 and 1 of the kernel's precision, in blocks of B chains.
     """
-    if states.ndim == 3:
-        run, found = run_lane_looks, np.empty((2, len(states), states.shape[-1]))
-    else:
-        run, found = run_row_looks, np.empty((2, len(states)))
-    run(source.flat, asked, keys, step, source.tables.mode.astype(states.dtype), states, found)
+    found = np.empty((2, len(states), states.shape[-1]))
+    run_lane_looks(source.flat, asked, keys, step, source.tables.mode.astype(states.dtype), states, found)
     return found
 
 
-def load_looks(source: Source, asked: Asked, chains: int) -> None:
-    """Compile what looks run for so many chains."""
-    if chains < MANY_CHAINS:
-        looks(source, asked, np.empty((0, 2), dtype=WORD), 0, np.empty((0, len(source.tables.mode)), source.real))
-    else:
-        looks(source, asked, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
-
-
-@njit(**JIT)
-def run_row_looks(f, asked, keys, step, mode, s, found):
-    """See `looks`: chain by chain."""
-    g, n = pointers(f), s.shape[1]
-    u, x, drawn = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype), empty_array(n, s.dtype)
-    v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
-    for c in range(s.shape[0]):
-        found[0, c] = log_forced(g, asked, address(s, c * n))
-        copy_into(drawn, mode)
-        fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
-        for i in range(n - 1, -1, -1):
-            update_row(g, i, row, fields, load(v, i))
-        found[1, c] = log_forced(g, asked, row)
-    keep(u, x, drawn)
+def load_looks(source: Source, asked: Asked) -> None:
+    """Compile what looks run."""
+    looks(source, asked, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
 
 
 @njit(**INLINE)

@@ -11,7 +11,7 @@ S⁻¹ is the corner of Q⁻¹, dense, and half as wide: a quarter of the multip
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -31,7 +31,7 @@ from spinbench.backends.numba.relaxed.matrices import (
 )
 from spinbench.backends.numba.relaxed.point import add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coefficient, stride, unit, zeros
-from spinbench.backends.numba.simd import Array, address, load_vector, store
+from spinbench.backends.numba.simd import Array, address, by_types, load_vector, store
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
@@ -192,13 +192,10 @@ def _banded_root(gram: Entries, width: int) -> Entries:
     return Entries(column + below, column, band[below, column], gram.rows)
 
 
-def draw_field(factor: Any, s: Any, noise: Any, work: Any, out: Any) -> None:
-    """out = α ~ N(Qs, Q) for s in {0, 1}. In compiled code."""
-    raise NotImplementedError("compiled code only")
+@by_types(**KERNEL)
+def draw_field(factor, s, noise, work, out):
+    """out = α ~ N(Qs, Q) for s in {0, 1}."""
 
-
-@overload(draw_field, jit_options=KERNEL)
-def _choose_draw(factor, s, noise, work, out):
     def harmonium(factor, s, noise, work, out):
         product(factor.transposed, s, work)
         add_scaled(noise, zeros(work) + work.dtype.type(1), work, factor.root.rows, work)

@@ -17,27 +17,22 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-from numba.extending import overload
 
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import product
 from spinbench.backends.numba.relaxed.point import add_column, add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
-from spinbench.backends.numba.simd import address, converted, load_lanes, load_vector, sincos_turns, store
-
-
-def force(factor: Any, system: Any, scratch: Any) -> Any:
-    """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
-    raise NotImplementedError("compiled code only")
-
+from spinbench.backends.numba.simd import address, by_types, converted, load_lanes, load_vector, sincos_turns, store
 
 # A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
 _INLINED: Any = {**KERNEL, "forceinline": True}
 
 
-@overload(force, jit_options=_INLINED)
-def _choose_force(factor, system, scratch):
+@by_types(**_INLINED)
+def force(factor, system, scratch):
+    """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
+
     def harmonium(factor, system, scratch):
         there, n = scratch.there, system.n
         product(factor.root, there.position, scratch.u)

@@ -15,12 +15,11 @@ first-level cache. Sparse: the same for entries anywhere, which one chain gather
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
-from numba.extending import overload
 
 from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
 from spinbench.backends.numba.simd import (
@@ -29,6 +28,7 @@ from spinbench.backends.numba.simd import (
     add_rows,
     address,
     aligned_zeros,
+    by_types,
     gather_indexed,
     load,
     load_vector,
@@ -123,13 +123,9 @@ def make_sparse(nonzero: Entries, layout: Layout) -> Sparse:
     return Sparse(places, values, nonzero.rows)
 
 
-def product(matrix: Any, v: Any, out: Any) -> None:
-    """out = Mv for tiles; `out` is not `v`. In compiled code."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(product, jit_options=KERNEL)
-def _choose_product(matrix, v, out):
+@by_types(**KERNEL)
+def product(matrix, v, out):
+    """out = Mv for tiles; `out` is not `v`."""
     kind = matrix.instance_class
     if kind is Dense:
         return _panel_product if v.ndim == 1 else _block_product

@@ -10,12 +10,11 @@ tile of chains takes 3000 and 100 sigmoids: 165 a chain in float32, 390 in float
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
-from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
@@ -29,7 +28,7 @@ from spinbench.backends.numba.relaxed.units import (
     chain_uniforms,
     draw_noise,
 )
-from spinbench.backends.numba.simd import Array, address, at_most, choose, exp, in_lanes, store
+from spinbench.backends.numba.simd import Array, address, at_most, by_types, choose, exp, in_lanes, store
 from spinbench.methods.relaxed.step_size import dual_averaging
 
 
@@ -126,12 +125,9 @@ def _sample(system, settings, scratch, here, keys, counter, step, accept):
     return counter + np.uint64(1)
 
 
-def _travel(*arguments: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_travel, jit_options=KERNEL)
-def _choose_travel(system, leaps, size, scratch, here):
+@by_types(**KERNEL)
+def _travel(system, leaps, size, scratch, here):
+    """One trajectory, by the dynamics of the factor; the energy that it gains."""
     factor = system.types[system.fields.index("factor")]
     return travel_by_rotation if factor.instance_class is Gram else travel_by_leapfrog
 

@@ -125,6 +125,7 @@ from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, conve
 from spinbench.backends.numba.simd.vectors import (
     BITS,
     any_lane,
+    by_types,
     choose,
     count_up,
     intrinsic_of,
@@ -157,6 +158,7 @@ __all__ = [
     "at_least",
     "at_most",
     "below",
+    "by_types",
     "chain_keys",
     "choose",
     "constant",

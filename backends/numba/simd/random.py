@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula
@@ -28,6 +27,7 @@ from spinbench.backends.numba.simd.vectors import (
     Vector,
     as_float32,
     as_float64,
+    by_types,
     constant_of,
     count_up,
     every_second,
@@ -123,32 +123,14 @@ SHIFT_32 = np.uint32(8)
 SHIFT_64 = np.uint64(11)
 
 
-INLINED: Any = OPTIONS
 UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
 """Without reference counts, see `units.KERNEL`."""
 
 
-def row_numbers(start: Any, gamma: Any, counter: Any, row: Any, real: Any) -> Any:
+@by_types(**OPTIONS)
+def row_numbers(start, gamma, counter, row, real):
     """The numbers of rows row, row + 1, … (`row` even) of one chain in a vector of the type of `real`."""
-    raise NotImplementedError("compiled code only")
 
-
-def lane_numbers(walk: Any, gammas: Any, saved: Any, chain: Any, odd: Any, real: Any) -> Any:
-    """The next row's numbers of chains chain, chain + 1, … in a vector of the type of `real`.
-
-    Args:
-        walk: pointer to (C,) uint64, start + counter gamma of each chain; moved on.
-        gammas: pointer to (C,) uint64.
-        saved: pointer to (C,) uint32, the halves of the hashes of an even row that belong to the odd row after it.
-        chain: the first.
-        odd: whether the row is odd.
-        real: of the type wanted.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(row_numbers, jit_options=INLINED)
-def _row_numbers(start, gamma, counter, row, real):
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
         words = mix64(count_up(gamma) * gamma + (start + first * gamma))
@@ -169,8 +151,19 @@ def _walk_on(walk, gammas, chain):
     return mix64(here)
 
 
-@overload(lane_numbers, jit_options=INLINED)
-def _lane_numbers(walk, gammas, saved, chain, odd, real):
+@by_types(**OPTIONS)
+def lane_numbers(walk, gammas, saved, chain, odd, real):
+    """The next row's numbers of chains chain, chain + 1, … in a vector of the type of `real`.
+
+    Args:
+        walk: pointer to (C,) uint64, start + counter gamma of each chain; moved on.
+        gammas: pointer to (C,) uint64.
+        saved: pointer to (C,) uint32, the halves of the hashes of an even row that belong to the odd row after it.
+        chain: the first.
+        odd: whether the row is odd.
+        real: of the type wanted.
+    """
+
     def single(walk, gammas, saved, chain, odd, real):
         if odd:
             words = load_vector(saved, chain)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula_pair
@@ -35,6 +34,7 @@ from spinbench.backends.numba.simd.random import (
     mix64,
 )
 from spinbench.backends.numba.simd.vector_sums import counted
+from spinbench.backends.numba.simd.vectors import by_types
 
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
@@ -127,35 +127,24 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
     return fill_matrix, fill_vector
 
 
-def fill_uniform(keys: Any, counter: Any, out: Any) -> Any:
-    """Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter."""
-    raise NotImplementedError("compiled code only")
-
-
-def fill_normal(keys: Any, counter: Any, out: Any) -> Any:
-    """Standard normal numbers, float64 or float32; the next counter."""
-    raise NotImplementedError("compiled code only")
-
-
 _INNER: Any = {**UNCOUNTED, **CALLEE}
 
 
-def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> None:
+def _choose_fill(pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> Any:
     """`pairs`: for each element type the arguments of `_make_fill`."""
     fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
 
-    @overload(stub, jit_options=_INNER)
-    def choose(keys, counter, out):
-        if out.dtype not in fills:
-            return None
-        matrix, vector = fills[out.dtype]
-        return matrix if out.ndim == 2 else vector
+    @by_types(**_INNER)
+    def fill(keys, counter, out):
+        return fills.get(out.dtype, (None, None))[out.ndim == 1]
+
+    return fill
 
 
 _SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
-_overload_fill(
-    fill_uniform, {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
+fill_uniform = _choose_fill(
+    {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
 )
-_overload_fill(
-    fill_normal, {types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)}
-)
+"""Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter."""
+fill_normal = _choose_fill({types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)})
+"""Standard normal numbers, float64 or float32; the next counter."""

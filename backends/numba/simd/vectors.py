@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
-from numba.extending import lower_builtin, models, register_model, type_callable
+from numba.extending import lower_builtin, models, overload, register_model, type_callable
 
 BITS = 512
 Typed = tuple[Any, ir.Value]
@@ -125,6 +125,21 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
         made = Operation(emit.__name__, with_parameters_of(emit, define, skip=1))
         made._register()
         return made
+
+    return decorate
+
+
+def by_types(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A function of compiled code: what is decorated takes the types of its arguments and returns the Python function
+    that is compiled for them, with these options of `njit`."""
+
+    def decorate(choose: Callable[..., Any]) -> Any:
+        @functools.wraps(choose)
+        def call(*arguments: Any) -> Any:
+            raise NotImplementedError("compiled code only")
+
+        overload(call, jit_options=options)(choose)
+        return call
 
     return decorate
 
@@ -257,7 +272,7 @@ def any_lane(emitter, mask):
 # Conversions
 
 
-def _parts(part: types.Integer) -> Any:
+def _parts(part: Any) -> Any:
     """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 
     @intrinsic_of(lambda words: Vector(part, words.lanes * 64 // part.bitwidth))
@@ -279,7 +294,7 @@ def every_second(emitter, left, right, first):
     return emitter.builder.shuffle_vector(left, right, chosen)
 
 
-def _reals(real: types.Float) -> Any:
+def _reals(real: Any) -> Any:
     """An intrinsic that converts signed integers of as many bits."""
 
     @intrinsic_of(lambda words: Vector(real, words.lanes))
