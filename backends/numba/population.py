@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs.shared import JIT, log_add
+from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, copy_into, exp
-from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables
+from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, of_chains
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -166,27 +166,21 @@ def anneal(t, course, chains, u, part, sums, begin, end):
         s += made
 
 
-@njit(**JIT)
-def add_run(part, sums, states, seen):
+def add_run(part: Particles, sums: Array, states: States, seen: Seen) -> None:
     """A run of every population into what is `Seen`, in the log domain."""
     chains, count = part.log_w.shape
-    size, found, weights = sums.shape[2], np.empty(sums.shape[1]), np.empty(count)
-    for c in range(chains):
-        top, total, _ = weigh(part.log_w[c], weights)
-        if total == 0.0:
-            continue
-        found[:] = 0.0
-        for j in range(count):
-            lane = c * count + j
-            if weights[j] > 0:
-                for r in range(found.size):
-                    found[r] += weights[j] * sums[lane // size, r, lane % size]
-        log_z = part.log_z[c] + top + np.log(total / count)
-        seen.z[c], seen.square[c] = log_add(seen.z[c], log_z), log_add(seen.square[c], 2 * log_z)
-        for m in range(states.rows.size):
-            p = (states.signs[m] < 1) + states.signs[m] * found[states.rows[m]] / total
-            if p > 0:
-                seen.p[m, c] = log_add(seen.p[m, c], log_z + np.log(p))
+    tops = part.log_w.max(axis=1)
+    weights = np.exp(part.log_w - np.where(tops > -np.inf, tops, 0.0)[:, None])
+    p = of_chains(sums, chains * count).reshape(-1, chains, count)
+    # particles without weight have no probabilities that mean anything
+    found = np.multiply(weights, p, out=np.zeros_like(p), where=weights > 0).sum(axis=2)
+    total = weights.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where no particle has weight
+        log_z = part.log_z + tops + np.log(total / count)
+        p = (states.signs < 1)[:, None] + states.signs[:, None] * found[states.rows] / total
+        log_p = np.where(p > 0, log_z + np.log(p), -np.inf)
+    for logs, more in ((seen.z, log_z), (seen.square, 2 * log_z), (seen.p, log_p)):
+        np.logaddexp(logs, more, out=logs)
 
 
 @dataclass
