@@ -16,8 +16,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import HALF, ONE, chain_keys, exp, fill_rows, sigmoid
-from spinbench.backends.numba.tables.layout import Array
+from spinbench.backends.numba.simd import HALF, ONE, Array, chain_keys, exp, fill_rows, sigmoid
 from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Flat, Form, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Flat, Form, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -29,6 +29,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Array,
     address,
     aligned_zeros,
     keep,

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import (
-    Array,
     Asked,
     Chains,
     Flat,
@@ -42,6 +41,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Array,
     address,
     at_least,
     choose,

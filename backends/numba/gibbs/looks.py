@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Array, Asked, Chains, Flat, Source, Steps
+from spinbench.backends.numba.gibbs.form import WORD, Asked, Chains, Flat, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
@@ -23,6 +23,7 @@ from spinbench.backends.numba.gibbs.lanes import (
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
+    Array,
     address,
     empty_array,
     keep,

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Source, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
+    Array,
     address,
     aligned_zeros,
     any_lane,

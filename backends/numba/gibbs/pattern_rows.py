@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import address, count_up, keep, load, mix64, store
+from spinbench.backends.numba.simd import Array, address, count_up, keep, load, mix64, store
 
 WORDS = 8
 """64-bit words of a vector."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Flat, Form, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Flat, Form, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     CALLED,
     INLINE,
@@ -21,6 +21,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Array,
     address,
     aligned_zeros,
     below,

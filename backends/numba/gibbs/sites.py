@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -30,6 +30,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Array,
     address,
     aligned_zeros,
     choose,

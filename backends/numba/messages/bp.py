@@ -25,7 +25,8 @@ from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import Array, Queue, make_factors, make_queue, work_space
+from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
+from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.colouring import raster_levels
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages

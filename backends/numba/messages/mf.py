@@ -12,7 +12,8 @@ import numpy as np
 from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
-from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, Array, make_factors
+from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
+from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Pairs
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities

@@ -12,9 +12,10 @@ from spinbench.api import Backend
 from spinbench.backends.numba.relaxed.factors import make_factor
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.backends.numba.relaxed.tiles import NEVER, Array, Layout
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
 from spinbench.backends.numba.relaxed.trajectories import Chains, Seen, Settings, System, take_samples
 from spinbench.backends.numba.relaxed.units import make_groups
+from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.dhmc import DHMC

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.relaxed.factors import WIDEST_BAND, two_colours
-from spinbench.backends.numba.relaxed.tiles import Array, Layout
+from spinbench.backends.numba.relaxed.tiles import Layout
+from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
 from spinbench.models import PairwiseModel

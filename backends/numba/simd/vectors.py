@@ -132,13 +132,14 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
 def by_types(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A function of compiled code: what is decorated takes the types of its arguments and returns the Python function
     that is compiled for them, with these options of `njit`."""
+    settings: Any = options  # of any name that `njit` knows
 
     def decorate(choose: Callable[..., Any]) -> Any:
         @functools.wraps(choose)
         def call(*arguments: Any) -> Any:
             raise NotImplementedError("compiled code only")
 
-        overload(call, jit_options=options)(choose)
+        overload(call, jit_options=settings)(choose)
         return call
 
     return decorate

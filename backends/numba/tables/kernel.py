@@ -8,8 +8,8 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
+from spinbench.backends.numba.simd import Array
 from spinbench.backends.numba.tables.layout import (
-    Array,
     LaneChains,
     lane_chains,
     lane_tables,

@@ -9,10 +9,11 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
+from spinbench.backends.numba.simd import Array
 from spinbench.backends.numba.tempering.looked_up import LookedUp
 from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, flat_tables
 from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, laid_out
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
+from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums

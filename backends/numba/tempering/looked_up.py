@@ -33,6 +33,7 @@ from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
+    Array,
     address,
     aligned_zeros,
     keep,
@@ -46,7 +47,7 @@ from spinbench.backends.numba.simd import (
 )
 from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, swap_rungs
 
 ALL = (0,) * CHAINS
 """For its type: all lanes of a vector."""

@@ -17,11 +17,11 @@ from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_r
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, summed_factor
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import address, aligned_zeros, keep, line_address
+from spinbench.backends.numba.simd import Array, address, aligned_zeros, keep, line_address
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
 from spinbench.backends.numba.tables.sweeps import Asked as Sweeps
 from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_order

@@ -20,7 +20,7 @@ from spinbench.backends.numba.gibbs.patterns import (
     slots,
     with_spare,
 )
-from spinbench.backends.numba.tempering.swaps import Array
+from spinbench.backends.numba.simd import Array
 
 FEWEST_LANES = 8
 """Ladders that a rung has room for."""
