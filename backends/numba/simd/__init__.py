@@ -12,9 +12,9 @@ rounding: multiplications and additions are fused where the machine can.
 
 | module | what it holds |
 |---|---|
-| `vectors` | the type of a vector, operators, `choose`, `spread`, `count_up`, sums over lanes, conversions |
+| `vectors` | the type of a vector, operators, `choose`, `spread`, `count_up`, sums over lanes; making intrinsics |
 | `memory` | addresses, loads and stores, gathers, look-ups, prefetching; arrays on cache lines (Python) |
-| `vector_sums` | sums of products in registers, for products with matrices |
+| `vector_sums` | conversions, and sums of products in registers, for products with matrices |
 | `functions` | `exp`, `log`, `log1p`, `sigmoid`, `softplus`, `sincos_turns`, of numbers and vectors |
 | `formulas` | functions that are written out where they are called, without Numba's passes |
 | `arrays` | arrays that a kernel makes |
@@ -121,7 +121,15 @@ from spinbench.backends.numba.simd.random import (
     uniform,
 )
 from spinbench.backends.numba.simd.random_fills import fill_normal, fill_uniform
-from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, converted, in_lanes, store_sums, zero_sums
+from spinbench.backends.numba.simd.vector_sums import (
+    add_panel,
+    add_rows,
+    converted,
+    in_lanes,
+    quarters,
+    store_sums,
+    zero_sums,
+)
 from spinbench.backends.numba.simd.vectors import (
     BITS,
     any_lane,
@@ -129,7 +137,6 @@ from spinbench.backends.numba.simd.vectors import (
     choose,
     count_up,
     intrinsic_of,
-    quarters,
     spread,
     spread_over,
     sum_of_lanes,

@@ -23,15 +23,12 @@ from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address, load_vector, store
+from spinbench.backends.numba.simd.vector_sums import as_float32, as_float64, every_second, halves
 from spinbench.backends.numba.simd.vectors import (
     Vector,
-    as_float32,
-    as_float64,
     by_types,
     constant_of,
     count_up,
-    every_second,
-    halves,
     intrinsic_of,
 )
 

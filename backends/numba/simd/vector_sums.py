@@ -114,3 +114,41 @@ def store_sums(emitter, pointer, first, stride, sums, across):
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         write(emitter, emitter.typed[0], (types.intp, first), parts[0])
         first = builder.add(first, stride)
+
+
+# Conversions
+
+
+def _parts(part: Any) -> Any:
+    """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
+
+    @intrinsic_of(lambda words: Vector(part, words.lanes * 64 // part.bitwidth))
+    def cut(emitter, words):
+        return emitter.builder.bitcast(words, emitter.target)
+
+    return cut
+
+
+halves, quarters = _parts(types.uint32), _parts(types.uint16)
+
+
+@intrinsic_of(lambda left, right, first: left if isinstance(first, types.IntegerLiteral) else None)
+def every_second(emitter, left, right, first):
+    """Lanes first, first + 2, … of `left`, then of `right`; `first` is a literal 0 or 1."""
+    lanes = ir.VectorType(ir.IntType(32), left.type.count)
+    places = range(emitter.typed[2][0].literal_value, 2 * lanes.count, 2)
+    chosen = ir.Constant(lanes, [lanes.element(k) for k in places])
+    return emitter.builder.shuffle_vector(left, right, chosen)
+
+
+def _reals(real: Any) -> Any:
+    """An intrinsic that converts signed integers of as many bits."""
+
+    @intrinsic_of(lambda words: Vector(real, words.lanes))
+    def convert(emitter, words):
+        return emitter.builder.sitofp(words, emitter.target)
+
+    return convert
+
+
+as_float32, as_float64 = _reals(types.float32), _reals(types.float64)

@@ -186,16 +186,8 @@ def run_sweeps(t, order, asked, chains, sums, uniform=None):
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * rows * count)
         _set_shifts(betas[k], t.floored, shifts)
-        at = address(betas, k * count)
-        b = Lane(
-            count,
-            address(x, k * n * count),
-            totals,
-            at,
-            address(shifts, 0),
-            line_address(numbers),
-            line_address(weights),
-        )
+        at, states = address(betas, k * count), address(x, k * n * count)
+        b = Lane(count, states, totals, at, address(shifts, 0), line_address(numbers), line_address(weights))
         for s in range(asked.first, asked.end):
             set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
             for q in range(order.size):

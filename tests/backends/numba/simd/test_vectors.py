@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spinbench.backends.numba.simd import memory as mem
+from spinbench.backends.numba.simd import vector_sums
 from spinbench.backends.numba.simd import vectors as vec
 from spinbench.backends.numba.simd.functions import sigmoid, softplus
 from spinbench.backends.numba.simd.memory import address
@@ -65,9 +66,9 @@ def test_words(n):
 
 @nb.njit
 def _halves(x, y, out):
-    a, b = vec.halves(mem.load_vector(address(x, 0), 0)), vec.halves(mem.load_vector(address(y, 0), 0))
-    mem.store(address(out, 0), 0, vec.every_second(a, b, 0))
-    mem.store(address(out, 0), 16, vec.every_second(a, b, 1))
+    a, b = vector_sums.halves(mem.load_vector(address(x, 0), 0)), vector_sums.halves(mem.load_vector(address(y, 0), 0))
+    mem.store(address(out, 0), 0, vector_sums.every_second(a, b, 0))
+    mem.store(address(out, 0), 16, vector_sums.every_second(a, b, 1))
 
 
 def test_halves_of_words():
@@ -96,7 +97,7 @@ def _tables(short, places, words, real, where, out, cut, found):
     mem.store(to, 0, entries)
     mem.store(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
     out[64] = 2 * vec.any_lane(entries < index) + vec.any_lane(index < index)
-    mem.store(address(cut, 0), 0, vec.quarters(mem.load_lanes(address(words, 0), 0, (0,) * 8)))
+    mem.store(address(cut, 0), 0, vector_sums.quarters(mem.load_lanes(address(words, 0), 0, (0,) * 8)))
     for half in (0, 8):
         rows = mem.load_lanes(address(where, 0), half, (0,) * 8)
         mem.store(address(found, 0), half, mem.gather(address(real, 0), rows))
