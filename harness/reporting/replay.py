@@ -101,7 +101,7 @@ class Replay:
     """A record and the one that measuring it again gave.
 
     Attributes:
-        original, now: the records.
+        original, repeated: the records.
         is_comparable: whether the figures do not depend on how fast the machine was.
         figures: by name, those that should be equal, then and now.
         changes: what is not as it was: "commit: 1234 then, 5678 now".

@@ -88,7 +88,7 @@ def test_a_record_of_a_race_is_run_again_bit_for_bit(tmp_path: Path) -> None:
     (then,) = read_records(tmp_path)
     done = replay.rerun(then)
     assert done.verdict().startswith("reproduced: all")
-    assert {"samples": 40, "seconds": None, "burn_in": 5}.items() <= done.now["config"]["budget"].items()
+    assert {"samples": 40, "seconds": None, "burn_in": 5}.items() <= done.repeated["config"]["budget"].items()
 
 
 def test_a_file_that_changes_during_the_race_leaves_no_record(tmp_path: Path) -> None:
