@@ -8,6 +8,8 @@ name loses nothing but the time, and `tests/backends/numba/test_late_blas.py` sa
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -27,12 +29,20 @@ class _Clock(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         deadline.compilers += 1
+        self.start()
+
+    def on_end(self, event: event.Event) -> None:
+        deadline.compilers -= 1
+        self.stop()
+
+    def start(self) -> None:
+        """From now on time counts."""
         if not self._depth:
             self._since, self._busy_since = time.perf_counter(), time.thread_time()
         self._depth += 1
 
-    def on_end(self, event: event.Event) -> None:
-        deadline.compilers -= 1
+    def stop(self) -> None:
+        """It does no longer, unless it was started twice."""
         self._depth -= 1
         if not self._depth:
             took = time.perf_counter() - self._since
@@ -41,6 +51,16 @@ class _Clock(event.Listener):
 
 
 _CLOCK = _Clock()
+
+
+@contextmanager
+def wait_as_compilation() -> Iterator[None]:
+    """What is waited for inside is another process's compilation, and counts like one of this process."""
+    _CLOCK.start()
+    try:
+        yield
+    finally:
+        _CLOCK.stop()
 
 
 @cache

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
 
+from spinbench.backends.numba.compiling import wait_as_compilation
 from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
 
 # Numba makes two wrappers of each function, one for Python and one for C: a third of what a kernel costs to compile.
@@ -130,7 +131,8 @@ def _lock_folder(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
     with suppress(OSError, Timeout):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        with wait_as_compilation():
+            lock.acquire()
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -67,12 +68,11 @@ def solve(
     """
     check_method(method, solvers)
     max_bytes = default_max_bytes() if max_bytes is None else max_bytes
-    if order is not None and sorted(order) != list(range(model.num_variables)):
-        raise ModelError(f"{model.name}: order= must name each of its {model.num_variables} variables once")
+    listed = None if order is None else _check_order(model, order)
     if cache and order is None and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
         return found
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
-    request = _Request(method, Limits(max_bytes, seconds), solvers, None if order is None else tuple(order))
+    request = _Request(method, Limits(max_bytes, seconds), solvers, listed)
     solver, log_z, flat, variables = _answer(model, request, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
     answer = ExactAnswer(
@@ -89,6 +89,21 @@ def solve(
     if cache and order is None:
         store.save(model, method, answer, max_bytes)
     return answer
+
+
+def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
+    """The order as integers.
+
+    Raises:
+        ModelError: it is no order of the model's variables.
+    """
+    try:
+        listed = tuple(map(operator.index, order))
+    except TypeError:
+        listed = ()
+    if sorted(listed) != list(range(model.num_variables)):
+        raise ModelError(f"{model.name}: order= must name each of its {model.num_variables} variables once")
+    return listed
 
 
 def _cost(solver: Solver, variables: Sequence[int], *, marginals: bool) -> Cost:

@@ -18,7 +18,7 @@ from numba.core import caching, config
 from numba.core.dispatcher import Dispatcher
 
 from spinbench.backends import numba as backend
-from spinbench.backends.numba import kernel_cache
+from spinbench.backends.numba import compiling, kernel_cache
 
 SOURCE = """
 from spinbench.backends.numba.kernel_cache import njit
@@ -185,6 +185,16 @@ def test_a_kernel_that_waits_too_long_for_its_lock_runs(compiled, tmp_path, monk
     folder.mkdir(parents=True, exist_ok=True)
     with kernel_cache.FileLock(folder / "lock"):
         assert kernel(21) == 42
+
+
+def test_waiting_for_a_compilation_elsewhere_counts_as_compilation(compiled, monkeypatch):
+    compiling.count_compilation()
+    assert compiled()(21) == 42
+    monkeypatch.setattr(kernel_cache, "LOCK_SECONDS", 0.5)
+    kernel, before = compiled(), compiling.compile_seconds()
+    with kernel_cache.FileLock(Path(kernel.stats.cache_path) / "lock"):
+        assert (kernel(21), hits(kernel)) == (42, 1)
+    assert compiling.compile_seconds() - before >= 0.5
 
 
 def test_all_kernels_on_disk_are_guarded() -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,8 +134,11 @@ def test_an_order_can_be_given_and_repeats() -> None:
     assert other.order == tuple(range(40))
     assert other.log_z == pytest.approx(found.log_z, rel=1e-13)
     assert other.settings["order"] != found.settings["order"]
-    with pytest.raises(ModelError, match="must name each of its 40 variables once"):
-        spinbench.exact(model, order=[0, 1])
+    assert spinbench.exact(model, order=iter(range(40)), cache=False).order == tuple(range(40))
+    wrong: list[Any] = [[0, 1], ["a", *range(1, 40)], [*range(39), None], np.arange(40)[:, None], "0,1", 3]
+    for order in wrong:
+        with pytest.raises(ModelError, match="must name each of its 40 variables once"):
+            spinbench.exact(model, order=order)
 
 
 def test_an_order_of_a_model_with_variables_that_fall_away() -> None:
