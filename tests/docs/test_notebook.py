@@ -17,8 +17,8 @@ from spinbench.reporting import display
 
 with display.Display(display.console(), 100) as shown:
     for cell in range(100):
-        shown.begin(f"cell {cell}")
-        shown.end(f"cell {cell}", None)
+        shown.start_cell(f"cell {cell}")
+        shown.finish_cell(f"cell {cell}", None)
 display.console().print("the leaderboard")
 """
 RUN = """
