@@ -309,8 +309,8 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     board = leaderboard.rows(typed(found))
     assert leaderboard.metric_titles(board) == ["RMSE of pairs", "share right ↑"]
     bp = next(row for row in board if row.method == "bp")
-    assert bp.more["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
-    assert bp.more["share right ↑"].standard_error == pytest.approx(0.125 / np.sqrt(2))
+    assert bp.metric_means["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
+    assert bp.metric_means["share right ↑"].standard_error == pytest.approx(0.125 / np.sqrt(2))
     console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
     for table in summary.leaderboard_tables(board, 200):
         console.print(table)
@@ -320,10 +320,10 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     for narrow in summary.leaderboard_tables(board, 80):
         assert "no room for RMSE of pairs" in str(narrow.caption)
     line = export.leaderboard_table(board)[board.index(bp)]
-    assert line["RMSE of pairs"] == bp.more["RMSE of pairs"].value
+    assert line["RMSE of pairs"] == bp.metric_means["RMSE of pairs"].value
     html = page.write_report(typed(found), tmp_path / "page", sources=[tmp_path]).page.read_text()
     assert html.count('<button type="button">RMSE of pairs</button>') == 1
-    assert f'data-value="{bp.more["RMSE of pairs"].value}"' in html
+    assert f'data-value="{bp.metric_means["RMSE of pairs"].value}"' in html
     assert found[0]["plugins"]["metrics.share"]["distribution"] == "spinbench_share"
 
 
@@ -332,7 +332,7 @@ def test_metrics_of_one_title_have_columns_of_their_own() -> None:
     for name, value, title in (("mine", 1.0, "error"), ("yours", 3.0, "error"), ("odd", 5.0, "marginal RMSE")):
         cell["metrics"][name] = {"value": value, "title": title, "better": "lower"}
     (row,) = board = leaderboard.rows(typed([cell]))
-    assert {heading: found.value for heading, found in row.more.items() if heading != "RMSE of pairs"} == {
+    assert {heading: found.value for heading, found in row.metric_means.items() if heading != "RMSE of pairs"} == {
         "error (mine)": 1.0,
         "error (yours)": 3.0,
         "marginal RMSE (odd)": 5.0,
