@@ -17,7 +17,7 @@ from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 
-COST = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
+COST_NAMES = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
 """Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of
 the elimination order as `spinbench.exact` has it in its settings."""
 
@@ -60,8 +60,8 @@ class Exact(Method):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """ "marginals" and "pairs": those of all variables and of all edges or factors, one after another, with a chain
-        axis of one, "marginals" empty where a library gives none; "cost": numbers by the names of `COST`; "states": a
-        chain a draw."""
+        axis of one, "marginals" empty where a library gives none; "cost": numbers by the names of
+        `COST_NAMES`; "states": a chain a draw."""
         names = ["log_z", "marginals", "cost", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
         return dict.fromkeys(names, "last")
 
@@ -72,24 +72,25 @@ class Exact(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
-        cost = {name: float(x) for name, x in zip(COST, trace.total("cost")[:, 0], strict=True) if x >= 0}
-        there = len(flat) == sum(cards)  # not of a library that gives none
+        cost = {name: float(x) for name, x in zip(COST_NAMES, trace.total("cost")[:, 0], strict=True) if x >= 0}
+        has_marginals = len(flat) == sum(cards)  # not of a library that gives none
+        unreachable = left_open(flat, cards) if has_marginals else {}
         return Estimate(
-            marginals=by_variable(flat, cards) if there else None,
+            marginals=split_marginals(flat, cards) if has_marginals else None,
             log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
-            diagnostics=cost | (left_open(flat, cards) if there else {}),
+            diagnostics=cost | unreachable,
             log_z_kind="exact",
-            pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,
+            pairs=_split_pair_tables(model, trace.total("pairs")[:, 0]) if self.pairs else None,
             draws=(trace.total("states").astype(np.int64), None) if self.draws else None,
         )
 
 
-def by_variable(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
+def split_marginals(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
     """As `Estimate.marginals`, from one after another."""
     return flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1])
 
 
-def _split(model: Model, pairs: np.ndarray) -> Any:
+def _split_pair_tables(model: Model, pairs: np.ndarray) -> Any:
     """As `Estimate.pairs`, from one after another."""
     if isinstance(model, PairwiseModel):
         return pairs

@@ -9,7 +9,7 @@ import numpy as np
 from spinbench import reference
 from spinbench.api import Backend, Kernel, Tables
 from spinbench.foundation import deadline
-from spinbench.methods.exact import COST, Exact
+from spinbench.methods.exact import COST_NAMES, Exact
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, Solvers
 from spinbench.reference.elimination.array_tree import ArrayTrees
@@ -39,17 +39,19 @@ class ExactKernel(Kernel):
         options: dict[str, Any] = {"method": method.solver, "max_bytes": max_bytes, "solvers": self.solvers}
         answer = reference.solve(self._model, cache=False, **options)
         assert answer.flat is not None
-        known = answer.diagnostics
+        diagnostics = answer.diagnostics
         if answer.cost is not None and answer.cost.order is not None:
-            known |= {"order_digest": float(int(answer.cost.order_digest, 16))}
-        cost = np.array([[known.get(name, -1.0)] for name in COST])
-        found = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None], "cost": cost}
+            diagnostics |= {"order_digest": float(int(answer.cost.order_digest, 16))}
+        cost = np.array([[diagnostics.get(name, -1.0)] for name in COST_NAMES])
+        statistics = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None], "cost": cost}
         if method.pairs:
             tables = reference.pairs(self._model, max_bytes=max_bytes)
-            found["pairs"] = np.concatenate([np.empty(0), *(tables if isinstance(tables, list) else [tables])])[:, None]
+            statistics["pairs"] = np.concatenate([np.empty(0), *(tables if isinstance(tables, list) else [tables])])[
+                :, None
+            ]
         if method.draws:
-            found["states"] = reference.sample(self._model, method.draws, state, **options).T
-        return state, found
+            statistics["states"] = reference.sample(self._model, method.draws, state, **options).T
+        return state, statistics
 
 
 class HostEnumeration(Enumeration):

@@ -90,5 +90,8 @@ def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, 
         "ess": statistics.effective_sample_size(chains.means, errors.mcse, draws),
         "r_hat": errors.r_hat,
     }
-    doubt = errors.doubt or ("not mixed" if stuck else "")
-    return Estimate(**split_fields(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())
+    doubt = errors.doubt
+    if stuck and not doubt:
+        doubt = "not mixed"
+    doubts = (f"marginals {doubt}",) if doubt else ()
+    return Estimate(**split_fields(model.cardinalities, **parts), doubts=doubts)

@@ -14,7 +14,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import setting_refusal
 from spinbench.backends.peers.tables import FloatArray, too_wide
-from spinbench.methods.exact import COST, Exact
+from spinbench.methods.exact import COST_NAMES, Exact
 from spinbench.models import Model
 
 NO_LOG_Z = "the library gives no log Z"
@@ -70,5 +70,5 @@ class LibraryAnswer(Kernel):
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, Array]]:
         found = self.solve(self._built, state)
         flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
-        cost = np.full((len(COST), 1), -1.0)
+        cost = np.full((len(COST_NAMES), 1), -1.0)
         return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None], "cost": cost}

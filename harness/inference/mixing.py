@@ -22,7 +22,7 @@ from spinbench.inference.request import check_model
 from spinbench.inference.starts import dispersed
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
-from spinbench.methods.gibbs.coupling import Pairs, pairs_of
+from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
 from spinbench.models import Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
@@ -41,7 +41,7 @@ _NORMAL, _UNSEEN = 1.645, 3.0
 """Standard errors, and excesses that pairs have not shown, of a limit that holds with a confidence of 95 %."""
 
 IntArray = npt.NDArray[np.int64]
-Advance = Callable[[FactorTables, IntArray, Pairs, int, int, int], None]
+Advance = Callable[[FactorTables, IntArray, CoupledPairs, int, int, int], None]
 
 
 class Distance(NamedTuple):
@@ -118,7 +118,7 @@ class _Chains(NamedTuple):
     order: IntArray
     advance: Advance
 
-    def run(self, pairs: Pairs, lag: int, until: float) -> int:
+    def run(self, pairs: CoupledPairs, lag: int, until: float) -> int:
         """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
         done, more = 0, 1
         while (pairs.met < 0).any() and time.perf_counter() < until:
@@ -211,15 +211,15 @@ def _backend(asked: str | None) -> tuple[str, Advance]:
 def _load(chains: _Chains) -> None:
     """Compile, or load, what makes sweeps."""
     none = np.zeros((len(chains.tables.cardinalities), 0))
-    chains.advance(chains.tables, chains.order, pairs_of(0, none, none), 1, 1, 1)
+    chains.advance(chains.tables, chains.order, start_coupled_pairs(0, none, none), 1, 1, 1)
 
 
-def _started(model: Model, seed: int, stage: int, pairs: int) -> Pairs:
+def _started(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key: Any = (seed, 0x4D4958, stage)
     states = dispersed(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
-    return pairs_of(key, mixed[:, :pairs], mixed[:, pairs:])
+    return start_coupled_pairs(key, mixed[:, :pairs], mixed[:, pairs:])
 
 
 def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:

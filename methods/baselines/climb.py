@@ -9,12 +9,13 @@ from spinbench.methods.baselines.shells import Points, Shells, Tables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
 
-MORE = 3
+SWEEP_FACTOR = 3
 """Times as many sweeps in the second half of the chains, which have to agree with the others."""
 
 
-class Climb(IndependentSteps, Shells):
-    """Init, step and observe; `sweeps` after each level, in half of the chains `MORE` times. A step is a whole run."""
+class NestedSamplingProgram(IndependentSteps, Shells):
+    """Init, step and observe. A step is a whole run, with `sweeps` after each level, in half of the chains
+    `SWEEP_FACTOR` times as many."""
 
     observe = PopulationProgram.observe
 
@@ -31,21 +32,21 @@ class Climb(IndependentSteps, Shells):
         """One run of every population."""
         backend, xp = self._backend, self._xp
         shape = t.points.shape[0], state.log_z.shape[0]
-        points = self.begin(backend.fold_in(key, 0), t, shape)
+        points = self.draw_points(backend.fold_in(key, 0), t, shape)
         none = State(points.log_x - xp.inf, 0.0 * state.p)
 
         def climb(k: Any, carry: tuple[Points, State]) -> tuple[Points, State]:
-            points, seen = carry
-            own, level = backend.fold_in(key, k), backend.take(t.levels, k)
-            left = self.left(points.d, backend.take(t.levels, k - 1), level)
-            seen = self._gathered(t, points, 1 - left, seen)
-            points = self.thinned(backend.fold_in(own, 0), points, left)
-            return self._swept(backend.fold_in(own, 1), t, points, level), seen
+            points, evidence = carry
+            level_key, level = backend.fold_in(key, k), backend.take(t.levels, k)
+            left = self.surviving_share(points.d, backend.take(t.levels, k - 1), level)
+            evidence = self._add_evidence(t, points, 1 - left, evidence)
+            points = self.resample_points(backend.fold_in(level_key, 0), points, left)
+            return self._sweep_points(backend.fold_in(level_key, 1), t, points, level), evidence
 
-        points, seen = backend.fori_loop(1, t.levels.shape[0], climb, (points, none))
-        return self._gathered(t, points, xp.ones_like(points.d), seen)
+        points, evidence = backend.fori_loop(1, t.levels.shape[0], climb, (points, none))
+        return self._add_evidence(t, points, xp.ones_like(points.d), evidence)
 
-    def _swept(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
+    def _sweep_points(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
         """The sweeps after a level; those of the second half of the chains alone go on."""
         xp, backend, chains = self._xp, self._backend, points.log_x.shape[0]
 
@@ -56,25 +57,27 @@ class Climb(IndependentSteps, Shells):
         numbers = xp.arange(points.d.shape[0], dtype=xp.int32)
         late = numbers % chains >= chains // 2
         places = xp.reshape(xp.reshape(numbers, (-1, chains))[:, chains // 2 :], (-1,))
-        more = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
-        more = backend.fori_loop(self._sweeps, MORE * self._sweeps, sweep, more)
+        extra = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
+        extra = backend.fori_loop(self._sweeps, SWEEP_FACTOR * self._sweeps, sweep, extra)
         number = xp.astype(xp.cumulative_sum(xp.astype(late, xp.int32)), xp.int32)  # of the late ones, from 1 on
         source = xp.where(late, numbers.shape[0] - 1 + number, numbers)
-        x, d = xp.concat([points.x, more.x], axis=1), xp.concat([points.d, more.d], axis=0)
+        x, d = xp.concat([points.x, extra.x], axis=1), xp.concat([points.d, extra.d], axis=0)
         return points._replace(x=xp.take(x, source, axis=1), d=backend.take(d, source))
 
-    def _gathered(self, t: Tables, points: Points, share: Array, seen: State) -> State:
+    def _add_evidence(self, t: Tables, points: Points, share: Array, evidence: State) -> State:
         """With what the points' share `share` (P C,) weighs, of all states that are left."""
         xp, chains = self._xp, points.log_x.shape[0]
-        some = share > 0
-        log_w = xp.where(some, xp.log(xp.where(some, share, 1.0)) + self.log_exact(t, points.x), -xp.inf)
+        has_share = share > 0
+        log_w = xp.where(
+            has_share, xp.log(xp.where(has_share, share, 1.0)) + self.exact_log_weights(t, points.x), -xp.inf
+        )
         log_w = xp.reshape(log_w, (-1, chains)) + points.log_x
-        top = xp.maximum(xp.max(log_w, axis=0), seen.log_z)
+        top = xp.maximum(xp.max(log_w, axis=0), evidence.log_z)
         top = xp.where(top == -xp.inf, 0.0, top)
-        w, before = xp.exp(log_w - top) / log_w.shape[0], xp.exp(seen.log_z - top)
-        total = before + xp.sum(w, axis=0)
+        w, previous = xp.exp(log_w - top) / log_w.shape[0], xp.exp(evidence.log_z - top)
+        total = previous + xp.sum(w, axis=0)
         hit = self._backend.take(points.x, t.variables) == t.states[:, None]
         hits = xp.sum(xp.where(xp.reshape(hit, (-1, *log_w.shape)), w, 0.0), axis=1)
         safe = xp.where(total > 0, total, 1.0)
         log_z = xp.where(total > 0, top + xp.log(safe), -xp.inf)
-        return State(log_z, (seen.p * before + hits) / safe)
+        return State(log_z, (evidence.p * previous + hits) / safe)

@@ -34,17 +34,17 @@ class Tables(NamedTuple):
 
 
 class State(NamedTuple):
-    """Attributes: x (N, C) int32; d (C,) D; theta (M,); risen (C,) 1 on the way up from the first knot, 0 on the way
+    """Attributes: x (N, C) int32; d (C,) D; theta (M,); moves_up (C,) 1 on the way up from the first knot, 0 on the way
     down from the last, -1 before the last has been reached; trips (C,) ended in the step."""
 
     x: Array
     d: Array
     theta: Array
-    risen: Array
+    moves_up: Array
     trips: Array
 
 
-class FlatSweeps(TableProgram):
+class FlatHistogramProgram(TableProgram):
     """Init, step, warm, observe and look."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
@@ -56,16 +56,16 @@ class FlatSweeps(TableProgram):
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep."""
         xp, d = self._xp, self.log_weights(t.sweep.entries, state.x)
-        x, d = self._bath.sweep_by_level(key, t.sweep, state.x, d, self._weights(t, state.theta))
+        x, d = self._bath.sweep_by_level(key, t.sweep, state.x, d, self._level_weights(t, state.theta))
         top = d >= t.knots[t.knots.shape[0] - 1]
-        ended = top & (state.risen > 0)
-        risen = xp.where(top, 0.0, xp.where((d <= t.knots[0]) & (state.risen >= 0), 1.0, state.risen))
-        return State(x, d, state.theta, risen, xp.astype(ended, d.dtype))
+        ended = top & (state.moves_up > 0)
+        moves_up = xp.where(top, 0.0, xp.where((d <= t.knots[0]) & (state.moves_up >= 0), 1.0, state.moves_up))
+        return State(x, d, state.theta, moves_up, xp.astype(ended, d.dtype))
 
     def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
         """A step, after which θ falls where chains are, by less from step to step."""
         xp, state = self._xp, self.step(key, t, state)
-        _, low, part = self._weights(t, state.theta).interpolate(self._backend, state.d)
+        _, low, part = self._level_weights(t, state.theta).interpolate(self._backend, state.d)
         number = xp.arange(t.knots.shape[0], dtype=xp.int32)[:, None]
         shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
         shares = xp.mean(shares, axis=1)
@@ -75,24 +75,24 @@ class FlatSweeps(TableProgram):
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Multicanonical.reductions`."""
         xp, last = self._xp, t.knots.shape[0] - 1
-        height = self._theta(t, state.theta, state.d)
+        theta = self._interpolate_theta(t, state.theta, state.d)
         hot, cold = state.theta[0], t.knots[last] - state.theta[last]
         lost = self._bath.log_weights(t.sweep.entries, state.x) == -xp.inf
-        w = xp.where(lost, 0.0, xp.exp(state.d - height - cold))
-        there = self._backend.take(state.x, t.variables) == t.states[:, None]
+        w = xp.where(lost, 0.0, xp.exp(state.d - theta - cold))
+        in_state = self._backend.take(state.x, t.variables) == t.states[:, None]
         level = (xp.zeros_like(w) + (hot + cold))[None, :]
-        seen = {"s": xp.where(there, w, 0.0), "w": w, "up": w[None, :], "down": xp.exp(hot - height)[None, :]}
-        return seen | {"levels": level, "trips": state.trips}
+        statistics = {"s": xp.where(in_state, w, 0.0), "w": w, "up": w[None, :], "down": xp.exp(hot - theta)[None, :]}
+        return statistics | {"levels": level, "trips": state.trips}
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """θ, less that of β = 0, of the chains and of as many independent draws at β = 0."""
-        drawn = self.log_weights(t.sweep.entries, self.uniform_states(key, t.sizes, state.d.shape[0]))
-        there, free = (self._theta(t, state.theta, d) for d in (state.d, drawn))
-        return {"there": there - state.theta[0], "free": free - state.theta[0]}
+        hot_log_weights = self.log_weights(t.sweep.entries, self.uniform_states(key, t.sizes, state.d.shape[0]))
+        at_chains, at_draws = (self._interpolate_theta(t, state.theta, d) for d in (state.d, hot_log_weights))
+        return {"there": at_chains - state.theta[0], "free": at_draws - state.theta[0]}
 
-    def _weights(self, t: Tables, theta: Array) -> LevelWeights:
+    def _level_weights(self, t: Tables, theta: Array) -> LevelWeights:
         """Of slope 0 below the knots and 1 above them."""
         return LevelWeights(t.knots[0], t.knots[1] - t.knots[0], theta, 1.0, logs=True)
 
-    def _theta(self, t: Tables, theta: Array, d: Array) -> Array:
-        return self._weights(t, theta).interpolate(self._backend, d)[0]
+    def _interpolate_theta(self, t: Tables, theta: Array, d: Array) -> Array:
+        return self._level_weights(t, theta).interpolate(self._backend, d)[0]

@@ -15,7 +15,7 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.chain_program import ChainProgram
 
 
-class Near(NamedTuple):
+class Neighbourhoods(NamedTuple):
     """Of each of N variables v up to M variables u, itself the first, and up to S factors that hold both.
 
     Spare factors have the entry 0 of `FactorTables.values` with a 0 appended, spare variables are v itself.
@@ -41,35 +41,35 @@ class Tables(NamedTuple):
     Attributes:
         sections: of all variables of two states or more.
         values: (P, T + 1) log tables and a 0; where there are zeros, these as 0, and a second row with 1 for each.
-        near: of each variable.
-        last: (N, 1) int32, its last state; there: (N, K) 1 where it has the state, else 0.
+        neighbourhoods: of each variable.
+        last: (N, 1) int32, its last state; exists: (N, K) 1 where it has the state, else 0.
         jumps: (J,) 0, for its length, the jumps of a step.
         variables, states: (R,) int32, what is reported.
     """
 
     sections: tuple[Section, ...]
     values: Array
-    near: Near
+    neighbourhoods: Neighbourhoods
     last: Array
-    there: Array
+    exists: Array
     jumps: Array
     variables: Array
     states: Array
 
 
-def neighbourhoods(tables: FactorTables) -> Near:
+def build_neighbourhoods(tables: FactorTables) -> Neighbourhoods:
     """Of all variables."""
-    shared = _shared_factors(tables)
+    shared = _factors_by_neighbour(tables)
     count = len(tables.cardinalities)
-    most = 1 + max(map(len, shared), default=0)
-    deep = max((len(factors) for own in shared for factors in own.values()), default=1)
-    wide = max(int(np.diff(tables.scope_starts).max(initial=2)) - 2, 0)
-    rows = np.repeat(np.arange(count)[:, None], most, axis=1)
-    bases = np.full((count, most, deep), len(tables.values))
-    strides, moved = np.zeros((2, count, most, deep), dtype=np.int64)
-    others, steps = np.zeros((2, count, wide, most, deep), dtype=np.int64)
-    for v, own in enumerate(shared):
-        for m, (u, factors) in enumerate(own.items(), start=1):
+    max_neighbours = 1 + max(map(len, shared), default=0)
+    max_factors = max((len(factors) for neighbours in shared for factors in neighbours.values()), default=1)
+    max_others = max(int(np.diff(tables.scope_starts).max(initial=2)) - 2, 0)
+    rows = np.repeat(np.arange(count)[:, None], max_neighbours, axis=1)
+    bases = np.full((count, max_neighbours, max_factors), len(tables.values))
+    strides, moved = np.zeros((2, count, max_neighbours, max_factors), dtype=np.int64)
+    others, steps = np.zeros((2, count, max_others, max_neighbours, max_factors), dtype=np.int64)
+    for v, factors_by_neighbour in enumerate(shared):
+        for m, (u, factors) in enumerate(factors_by_neighbour.items(), start=1):
             rows[v, m] = u
             for s, f in enumerate(factors):
                 begin, end = tables.scope_starts[f : f + 2]
@@ -78,21 +78,21 @@ def neighbourhoods(tables: FactorTables) -> Near:
                 strides[v, m, s], moved[v, m, s] = step[scope == u][0], step[scope == v][0]
                 rest = (scope != u) & (scope != v)
                 others[v, : rest.sum(), m, s], steps[v, : rest.sum(), m, s] = scope[rest], step[rest]
-    return Near(*(part.astype(np.int32) for part in (rows, bases, strides, moved, others, steps)))
+    return Neighbourhoods(*(part.astype(np.int32) for part in (rows, bases, strides, moved, others, steps)))
 
 
-def _shared_factors(tables: FactorTables) -> list[dict[int, list[int]]]:
+def _factors_by_neighbour(tables: FactorTables) -> list[dict[int, list[int]]]:
     """For each variable its neighbours, and the factors that they share; variables of one state are left out."""
-    found: list[dict[int, list[int]]] = [{} for _ in tables.cardinalities]
+    by_neighbour: list[dict[int, list[int]]] = [{} for _ in tables.cardinalities]
     for f in range(len(tables.offsets) - 1):
         scope = tables.scope_variables[tables.scope_starts[f] : tables.scope_starts[f + 1]]
         free = scope[tables.cardinalities[scope] > 1].tolist()
         for v, u in permutations(free, 2):
-            found[v].setdefault(u, []).append(f)
-    return found
+            by_neighbour[v].setdefault(u, []).append(f)
+    return by_neighbour
 
 
-LEAST = 1e-30
+MIN_TOTAL_RATE = 1e-30
 """Sum of rates below which no jump is made."""
 
 
@@ -128,16 +128,16 @@ class Jumps(ChainProgram):
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """As many jumps as `t.jumps` is long."""
-        return self.walk(t, self._backend.uniform(key, (t.jumps.shape[0], state.x.shape[1])), state.x)
+        return self.make_jumps(t, self._backend.uniform(key, (t.jumps.shape[0], state.x.shape[1])), state.x)
 
-    def walk(self, t: Tables, u: Array, x: Array) -> State:
+    def make_jumps(self, t: Tables, u: Array, x: Array) -> State:
         """Jumps from x (N, C) by uniform numbers u (J, C)."""
         xp = self._xp
-        logits = self._all_logits(t, x)
-        levels = xp.arange(t.there.shape[1], dtype=xp.int32)[None, :, None]
-        shape = (*t.there.shape, x.shape[1])
-        rates = self._rates(
-            tuple(xp.reshape(part, shape) for part in logits), levels == x[:, None, :], t.there[:, :, None], 1
+        logits = self._compute_logits(t, x)
+        levels = xp.arange(t.exists.shape[1], dtype=xp.int32)[None, :, None]
+        shape = (*t.exists.shape, x.shape[1])
+        rates = self._barker_rates(
+            tuple(xp.reshape(part, shape) for part in logits), levels == x[:, None, :], t.exists[:, :, None], 1
         )
         none = xp.zeros_like(u[0, :])
         s = xp.zeros((t.variables.shape[0], u.shape[1]), dtype=self._backend.real)
@@ -147,81 +147,81 @@ class Jumps(ChainProgram):
         )
         return walked.state._replace(x=xp.reshape(walked.state.x, x.shape))
 
-    def _all_logits(self, t: Tables, x: Array) -> tuple[Array, ...]:
+    def _compute_logits(self, t: Tables, x: Array) -> tuple[Array, ...]:
         """(N K C,) of each table: sums of its entries at the states of each variable given the rest."""
-        xp, take, (count, most) = self._xp, self._backend.take, t.there.shape
-        blank = xp.zeros((count * most, x.shape[1]), dtype=self._backend.real)
+        xp, take, (count, max_states) = self._xp, self._backend.take, t.exists.shape
+        blank = xp.zeros((count * max_states, x.shape[1]), dtype=self._backend.real)
         shift = xp.zeros_like(x[0, :])
         parts, bath = range(t.values.shape[0]), TableBath(self._backend)
-        found = tuple(blank + 0 for _ in parts)
+        logits = tuple(blank + 0 for _ in parts)
         for section in t.sections:
-            own = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
+            levels = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
 
-            def body(b: Any, found: tuple[Array, ...], section: Section = section, own: Array = own) -> Any:
+            def body(b: Any, logits: tuple[Array, ...], section: Section = section, levels: Array = levels) -> Any:
                 places = bath.places(section, b, x, shift)
-                rows = xp.reshape(take(section.rows, b)[None, :] * most + own, (-1,))
+                rows = xp.reshape(take(section.rows, b)[None, :] * max_states + levels, (-1,))
                 sums = (xp.reshape(xp.sum(take(t.values[p, :], places), axis=1), (-1, x.shape[1])) for p in parts)
                 return tuple(
-                    self._backend.update(f, rows, new, donate=True) for f, new in zip(found, sums, strict=True)
+                    self._backend.update(f, rows, new, donate=True) for f, new in zip(logits, sums, strict=True)
                 )
 
-            found = self._backend.fori_loop(0, section.rows.shape[0], body, found)
-        return tuple(xp.reshape(part, (-1,)) for part in found)
+            logits = self._backend.fori_loop(0, section.rows.shape[0], body, logits)
+        return tuple(xp.reshape(part, (-1,)) for part in logits)
 
-    def _rates(self, logits: tuple[Array, ...], here: Array, there: Array, axis: int) -> Array:
-        """Barker's, of the states along the axis, `here` being the state that is left."""
+    def _barker_rates(self, logits: tuple[Array, ...], is_current: Array, exists: Array, axis: int) -> Array:
+        """Barker's, of the states along the axis, `is_current` being the state that is left."""
         xp = self._xp
-        own = xp.sum(xp.where(here, logits[0], 0.0), axis=axis, keepdims=True)
-        change = logits[0] - own
+        current = xp.sum(xp.where(is_current, logits[0], 0.0), axis=axis, keepdims=True)
+        change = logits[0] - current
         rates = xp.exp(xp.where(change < 0, change, 0.0)) / (1 + xp.exp(-xp.abs(change)))
-        blocked = here | (there == 0)
+        blocked = is_current | (exists == 0)
         return xp.where(blocked | (logits[1] > 0.5) if len(logits) > 1 else blocked, 0.0, rates)
 
     def _jump(self, t: Tables, u: Array, walk: Walk) -> Walk:
         xp, take, update, (x, s, w, stuck) = self._xp, self._backend.take, self._backend.update, walk.state
-        most, chains = t.there.shape[1], u.shape[0]
+        max_states, chains = t.exists.shape[1], u.shape[0]
         chain = xp.arange(chains, dtype=xp.int32)
-        upto = xp.cumulative_sum(xp.reshape(walk.rates, (-1, chains)), axis=0)
-        total = upto[-1, :]
-        moving = total > LEAST
+        cumulative = xp.cumulative_sum(xp.reshape(walk.rates, (-1, chains)), axis=0)
+        total = cumulative[-1, :]
+        moving = total > MIN_TOTAL_RATE
         time = 1 / xp.where(moving, total, 1.0)
-        there = take(xp.reshape(x, (-1, chains)), t.variables) == t.states[:, None]
-        chosen = xp.sum(xp.astype((upto <= u * total) & (upto < total), xp.int32), axis=0, dtype=xp.int32)
-        v = chosen // most
+        in_state = take(xp.reshape(x, (-1, chains)), t.variables) == t.states[:, None]
+        choice = xp.sum(xp.astype((cumulative <= u * total) & (cumulative < total), xp.int32), axis=0, dtype=xp.int32)
+        v = choice // max_states
         old = take(x, v * chains + chain)
-        new = xp.where(moving, chosen - v * most, old)
+        new = xp.where(moving, choice - v * max_states, old)
         x = update(x, v * chains + chain, new, donate=True)
-        rows = take(t.near.rows, v)  # (C, M), and below (C, M, S, K)
-        places = self._entries(t, v, rows, x, chain)
-        moved = take(t.near.moved, v)[..., None]
-        levels = xp.arange(most, dtype=xp.int32)
-        flat = (rows[:, :, None] * most + levels) * chains + chain[:, None, None]
+        rows = take(t.neighbourhoods.rows, v)  # (C, M), and below (C, M, S, K)
+        places = self._entry_positions(t, v, rows, x, chain)
+        moved = take(t.neighbourhoods.moved, v)[..., None]
+        levels = xp.arange(max_states, dtype=xp.int32)
+        flat = (rows[:, :, None] * max_states + levels) * chains + chain[:, None, None]
         after, before = (places + state[:, None, None, None] * moved for state in (new, old))
-        near = tuple(
-            take(held, flat) + xp.sum(take(t.values[p, :], after) - take(t.values[p, :], before), axis=2)
-            for p, held in enumerate(walk.logits)
+        new_logits = tuple(
+            take(stored, flat) + xp.sum(take(t.values[p, :], after) - take(t.values[p, :], before), axis=2)
+            for p, stored in enumerate(walk.logits)
         )
-        here = levels == take(x, rows * chains + chain[:, None])[:, :, None]
-        rates = xp.reshape(self._rates(near, here, take(t.there, rows), 2), (-1,))
+        is_current = levels == take(x, rows * chains + chain[:, None])[:, :, None]
+        rates = xp.reshape(self._barker_rates(new_logits, is_current, take(t.exists, rows), 2), (-1,))
         flat = xp.reshape(flat, (-1,))
-        seen = s + xp.where(there, time, 0.0), w + time, stuck + xp.astype(~moving, time.dtype)
+        statistics = s + xp.where(in_state, time, 0.0), w + time, stuck + xp.astype(~moving, time.dtype)
         return Walk(
-            State(x, *seen),
+            State(x, *statistics),
             logits=tuple(
-                update(held, flat, xp.reshape(part, (-1,)), donate=True)
-                for held, part in zip(walk.logits, near, strict=True)
+                update(stored, flat, xp.reshape(part, (-1,)), donate=True)
+                for stored, part in zip(walk.logits, new_logits, strict=True)
             ),
             rates=update(walk.rates, flat, rates, donate=True),
         )
 
-    def _entries(self, t: Tables, v: Array, rows: Array, x: Array, chain: Array) -> Array:
+    def _entry_positions(self, t: Tables, v: Array, rows: Array, x: Array, chain: Array) -> Array:
         """(C, M, S, K) of the factors that v shares with its neighbours, at each of their states and state 0 of v."""
         xp, take = self._xp, self._backend.take
-        index = take(t.near.bases, v)
-        others, steps = take(t.near.others, v), take(t.near.steps, v)
+        index = take(t.neighbourhoods.bases, v)
+        others, steps = take(t.neighbourhoods.others, v), take(t.neighbourhoods.steps, v)
         for axis in range(others.shape[1]):
-            near = take(x, others[:, axis, :, :] * chain.shape[0] + chain[:, None, None])
-            index = index + steps[:, axis, :, :] * near
-        levels = xp.arange(t.there.shape[1], dtype=xp.int32)
+            neighbour_states = take(x, others[:, axis, :, :] * chain.shape[0] + chain[:, None, None])
+            index = index + steps[:, axis, :, :] * neighbour_states
+        levels = xp.arange(t.exists.shape[1], dtype=xp.int32)
         states = xp.minimum(levels, take(t.last, rows))
-        return index[..., None] + states[:, :, None, :] * take(t.near.strides, v)[..., None]
+        return index[..., None] + states[:, :, None, :] * take(t.neighbourhoods.strides, v)[..., None]

@@ -28,7 +28,7 @@ from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
-from spinbench.methods.gibbs.program import GibbsProgram, Wanted
+from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps
 from spinbench.models import Model, to_factor_graph
 
@@ -71,18 +71,25 @@ class Metropolis(Method):
 
     def plan(self, model: Model) -> GraphTables:
         """Tables of the sweeps."""
-        return plan_graph(to_factor_graph(model), raster=False, single=False, looks=False)
+        return plan_graph(to_factor_graph(model), raster=False, single_updates=False, needs_mode=False)
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays: Gibbs sampling's, with another step."""
-        averaged = self.marginals == "rao_blackwell"
-        wanted = Wanted(random=False, single=False, averaged=averaged, looks=False, climbs=False, chib=False)
+        rao_blackwell = self.marginals == "rao_blackwell"
+        options = ProgramOptions(
+            random_scan=False,
+            single_updates=False,
+            rao_blackwell=rao_blackwell,
+            has_probes=False,
+            has_temperatures=False,
+            records_log_t=False,
+        )
         sweeps = GraphSweeps(backend, MetropolisBath(backend, proposal=self.proposal))
-        return GibbsProgram(backend, wanted, lambda _: sweeps).program()
+        return GibbsProgram(backend, options, lambda _: sweeps).program()
 
     def estimate(self, model: Model, tables: GraphTables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes."""
-        return gibbs_estimate(to_factor_graph(model), tables, trace, "none", single=False)
+        return gibbs_estimate(to_factor_graph(model), tables, trace, "none", single_updates=False)
 
 
 class MetropolisBath(TableBath):
@@ -95,17 +102,19 @@ class MetropolisBath(TableBath):
     def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """See `TableBath.choose`."""
         xp, take = self._xp, self._backend.take
-        here = self._numbers(weights) == take(x, take(section.rows, b))
-        own = xp.sum(xp.where(here, weights, 0.0), axis=0)
+        is_current = self._numbers(weights) == take(x, take(section.rows, b))
+        current_weight = xp.sum(xp.where(is_current, weights, 0.0), axis=0)
         if self._proposal == "uniform":
             sizes = xp.max(take(section.states, b), axis=0)[:, None]  # K - 1 of each variable
-            accepted = xp.where(weights > own, 1.0, weights / xp.where(own > 0, own, 1.0))
+            accepted = xp.where(
+                weights > current_weight, 1.0, weights / xp.where(current_weight > 0, current_weight, 1.0)
+            )
             moves = accepted / xp.astype(sizes, weights.dtype)
         else:
             total = xp.sum(weights, axis=0)
-            rest = xp.sum(xp.where(here, 0.0, weights), axis=0)
-            moves = weights / xp.where(here, 1.0, xp.maximum(rest, total - weights))
-        left = xp.sum(xp.where(here, 0.0, moves), axis=0)
-        stay = xp.where(left < 1, 1 - left, 0.0)
-        drawn, _ = self._draw_states(xp.where(here, stay, moves), u)
-        return drawn, xp.sum(weights, axis=0)
+            rest = xp.sum(xp.where(is_current, 0.0, weights), axis=0)
+            moves = weights / xp.where(is_current, 1.0, xp.maximum(rest, total - weights))
+        move_probability = xp.sum(xp.where(is_current, 0.0, moves), axis=0)
+        stay = xp.where(move_probability < 1, 1 - move_probability, 0.0)
+        states, _ = self._draw_states(xp.where(is_current, stay, moves), u)
+        return states, xp.sum(weights, axis=0)

@@ -32,19 +32,19 @@ from spinbench.mathematics.bennett import beside, ratio
 from spinbench.mathematics.claims import Claim, log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
-from spinbench.methods.baselines.flat import FlatSweeps, Tables
-from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighed_estimate
+from spinbench.methods.baselines.flat import FlatHistogramProgram, Tables
+from spinbench.methods.baselines.weighing import FloatArray, ratio_estimate, state_pairs
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.estimates import Travel, log_ratio
-from spinbench.methods.tempering.pilot import anneal, barriers_of
-from spinbench.methods.tempering.replicas import GraphReplicas, graph_tables
+from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
+from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
+from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.models import Model
 
-BINS, FEWEST, MOST = 4.0, 4, 64
+BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64
 """For a unit of the barrier, at least and at most."""
-LEAST = 0.1
+MIN_KNOT_RANGE = 0.1
 """Nats that the knots cover at least."""
-UNREACHED = 100.0
+UNREACHABLE_NATS = 100.0
 """Nats of θ below all that chains have seen."""
 
 
@@ -79,10 +79,12 @@ class Multicanonical(Method):
     def plan(self, model: Model) -> Tables:
         """Tables of the updates; knots by a pilot."""
         tables = factor_tables(model)
-        betas, seen = anneal(GraphReplicas(HostArrays()), graph_tables(tables), model.cardinalities)
-        barrier = barriers_of(betas, seen)[-1]
-        bins = self.bins or int(np.clip(np.ceil(BINS * barrier), FEWEST, MOST))
-        knots, levels = first_levels(betas, seen.mean(axis=1), bins)
+        betas, log_weights = anneal_particles(
+            GraphReplicas(HostArrays()), build_graph_tables(tables), model.cardinalities
+        )
+        barrier = cumulative_barriers(betas, log_weights)[-1]
+        bins = self.bins or int(np.clip(np.ceil(BINS_PER_BARRIER * barrier), MIN_BINS, MAX_BINS))
+        knots, levels = initial_levels(betas, log_weights.mean(axis=1), bins)
         return Tables(
             table_sweep(tables, "raster", single=True),
             knots,
@@ -95,41 +97,41 @@ class Multicanonical(Method):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return FlatSweeps(backend).program()
+        return FlatHistogramProgram(backend).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
         trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
-        level = tables.knots[-1] - tables.knots[0] < 2 * LEAST  # no way to go
-        moving = Travel(0.0 if level else np.inf, trips, chains, np.inf, 1.0, 0.0)
-        found = weighed_estimate(model, trace, not moving.enough, moving.visits)
-        reweighted = log_ratio(trace, moving)
-        if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
+        is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE  # no way to go
+        travel = Travel(0.0 if is_level else np.inf, trips, chains, np.inf, 1.0, 0.0)
+        estimate = ratio_estimate(model, trace, not travel.is_sufficient, travel.visits)
+        reweighted = estimate_log_z_ratio(trace, travel)
+        if any("too short" in doubt for doubt in estimate.doubts):  # both are means of the same weights
             reweighted = Claim(reweighted.value, np.inf, np.inf)
-        reweighted = _beside_bennett(trace, reweighted).plus(float(tables.base))
+        reweighted = _combine_with_bennett(trace, reweighted).plus(float(tables.base))
         return replace(
-            found,
+            estimate,
             **log_z_parts(reweighted, {"reweighted": reweighted}),
-            diagnostics={**found.diagnostics, "round_trips": trips, "barrier": float(tables.barrier)},
-            doubts=(*found.doubts, *(() if np.isfinite(reweighted.error_bound) else ("log Z unresolved",))),
+            diagnostics={**estimate.diagnostics, "round_trips": trips, "barrier": float(tables.barrier)},
+            doubts=(*estimate.doubts, *(() if np.isfinite(reweighted.error_bound) else ("log Z unresolved",))),
         )
 
 
-def _beside_bennett(trace: Trace, found: Claim) -> Claim:
+def _combine_with_bennett(trace: Trace, reweighted: Claim) -> Claim:
     """An estimate beside that with another one of E[e^-θ]."""
     if not trace.looks:  # nobody looked, and nothing speaks against it
-        return found
+        return reweighted
     forward = trace.looked("there")
-    other = ratio(forward, np.maximum(trace.looked("free").ravel(), forward.min() - UNREACHED))
+    other = ratio(forward, np.maximum(trace.looked("free").ravel(), forward.min() - UNREACHABLE_NATS))
     down = float(trace.mean("down").mean())
     if not 0 < down < np.inf:
-        return Claim(found.value, np.inf, np.inf)
-    return beside(found, other._replace(value=found.value + float(np.log(down)) + other.value))
+        return Claim(reweighted.value, np.inf, np.inf)
+    return beside(reweighted, other._replace(value=reweighted.value + float(np.log(down)) + other.value))
 
 
-def first_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:
+def initial_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:
     """(knots, θ): between the means of D at β = 0 and 1, with the slope β where D has its mean at β."""
     rising = np.maximum.accumulate(means)
-    knots = np.linspace(rising[0], max(rising[-1], rising[0] + LEAST), bins + 1)
+    knots = np.linspace(rising[0], max(rising[-1], rising[0] + MIN_KNOT_RANGE), bins + 1)
     slopes = np.interp((knots[1:] + knots[:-1]) / 2, rising, betas)
     return knots, np.append(0.0, np.cumsum(slopes * np.diff(knots)))

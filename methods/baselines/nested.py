@@ -38,20 +38,20 @@ from spinbench.mathematics.bennett import CONTRADICTED
 from spinbench.mathematics.claims import NOTHING
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, table_sweep
-from spinbench.methods.baselines.climb import Climb
-from spinbench.methods.baselines.shells import GROUND, WIDTH, Shells, Tables
+from spinbench.methods.baselines.climb import NestedSamplingProgram
+from spinbench.methods.baselines.shells import LABEL_NATS, LOWEST_LEVEL, Shells, Tables
 from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.population.estimates import population_estimate, weighed
+from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.models import Model
 
-FACTORS = 16
+FACTORS_PER_UPDATE = 16
 """That are looked up in the time that an update takes at least."""
-FEWEST, MOST, CROWD = 8, 64, 2**16
+MIN_POINTS, MAX_AUTO_POINTS, MAX_POINTS = 8, 64, 2**16
 """Points, at least and at most: as many as levels; and that may be asked for."""
-EVEN = 0.5
+EVEN_WEIGHT_SHARE = 0.5
 """Share of the points that count in effect where all that are left are weighed: there is no need to climb on."""
-UPDATES = 25_000
+MAX_PILOT_UPDATES = 25_000
 """Of variables, on the way up; what takes more takes a step of a run too long."""
 
 
@@ -76,7 +76,7 @@ class NestedSampling(Method):
     takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
-        check_whole(self, "points", 0, CROWD)
+        check_whole(self, "points", 0, MAX_POINTS)
         check_whole(self, "sweeps", 1)
         check_whole(self, "levels", 0)
 
@@ -92,45 +92,45 @@ class NestedSampling(Method):
             UnsupportedError: the pilot has not found all levels.
         """
         graph = factor_tables(model)
-        begun = Tables(
-            np.array([GROUND]),
-            np.zeros(MOST),
+        tables = Tables(
+            np.array([LOWEST_LEVEL]),
+            np.zeros(MAX_AUTO_POINTS),
             np.array(model.cardinalities, dtype=np.float64),
             table_sweep(graph, "raster", single=True),
             *state_pairs(model.cardinalities),
             np.array(graph.log_constant + np.log(model.cardinalities).sum()),
             np.array(0.0),
         )
-        levels, information = run_pilot(begun, self.sweeps, self.levels)
-        points = np.zeros(self.points or int(np.clip(len(levels), FEWEST, MOST)))
-        return begun._replace(levels=levels, points=points, information=np.array(information))
+        levels, information = run_pilot(tables, self.sweeps, self.levels)
+        points = np.zeros(self.points or int(np.clip(len(levels), MIN_POINTS, MAX_AUTO_POINTS)))
+        return tables._replace(levels=levels, points=points, information=np.array(information))
 
     def step_updates(self, tables: Tables) -> float:
         """Of a whole run; half of the chains make three times as many. One of many factors is as many as they fill."""
         single = tables.sweep.single
-        each = 1.0 if single is None else max(1.0, single.bases.shape[1] / FACTORS)
-        return 2 * each * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
+        updates_per_variable = 1.0 if single is None else max(1.0, single.bases.shape[1] / FACTORS_PER_UPDATE)
+        return 2 * updates_per_variable * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return Climb(backend, self.sweeps).program()
+        return NestedSamplingProgram(backend, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""
-        found = weighed(model.cardinalities, trace)
-        information, alike = float(tables.information), halves(trace)
-        numbers = {
+        runs = summarise_runs(model.cardinalities, trace)
+        information, distance = float(tables.information), halves_distance(trace)
+        diagnostics = {
             "levels": float(len(tables.levels) - 1),
             "points": float(len(tables.points)),
             "information": information,
-            "published_error": float(np.sqrt(max(information, 0.0) / (found.runs * len(tables.points)))),
-            "halves_apart": alike,
+            "published_error": float(np.sqrt(max(information, 0.0) / (runs.num_runs * len(tables.points)))),
+            "halves_apart": distance,
         }
-        believed = found.supported and alike < CONTRADICTED
-        return population_estimate(model, found, float(tables.base), len(tables.points), believed, numbers)
+        is_supported = runs.supported and distance < CONTRADICTED
+        return population_estimate(model, runs, float(tables.base), len(tables.points), is_supported, diagnostics)
 
 
-def halves(trace: Trace) -> float:
+def halves_distance(trace: Trace) -> float:
     """By how many joint standard errors log Ẑ of the chains with more sweeps and of the others are apart."""
     z = trace.series("z")
     if z.shape[1] < 4 or not np.isfinite(z.max()):
@@ -141,8 +141,8 @@ def halves(trace: Trace) -> float:
     if not all(part.any() for part in w):
         return np.inf
     noise = float(np.hypot(*(part.std(ddof=1) / part.mean() / np.sqrt(part.size) for part in w)))
-    apart = abs(float(np.log(w[0].mean() / w[1].mean())))
-    return apart / noise if noise > NOTHING else 0.0
+    difference = abs(float(np.log(w[0].mean() / w[1].mean())))
+    return difference / noise if noise > NOTHING else 0.0
 
 
 def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
@@ -154,39 +154,39 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
         levels: at which it ends at the latest; 0: where those that are left weigh about the same.
 
     Raises:
-        UnsupportedError: that is not so after `UPDATES`.
+        UnsupportedError: that is not so after `MAX_PILOT_UPDATES`.
     """
-    most = levels or UPDATES // max(sweeps * len(t.sizes), 1) + 1
+    max_levels = levels or MAX_PILOT_UPDATES // max(sweeps * len(t.sizes), 1) + 1
     shells, rng = Shells(HostArrays()), np.random.default_rng(0)
-    points, found = shells.begin(rng, t, (len(t.points), 1)), [GROUND]
+    points, pilot_levels = shells.draw_points(rng, t, (len(t.points), 1)), [LOWEST_LEVEL]
     logs, heights = np.array([]), np.array([])
     while True:
-        exact = shells.log_exact(t, points.x)
+        exact = shells.exact_log_weights(t, points.x)
         rest = exact + points.log_x - np.log(len(exact))
-        low = np.clip(found[-1] - points.d, 0.0, WIDTH)
-        level = float(np.median(points.d + low + (WIDTH - low) * rng.random(len(low))))
+        low = np.clip(pilot_levels[-1] - points.d, 0.0, LABEL_NATS)
+        level = float(np.median(points.d + low + (LABEL_NATS - low) * rng.random(len(low))))
         with np.errstate(divide="ignore"):
-            even = share(exact) >= EVEN
-            if len(found) >= most or even:
+            is_even = effective_share(exact) >= EVEN_WEIGHT_SHARE
+            if len(pilot_levels) >= max_levels or is_even:
                 logs, heights = np.append(logs, rest), np.append(heights, exact)
                 break
-            left = shells.left(points.d, np.array(found[-1]), np.array(level))
+            left = shells.surviving_share(points.d, np.array(pilot_levels[-1]), np.array(level))
             logs, heights = np.append(logs, rest + np.log(1 - left)), np.append(heights, exact)
-        points = shells.thinned(rng, points, left)
+        points = shells.resample_points(rng, points, left)
         for _ in range(sweeps):
             points = shells.sweep(rng, t, points, np.array(level))
-        found.append(level)
-    if not even and not levels:
+        pilot_levels.append(level)
+    if not is_even and not levels:
         raise UnsupportedError(
-            f"nested: after {most} levels of {len(t.sizes)} variables a pilot's points still weigh unevenly, and more "
-            f"would be too long a step; levels={most} ends there all the same"
+            f"nested: after {max_levels} levels of {len(t.sizes)} variables a pilot's points still weigh unevenly, "
+            f"and more would be too long a step; levels={max_levels} ends there all the same"
         )
-    log_z, some = np.logaddexp.reduce(logs), np.isfinite(logs)
-    information = float(np.exp(logs[some] - log_z) @ heights[some] - log_z) if some.any() else 0.0
-    return np.array(found), information
+    log_z, is_finite = np.logaddexp.reduce(logs), np.isfinite(logs)
+    information = float(np.exp(logs[is_finite] - log_z) @ heights[is_finite] - log_z) if is_finite.any() else 0.0
+    return np.array(pilot_levels), information
 
 
-def share(logs: FloatArray) -> float:
+def effective_share(logs: FloatArray) -> float:
     """(Σ w)² / (n Σ w²) of weights with these logarithms; 0 where all are 0."""
     w = np.exp(logs - logs.max()) if np.isfinite(logs.max()) else np.zeros(len(logs))
     return float(w.sum() ** 2 / (len(w) * max((w**2).sum(), 1.0)))

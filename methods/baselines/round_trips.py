@@ -44,7 +44,7 @@ class State(NamedTuple):
     accepted: Array
 
 
-class RoundTrips(TableProgram):
+class TemperedTransitionsProgram(TableProgram):
     """Init, step, observe, look and states."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
@@ -55,8 +55,8 @@ class RoundTrips(TableProgram):
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep, and a transition."""
         backend, xp, sweep = self._backend, self._xp, t.graph.sweep
-        one, steps = xp.ones_like(state.up), t.betas.shape[0] - 1
-        x, p = self._bath.sweep_and_conditionals(backend.fold_in(key, 0), sweep, state.x, state.p, one)
+        ones, steps = xp.ones_like(state.up), t.betas.shape[0] - 1
+        x, p = self._bath.sweep_and_conditionals(backend.fold_in(key, 0), sweep, state.x, state.p, ones)
 
         def climb(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             return move(1 + i, steps - i, steps - 1 - i, carry)
@@ -65,21 +65,21 @@ class RoundTrips(TableProgram):
             return move(1 + steps + i, i, i + 1, carry, backward=True)
 
         def move(
-            number: Any, rung: Any, to: Any, carry: tuple[Array, Array], *, backward: bool = False
+            number: Any, rung: Any, target: Any, carry: tuple[Array, Array], *, backward: bool = False
         ) -> tuple[Array, Array]:
-            (y, work), beta = carry, backend.take(t.betas, to)
+            (y, work), beta = carry, backend.take(t.betas, target)
             work = work + (beta - backend.take(t.betas, rung)) * self.log_weights(sweep.entries, y)
-            return self._bath.sweep(backend.fold_in(key, number), sweep, y, one * beta, backward=backward), work
+            return self._bath.sweep(backend.fold_in(key, number), sweep, y, ones * beta, backward=backward), work
 
-        y, up = backend.fori_loop(0, steps, climb, (x + 0, xp.zeros_like(one)))
-        y, down = backend.fori_loop(0, steps - 1, descend, (y, xp.zeros_like(one)))
+        y, up = backend.fori_loop(0, steps, climb, (x + 0, xp.zeros_like(ones)))
+        y, down = backend.fori_loop(0, steps - 1, descend, (y, xp.zeros_like(ones)))
         last = 1 - t.betas[steps - 1]
         lost = self._bath.log_weights(sweep.entries, y) == -xp.inf
         down = xp.where(lost, -xp.inf, down + last * self.log_weights(sweep.entries, y))
         chance = xp.exp(xp.where(up + down < 0, up + down, 0.0))
-        accepted = backend.uniform(backend.fold_in(key, 2 * steps + 1), one.shape) < chance
+        accepted = backend.uniform(backend.fold_in(key, 2 * steps + 1), ones.shape) < chance
         x = xp.where(accepted[None, :], y, x)
-        return State(x, p, up, down, xp.astype(accepted, one.dtype))
+        return State(x, p, up, down, xp.astype(accepted, ones.dtype))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """p (R, C), accepted (C,)."""

@@ -11,11 +11,11 @@ from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
-from spinbench.methods.population.program import chosen
+from spinbench.methods.population.program import resample_systematically
 
-WIDTH = 1.0
+LABEL_NATS = 1.0
 """Nats of a label, which is added to D: states of one D do not all fall at once."""
-GROUND = -1e30
+LOWEST_LEVEL = -1e30
 """Below all levels."""
 
 
@@ -23,7 +23,7 @@ class Tables(NamedTuple):
     """What `NestedSampling.plan` prepares.
 
     Attributes:
-        levels: (T,) ascending, the first `GROUND`.
+        levels: (T,) ascending, the first `LOWEST_LEVEL`.
         points: (P,) 0, for its length.
         sizes: (N,) states of the variables; sweep: with single variables.
         variables, states: (R,) int32, what is reported.
@@ -51,7 +51,7 @@ class Points(NamedTuple):
 class Shells(TableProgram):
     """What climbs are made of."""
 
-    def begin(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
+    def draw_points(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
         """Independent draws at β = 0."""
         x = self.uniform_states(key, t.sizes, shape[0] * shape[1])
         d = self.log_weights(t.sweep.entries, x)
@@ -60,35 +60,38 @@ class Shells(TableProgram):
     def sweep(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
         """Each variable once, given the rest, by the room that its states leave labels above the level."""
         ends = self._xp.asarray([0.0, 1.0], dtype=points.d.dtype)
-        weights = LevelWeights(level - WIDTH, WIDTH + 0.0 * level, ends, 0.0, logs=False)
+        weights = LevelWeights(level - LABEL_NATS, LABEL_NATS + 0.0 * level, ends, 0.0, logs=False)
         d = self.log_weights(t.sweep.entries, points.x)
         x, d = self._bath.sweep_by_level(key, t.sweep, points.x, d, weights)
         return points._replace(x=x, d=d)
 
-    def left(self, d: Array, before: Array, level: Array) -> Array:
-        """(P C,) the share of labels above `before` that is above `level`, of points that stand above `before`."""
-        own = room(self._xp, d, before)
-        some = own > 0  # but for rounding
-        return self._xp.where(some, room(self._xp, d, level) / self._xp.where(some, own, 1.0), 0.0)
+    def surviving_share(self, d: Array, previous_level: Array, level: Array) -> Array:
+        """(P C,) of points above `previous_level`: the share of their labels above it that is above `level`, too."""
+        share_before = label_share_above(self._xp, d, previous_level)
+        has_room = share_before > 0  # but for rounding
+        share = label_share_above(self._xp, d, level)
+        return self._xp.where(has_room, share / self._xp.where(has_room, share_before, 1.0), 0.0)
 
-    def thinned(self, key: Key, points: Points, left: Array) -> Points:
+    def resample_points(self, key: Key, points: Points, surviving_share: Array) -> Points:
         """As many points as before, drawn from those that are left."""
         xp, chains = self._xp, points.log_x.shape[0]
-        left = xp.reshape(left, (-1, chains))
-        mean = xp.mean(left, axis=0)
-        weights = xp.where(mean > 0, left, 1.0)
-        picked = chosen(self._backend, self._backend.uniform(key, (chains,)), weights / xp.sum(weights, axis=0))
-        places = xp.reshape(picked * chains + xp.arange(chains, dtype=xp.int32), (-1,))
-        fewer = xp.where(mean > 0, xp.log(xp.where(mean > 0, mean, 1.0)), -xp.inf)
+        surviving_share = xp.reshape(surviving_share, (-1, chains))
+        mean = xp.mean(surviving_share, axis=0)
+        weights = xp.where(mean > 0, surviving_share, 1.0)
+        parents = resample_systematically(
+            self._backend, self._backend.uniform(key, (chains,)), weights / xp.sum(weights, axis=0)
+        )
+        places = xp.reshape(parents * chains + xp.arange(chains, dtype=xp.int32), (-1,))
+        log_survival = xp.where(mean > 0, xp.log(xp.where(mean > 0, mean, 1.0)), -xp.inf)
         x, d = xp.take(points.x, places, axis=1), self._backend.take(points.d, places)
-        return Points(x, d, points.log_x + fewer)
+        return Points(x, d, points.log_x + log_survival)
 
-    def log_exact(self, t: Tables, x: Array) -> Array:
+    def exact_log_weights(self, t: Tables, x: Array) -> Array:
         """(P C,) D, -inf where a state meets a hard zero."""
         return self._bath.log_weights(t.sweep.entries, x)
 
 
-def room(xp: Any, d: Array, level: Array) -> Array:
+def label_share_above(xp: Any, d: Array, level: Array) -> Array:
     """The share of labels with which D and the label are above the level."""
-    share = (d + WIDTH - level) / WIDTH
+    share = (d + LABEL_NATS - level) / LABEL_NATS
     return xp.where(share > 1, xp.ones_like(d), xp.where(share > 0, share, xp.zeros_like(d)))

@@ -31,19 +31,19 @@ from spinbench.mathematics.bennett import Ratio, ratio
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
-from spinbench.methods.baselines.round_trips import RoundTrips, Tables
+from spinbench.methods.baselines.round_trips import Tables, TemperedTransitionsProgram
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER, signed_means
-from spinbench.methods.tempering.pilot import barrier, ladder
-from spinbench.methods.tempering.replicas import GraphReplicas, graph_tables
+from spinbench.methods.tempering.estimates import MIN_ROUND_TRIPS, NEGLIGIBLE_BARRIER, chain_means
+from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
+from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model
 
-STEPS = 0.6
+TEMPERATURES_PER_SQUARED_BARRIER = 0.6
 """Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
 the logarithm of the product is normal with variance 2π Λ² / T, and minus half of it as mean."""
-FEWEST, MOST = 4, 64
-UNREACHED = 100.0
+MIN_TEMPERATURES, MAX_TEMPERATURES = 4, 64
+UNREACHABLE_NATS = 100.0
 """Nats below all that was seen on the way up: there the way down meets hard zeros."""
 
 
@@ -76,44 +76,48 @@ class TemperedTransitions(Method):
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures by the pilot."""
         tables = factor_tables(model)
-        graph = graph_tables(tables)
-        betas, barriers = barrier(GraphReplicas(HostArrays()), graph, model.cardinalities)
-        count = self.temperatures or int(np.clip(np.ceil(STEPS * barriers[-1] ** 2), FEWEST, MOST))
+        graph = build_graph_tables(tables)
+        betas, barriers = estimate_barriers(GraphReplicas(HostArrays()), graph, model.cardinalities)
+        needed = np.ceil(TEMPERATURES_PER_SQUARED_BARRIER * barriers[-1] ** 2)
+        count = self.temperatures or int(np.clip(needed, MIN_TEMPERATURES, MAX_TEMPERATURES))
         rows, signs = state_rows(tables.cardinalities)
         base = np.array(tables.log_constant + np.log(model.cardinalities).sum())
-        return Tables(ladder(betas, barriers, count + 1), graph, rows, signs, base, np.array(barriers[-1]))
+        return Tables(place_rungs(betas, barriers, count + 1), graph, rows, signs, base, np.array(barriers[-1]))
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return RoundTrips(backend).program()
+        return TemperedTransitionsProgram(backend).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
-        means = signed_means(trace, tables.rows, tables.signs)
+        means = chain_means(trace, tables.rows, tables.signs)
         chains = means.series.shape[-1]
-        accepted, low = float(trace.total("accepted").sum()), bool(tables.barrier < LOW_BARRIER)
-        enough = low or accepted >= max(FEWEST_TRIPS, chains)
-        visits = np.inf if low else max(accepted, 1.0)
-        found = chain_estimate(model, trace, means, not enough, visits)
-        both = _both_ways(trace)
-        reported = None if both is None else both.claim.plus(float(tables.base))
-        resolved = reported is not None and np.isfinite(reported.error_bound)
+        accepted, has_low_barrier = float(trace.total("accepted").sum()), bool(tables.barrier < NEGLIGIBLE_BARRIER)
+        is_sufficient = has_low_barrier or accepted >= max(MIN_ROUND_TRIPS, chains)
+        visits = np.inf if has_low_barrier else max(accepted, 1.0)
+        estimate = chain_estimate(model, trace, means, not is_sufficient, visits)
+        bridge = _two_sided_ratio(trace)
+        estimates, overlap, resolved = {}, {}, False
+        if bridge is not None:
+            estimates = {"both_ways": bridge.claim.plus(float(tables.base))}
+            overlap = {"log_z_overlap": bridge.overlap}
+            resolved = bool(np.isfinite(estimates["both_ways"].error_bound))
         return replace(
-            found,
-            **log_z_parts(reported, {} if reported is None else {"both_ways": reported}),
+            estimate,
+            **log_z_parts(estimates.get("both_ways"), estimates),
             diagnostics={
                 "acceptance": accepted / (trace.samples * chains),
                 "temperatures": float(len(tables.betas) - 1),
                 "barrier": float(tables.barrier),
-                **({} if both is None else {"log_z_overlap": both.overlap}),
+                **overlap,
             },
-            doubts=(*found.doubts, *([] if resolved else ["log Z unresolved"])),
+            doubts=estimate.doubts if resolved else (*estimate.doubts, "log Z unresolved"),
         )
 
 
-def _both_ways(trace: Trace) -> Ratio | None:
+def _two_sided_ratio(trace: Trace) -> Ratio | None:
     """log Z / Z_0 from the products of the way up, from chains, and of the way down, from independent draws."""
     if not trace.looks:
         return None
     forward = -trace.looked("up")
-    return ratio(forward, np.maximum(trace.looked("down").ravel(), forward.min() - UNREACHED))
+    return ratio(forward, np.maximum(trace.looked("down").ravel(), forward.min() - UNREACHABLE_NATS))

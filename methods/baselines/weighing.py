@@ -17,7 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 
-LARGEST = 1e300
+MAX_WEIGHT = 1e300
 """Weights beyond may be anything."""
 
 
@@ -31,7 +31,7 @@ def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     return variables.astype(np.int32), states.astype(np.int32)
 
 
-def weighed(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
+def ratio_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
 
     The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
@@ -39,7 +39,7 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     """
     w = trace.series("w")
     top = float(w.max(initial=0.0))
-    if not 0 < top < LARGEST:
+    if not 0 < top < MAX_WEIGHT:
         equal = uniform_marginals(cardinalities)
         return ChainMeans(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
     w, mean = w / top, float(trace.mean("w").mean()) / top  # squares of small numbers are none
@@ -48,8 +48,8 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     return ChainMeans(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 
-def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
-    """Of `weighed`; the arguments are those of `chain_estimate`."""
-    found = weighed(model.cardinalities, trace)
-    estimate = chain_estimate(model, trace, found, stuck, visits)
-    return replace(estimate, diagnostics={"effective_share": found.share})
+def ratio_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
+    """Of `ratio_means`; the arguments are those of `chain_estimate`."""
+    means = ratio_means(model.cardinalities, trace)
+    estimate = chain_estimate(model, trace, means, stuck, visits)
+    return replace(estimate, diagnostics={"effective_share": means.share})

@@ -23,11 +23,11 @@ from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
-from spinbench.methods.baselines.jumps import Jumps, Tables, neighbourhoods
-from spinbench.methods.baselines.weighing import state_pairs, weighed_estimate
+from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
+from spinbench.methods.baselines.weighing import ratio_estimate, state_pairs
 from spinbench.models import Model
 
-SHARE = 4
+VARIABLES_PER_JUMP = 4
 """Variables for each jump of a step."""
 
 
@@ -53,21 +53,21 @@ class Zanella(Method):
         values = np.append(graph.values, 0.0)
         zero = np.isneginf(values)
         variables, states = state_pairs(model.cardinalities)
-        own = np.arange(int(graph.cardinalities.max(initial=1)))
+        levels = np.arange(int(graph.cardinalities.max(initial=1)))
         return Tables(
             sections=sweep.sections,
             values=np.stack([np.where(zero, 0.0, values), zero])[: 1 + zero.any()],
-            near=neighbourhoods(graph),
+            neighbourhoods=build_neighbourhoods(graph),
             last=(graph.cardinalities[:, None] - 1).astype(np.int32),
-            there=(own < graph.cardinalities[:, None]).astype(np.float64),
-            jumps=np.zeros(max(-(-int((graph.cardinalities > 1).sum()) // SHARE), 1)),
+            exists=(levels < graph.cardinalities[:, None]).astype(np.float64),
+            jumps=np.zeros(max(-(-int((graph.cardinalities > 1).sum()) // VARIABLES_PER_JUMP), 1)),
             variables=variables,
             states=states,
         )
 
     def step_updates(self, tables: Tables) -> float:
         """A jump sums the rates of all states, which is about half as much as to draw them."""
-        return 0.5 * len(tables.jumps) * float(tables.there.size)
+        return 0.5 * len(tables.jumps) * float(tables.exists.size)
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
@@ -77,5 +77,5 @@ class Zanella(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim."""
         stuck = float(trace.mean("stuck").mean()) / len(tables.jumps)
-        found = weighed_estimate(model, trace, stuck > 0 and max(model.cardinalities) > 1)
-        return replace(found, diagnostics={**found.diagnostics, "stuck": stuck})
+        estimate = ratio_estimate(model, trace, stuck > 0 and max(model.cardinalities) > 1)
+        return replace(estimate, diagnostics={**estimate.diagnostics, "stuck": stuck})

@@ -39,9 +39,9 @@ from spinbench.mathematics import bennett, claims, stepping_stones
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
-from spinbench.methods.blocks.planning import MOST
+from spinbench.methods.blocks.planning import MAX_BLOCKS
 from spinbench.methods.blocks.program import BlocksProgram
-from spinbench.methods.blocks.tables import Tables, make_tables
+from spinbench.methods.blocks.tables import Tables, build_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model
@@ -50,7 +50,7 @@ from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
-_BEYOND = 50.0
+_UNREACHABLE_NATS = 50.0
 """Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same."""
 
 
@@ -75,7 +75,7 @@ class Blocks(Method):
 
     def __post_init__(self) -> None:
         check_whole(self, "size", 2)
-        check_whole(self, "blocks", 2, MOST)
+        check_whole(self, "blocks", 2, MAX_BLOCKS)
         check_choice(self, "log_z", LogZ)
 
     @property
@@ -94,21 +94,22 @@ class Blocks(Method):
             UnsupportedError: a variable of more than `size` states.
         """
         flat = factor_tables(model)
-        if (most := int(flat.cardinalities.max())) > self.size:
+        if (max_states := int(flat.cardinalities.max())) > self.size:
             raise UnsupportedError(
-                f"blocks: a variable of {model.name} has {most} states; size={self.size} takes at most {self.size}"
+                f"blocks: a variable of {model.name} has {max_states} states; size={self.size} takes at most "
+                f"{self.size}"
             )
-        return make_tables(flat, self.size, self.blocks)
+        return build_tables(flat, self.size, self.blocks)
 
     def program(self, backend: Backend) -> Program:
         """Blocks over `backend`'s arrays; see `spinbench.methods.blocks.program`."""
-        return BlocksProgram(backend, looks=self.log_z != "none").program()
+        return BlocksProgram(backend, has_probes=self.log_z != "none").program()
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Probes; stepping stones, where they are asked for, or needed. Neither where there are hard zeros."""
         if len(tables.transition) == 1 or np.isneginf(tables.values).any():
             return state, 0
-        state, probed = probes.send(engine, state, steps, "p", trace)
+        state, probed = probes.run_probes(engine, state, steps, "p", trace)
         if self.log_z not in ("auto", "stones"):
             return state, probed
         state, done = stones.warm_up(engine, state, steps, 1, 0.0 if self.log_z == "auto" else None, trace)
@@ -119,38 +120,41 @@ class Blocks(Method):
         chains = trace.mean("p")
         means = chains.mean(axis=-1)
         if len(tables.transition) == 1:
-            return _exact(model, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
-        lost, visits = probes.astray(trace, "p")
-        found = chain_estimate(model, trace, ChainMeans(means, trace.series("p")), lost > 0, visits)
-        named, diagnostics = estimates(tables, trace, mixed="marginals not mixed" not in found.doubts)
-        reported = next(iter(named.values()), None)
+            return _exact_estimate(model, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
+        lost_probes, visits = probes.count_lost_probes(trace, "p")
+        estimate = chain_estimate(model, trace, ChainMeans(means, trace.series("p")), lost_probes > 0, visits)
+        log_z_by_name, diagnostics = log_z_estimates(tables, trace, mixed="marginals not mixed" not in estimate.doubts)
+        reported = next(iter(log_z_by_name.values()), None)
+        if trace.probes:
+            diagnostics["probes_astray"] = float(lost_probes)
         resolved = self.log_z == "none" or (reported is not None and np.isfinite(reported.error_bound))
+        doubts = estimate.doubts if resolved else (*estimate.doubts, "log Z unresolved")
         return replace(
-            found,
-            **log_z_parts(reported, named),
-            diagnostics=diagnostics | ({"probes_astray": float(lost)} if trace.probes else {}),
-            doubts=found.doubts if resolved else (*found.doubts, "log Z unresolved"),
+            estimate,
+            **log_z_parts(reported, log_z_by_name),
+            diagnostics=diagnostics,
+            doubts=doubts,
         )
 
 
-def _exact(model: Model, means: FloatArray, samples: int, chains: int, *, log_z: bool) -> Estimate:
+def _exact_estimate(model: Model, means: FloatArray, samples: int, chains: int, *, log_z: bool) -> Estimate:
     """Of one block that holds everything: its sums are those of all states, but for the rounding of their mean. log Z
     is summed once more, in float64 whatever the chains have."""
     zeros = np.zeros_like(means)
     rounding = zeros + EPS * np.sqrt(samples)
     parts = {"marginals": means, "marginals_se": rounding, "ess": zeros + samples * chains, "r_hat": zeros + 1}
-    found = Estimate(**split_fields(model.cardinalities, **parts))
+    estimate = Estimate(**split_fields(model.cardinalities, **parts))
     if not log_z:
-        return found
+        return estimate
     value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)
-    return replace(found, log_z=value, log_z_kind="exact")
+    return replace(estimate, log_z=value, log_z_kind="exact")
 
 
-def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, claims.Claim], dict[str, float]]:
+def log_z_estimates(tables: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, claims.Claim], dict[str, float]]:
     """The estimate that the run allows, by name, with its errors; diagnostics.
 
     Args:
-        t: tables of the method.
+        tables: tables of the method.
         trace: of the run.
         mixed: whether chains are where the law is, as far as they and probes show: else what they look at is not it.
     """
@@ -158,29 +162,29 @@ def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, claims
         return {}, {}
     name, diagnostics = "chib_bar", {}
     if trace.climb is None:
-        both = _from_both_sides(trace)
-        both = both._replace(supported=both.supported and mixed)
+        bridge = _two_sided_ratio(trace)
+        bridge = bridge._replace(supported=bridge.supported and mixed)
     else:
         name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
-        both = stepping_stones.stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
-        both = both._replace(value=both.value + _log_states(t))
-    diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
+        bridge = stepping_stones.stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
+        bridge = bridge._replace(value=bridge.value + _log_num_states(tables))
+    diagnostics |= {"log_z_overlap": bridge.overlap, "log_z_weight_ess": bridge.weight}
     if trace.wanted:
         diagnostics["stones_burn_in_needed"] = float(trace.wanted)
-    return {name: both.claim.plus(float(t.constant))}, diagnostics
+    return {name: bridge.claim.plus(float(tables.constant))}, diagnostics
 
 
-def _log_states(t: Tables) -> float:
+def _log_num_states(tables: Tables) -> float:
     """Log of the number of all states."""
-    _, first = np.unique(t.variable, return_index=True)  # a variable has a bucket in several blocks
-    return float(np.log(t.cards[first, 0]).sum())
+    _, first = np.unique(tables.variable, return_index=True)  # a variable has a bucket in several blocks
+    return float(np.log(tables.cards[first, 0]).sum())
 
 
-def _from_both_sides(trace: Trace) -> bennett.Ratio:
+def _two_sided_ratio(trace: Trace) -> bennett.Ratio:
     """Bennett's ratio of p and of reversed transitions from s*, from log p*(s*) / T(s* <- s) at both."""
     forward, backward = -trace.looked("log_t"), -trace.looked("log_r").ravel()
-    reached = np.isfinite(forward)
-    if not reached.any():
+    is_reached = np.isfinite(forward)
+    if not is_reached.any():
         return bennett.Ratio(float(backward.mean()), np.inf, np.inf, 0.0, 0.0, supported=False)
-    farthest = max(forward[reached].max(), backward.max()) + _BEYOND
-    return bennett.ratio(np.where(reached, forward, farthest), backward)
+    farthest = max(forward[is_reached].max(), backward.max()) + _UNREACHABLE_NATS
+    return bennett.ratio(np.where(is_reached, forward, farthest), backward)

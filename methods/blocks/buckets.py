@@ -9,34 +9,34 @@ from __future__ import annotations
 from typing import Any
 
 from spinbench.api import Array, Backend
-from spinbench.methods.blocks.tables import ABYSS, Tables
+from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 
-class Buckets:
+class BucketElimination:
     """Functions of the tables, a block's number and states x (N, C)."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
 
-    def forward(self, t: Tables, block: Any, x: Array, beta: Array | None = None) -> Array:
+    def eliminate_block(self, t: Tables, block: Any, x: Array, beta: Array | None = None) -> Array:
         """Sum the block's variables out, given the others.
 
         Args:
             t: tables.
             block: its number.
             x: (N, C) states.
-            beta: (C,) inverse temperatures; a hard zero is one of the `floors`, which from 1 on lie `ABYSS` lower.
-                None: all are 1, and hard zeros -inf.
+            beta: (C,) inverse temperatures; a hard zero is one of the `floors`, which from 1 on lie `COLD_FLOOR_NATS`
+                lower. None: all are 1, and hard zeros -inf.
         """
-        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
-        most, S, K, C = t.places.shape[0], t.separators.shape[0], t.states.shape[0], x.shape[1]
-        tables = xp.zeros((most, S, K, C), dtype=backend.real)
-        messages = xp.zeros((most, S, C), dtype=backend.real)
+        backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
+        max_buckets, S, K, C = t.places.shape[0], t.separators.shape[0], t.states.shape[0], x.shape[1]
+        tables = xp.zeros((max_buckets, S, K, C), dtype=backend.real)
+        messages = xp.zeros((max_buckets, S, C), dtype=backend.real)
 
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             tables, messages = carry
-            logs = self._product(t, b, low, x, messages, beta)
+            logs = self._bucket_log_product(t, b, low, x, messages, beta)
             top = xp.max(logs, axis=1)
             top = xp.where(top > -xp.inf, top, xp.zeros_like(top))
             weights = xp.exp(logs - top[:, None, :])
@@ -47,16 +47,16 @@ class Buckets:
             tables = backend.update(tables, b - low, share, donate=True)
             return tables, backend.update(messages, b - low, message, donate=True)
 
-        done: Array = backend.fori_loop(low, high, body, (tables, messages))[0]
-        return done
+        tables_of_block: Array = backend.fori_loop(low, high, body, (tables, messages))[0]
+        return tables_of_block
 
-    def draw(self, t: Tables, block: Any, tables: Array, x: Array, u: Array) -> Array:
+    def draw_block(self, t: Tables, block: Any, tables: Array, x: Array, u: Array) -> Array:
         """x with the block drawn, by uniform numbers u (P, C)."""
-        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+        backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
 
         def body(i: Any, x: Array) -> Array:
             b = high - 1 - i
-            summed = xp.cumulative_sum(self._row(t, b, b - low, tables, x), axis=0)
+            summed = xp.cumulative_sum(self._conditional_row(t, b, b - low, tables, x), axis=0)
             beyond = summed <= (backend.take(u, b - low) * summed[-1, :])[None, :]
             state = xp.count_nonzero(beyond, axis=0)
             last = backend.take(t.cards, b)[0] - 1
@@ -65,12 +65,12 @@ class Buckets:
 
         return backend.fori_loop(0, high - low, body, x + 0)
 
-    def log_probability(self, t: Tables, block: Any, tables: Array, target: Array) -> Array:
+    def block_log_probability(self, t: Tables, block: Any, tables: Array, target: Array) -> Array:
         """(C,) log p(the block is in the states of target (N, C) | the rest)."""
-        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+        backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
 
         def body(b: Any, total: Array) -> Array:
-            row = self._row(t, b, b - low, tables, target)
+            row = self._conditional_row(t, b, b - low, tables, target)
             state = backend.take(target, backend.take(t.variable, b))
             p = xp.sum(xp.where(t.states[:, None] == state[None, :], row, xp.zeros_like(row)), axis=0)
             return total + xp.where(p > 0, xp.log(xp.where(p > 0, p, xp.ones_like(p))), -xp.inf)
@@ -79,8 +79,8 @@ class Buckets:
 
     def add_marginals(self, t: Tables, block: Any, tables: Array, p: Array) -> Array:
         """p (N K, C) with the block's marginals given the rest, times each variable's share, added."""
-        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
-        most, S, K, C = tables.shape
+        backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
+        max_buckets, S, K, C = tables.shape
         entries = xp.arange(S + 1, dtype=t.separators.dtype)
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -88,7 +88,9 @@ class Buckets:
             b = high - 1 - i
             parent = backend.take(t.parent, b)
             above = xp.where(parent >= 0, parent, b)
-            to = xp.where(self._exists(t, above), self._entries(t, above, backend.take(t.up, b)), xp.asarray(S))
+            to = xp.where(
+                self._valid_entries(t, above), self._entry_positions(t, above, backend.take(t.up, b)), xp.asarray(S)
+            )
             to = xp.reshape(to, (-1,))
             order = xp.argsort(to, stable=True)
             summed = xp.cumulative_sum(
@@ -99,19 +101,19 @@ class Buckets:
             ends = backend.take(summed, xp.searchsorted(backend.take(to, order), entries))
             alone = xp.astype(t.separators == 0, backend.real)[:, None] + xp.zeros_like(ends[1:, :])
             separator = xp.where(parent >= 0, ends[1:, :] - ends[:-1, :], alone)
-            own = backend.take(tables, b - low) * xp.maximum(separator, xp.zeros_like(separator))[:, None, :]
+            bucket_joint = backend.take(tables, b - low) * xp.maximum(separator, xp.zeros_like(separator))[:, None, :]
             rows = backend.take(t.variable, b) * K + t.states
-            share = xp.sum(own, axis=0) * backend.take(t.share, b)
+            share = xp.sum(bucket_joint, axis=0) * backend.take(t.share, b)
             p = backend.update(p, rows, backend.take(p, rows) + share, donate=True)
-            return backend.update(joint, b - low, own, donate=True), p
+            return backend.update(joint, b - low, bucket_joint, donate=True), p
 
-        empty = xp.zeros((most, S, K, C), dtype=backend.real)
+        empty = xp.zeros((max_buckets, S, K, C), dtype=backend.real)
         added: Array = backend.fori_loop(0, high - low, body, (empty, p))[1]
         return added
 
-    def assigned(self, t: Tables, block: Any, x: Array, target: Array) -> Array:
+    def assign_block(self, t: Tables, block: Any, x: Array, target: Array) -> Array:
         """x with the block in the states of target."""
-        backend, (low, high) = self._backend, self._ends(t, block)
+        backend, (low, high) = self._backend, self._bucket_range(t, block)
 
         def body(b: Any, x: Array) -> Array:
             v = backend.take(t.variable, b)
@@ -125,10 +127,10 @@ class Buckets:
         steps = t.strides[:, :, None] * backend.take(x, t.members)
         return xp.sum(backend.take(t.values, t.offsets[:, None] + xp.sum(steps, axis=1)), axis=0)
 
-    def _ends(self, t: Tables, block: Any) -> tuple[Any, Any]:
+    def _bucket_range(self, t: Tables, block: Any) -> tuple[Any, Any]:
         return self._backend.take(t.starts, block), self._backend.take(t.starts, block + 1)
 
-    def _product(self, t: Tables, b: Any, low: Any, x: Array, messages: Array, beta: Array | None) -> Array:
+    def _bucket_log_product(self, t: Tables, b: Any, low: Any, x: Array, messages: Array, beta: Array | None) -> Array:
         """(S, K, C) logs of the product of a bucket's factors and messages; -inf beyond its states."""
         backend, xp = self._backend, self._xp
         _, S, C = messages.shape
@@ -138,25 +140,25 @@ class Buckets:
             f = backend.take(t.factors, i)
             steps = backend.take(t.outer_strides, i)[:, None] * backend.take(x, backend.take(t.outer, i))
             base = backend.take(t.offsets, f) + xp.sum(steps, axis=0)
-            entries = self._entries(t, b, backend.take(t.inner, i))
+            entries = self._entry_positions(t, b, backend.take(t.inner, i))
             logs = backend.take(t.values, entries[:, :, None] + base[None, None, :])
             if beta is not None:
-                floors = backend.take(t.floors, f) - xp.where(beta < 1, xp.zeros_like(beta), ABYSS)
+                floors = backend.take(t.floors, f) - xp.where(beta < 1, xp.zeros_like(beta), COLD_FLOOR_NATS)
                 logs = xp.maximum(logs, xp.astype(floors, backend.real)) * beta
             return total + logs
 
         def message(i: Any, total: Array) -> Array:
             child = backend.take(t.children, i)
-            entries = self._entries(t, b, backend.take(t.up, child))
+            entries = self._entry_positions(t, b, backend.take(t.up, child))
             return total + backend.take(flat, (child - low) * S + entries)
 
-        total = xp.where(self._exists(t, b)[:, :, None], xp.zeros((1, 1, C), dtype=backend.real), -xp.inf)
+        total = xp.where(self._valid_entries(t, b)[:, :, None], xp.zeros((1, 1, C), dtype=backend.real), -xp.inf)
         first, end = backend.take(t.factor_starts, b), backend.take(t.factor_starts, b + 1)
         total = backend.fori_loop(first, end, factor, total)
         first, end = backend.take(t.child_starts, b), backend.take(t.child_starts, b + 1)
         return backend.fori_loop(first, end, message, total)
 
-    def _entries(self, t: Tables, b: Any, strides: Array) -> Array:
+    def _entry_positions(self, t: Tables, b: Any, strides: Array) -> Array:
         """(S, K) where entries of a bucket lie in what has these strides along its scope."""
         backend, xp = self._backend, self._xp
         cards, steps = backend.take(t.cards, b), backend.take(t.steps, b)
@@ -164,12 +166,12 @@ class Buckets:
         separator = xp.sum(digits[1:, :] * strides[1:, None], axis=0)
         return xp.minimum(t.states, cards[0] - 1)[None, :] * strides[0] + separator[:, None]
 
-    def _exists(self, t: Tables, b: Any) -> Array:
+    def _valid_entries(self, t: Tables, b: Any) -> Array:
         """(S, K) which entries a bucket has."""
         cards = self._backend.take(t.cards, b)
         return (t.separators < self._xp.prod(cards[1:]))[:, None] & (t.states < cards[0])[None, :]
 
-    def _row(self, t: Tables, b: Any, place: Any, tables: Array, x: Array) -> Array:
+    def _conditional_row(self, t: Tables, b: Any, place: Any, tables: Array, x: Array) -> Array:
         """(K, C) a bucket's probabilities given the separator's states in x."""
         backend, xp = self._backend, self._xp
         _, S, K, C = tables.shape

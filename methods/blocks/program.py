@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.methods.blocks.buckets import Buckets
+from spinbench.methods.blocks.buckets import BucketElimination
 from spinbench.methods.blocks.tables import Tables
 
-DESCENT = 6
+DESCENT_SWEEPS = 6
 """Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for."""
 
 
@@ -32,15 +32,15 @@ class State(NamedTuple):
 class BlocksProgram:
     """Init, step and observe, with what logs of Z need."""
 
-    def __init__(self, backend: Backend, looks: bool) -> None:
+    def __init__(self, backend: Backend, has_probes: bool) -> None:
         self._backend = backend
         self._xp = backend.xp
-        self._buckets = Buckets(backend)
-        self._looks = looks
+        self._buckets = BucketElimination(backend)
+        self._has_probes = has_probes
 
     def program(self) -> Program:
         """As the settings ask."""
-        plain = Program(
+        program = Program(
             self.init,
             self.step,
             self.observe,
@@ -48,7 +48,7 @@ class BlocksProgram:
             slope=self.slope,
             states=lambda t, state: state.x,
         )
-        return replace(plain, adapt=self.adapt, look=self.look) if self._looks else plain
+        return replace(program, adapt=self.adapt, look=self.look) if self._has_probes else program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """From states, with s* where a descent from them ends."""
@@ -56,7 +56,7 @@ class BlocksProgram:
         x = xp.astype(start, t.variable.dtype)
         p = xp.zeros((start.shape[0] * t.states.shape[0], start.shape[1]), dtype=self._backend.real)
         state = State(x, p, x, xp.zeros_like(start[0, :]) - xp.inf)
-        return self._found(t, state) if self._looks else state
+        return self._update_mode(t, state) if self._has_probes else state
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """Every block once."""
@@ -68,7 +68,7 @@ class BlocksProgram:
         return {"p": self._backend.take(state.p, t.rows)}
 
     def sweep(
-        self, key: Key, t: Tables, x: Array, p: Any = (), beta: Array | None = None, fixed: float | None = None
+        self, key: Key, t: Tables, x: Array, p: Any = (), beta: Array | None = None, fixed_uniform: float | None = None
     ) -> tuple[Array, Any]:
         """Every block once.
 
@@ -78,39 +78,39 @@ class BlocksProgram:
             x: (N, C) states.
             p: (N K, C), to be replaced by the probabilities before each draw; (): nothing is wanted.
             beta: (C,) inverse temperatures of the chains; None: all are 1, which takes no exponentials of factors.
-            fixed: takes the place of all random numbers.
+            fixed_uniform: takes the place of all random numbers.
 
         Returns:
             x and p.
         """
         backend, xp, shape = self._backend, self._xp, (t.places.shape[0], x.shape[1])
-        wanted = not isinstance(p, tuple)
+        updates_marginals = not isinstance(p, tuple)
 
         def body(i: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             x, p = carry
             block = backend.take(t.sweep, i)
-            tables = self._buckets.forward(t, block, x, beta)
-            p = self._buckets.add_marginals(t, block, tables, p) if wanted else p
-            if fixed is None:
+            tables = self._buckets.eliminate_block(t, block, x, beta)
+            p = self._buckets.add_marginals(t, block, tables, p) if updates_marginals else p
+            if fixed_uniform is None:
                 u = backend.uniform(backend.fold_in(key, i), shape)
             else:
-                u = xp.full(shape, fixed, dtype=backend.real)
-            return self._buckets.draw(t, block, tables, x, u), p
+                u = xp.full(shape, fixed_uniform, dtype=backend.real)
+            return self._buckets.draw_block(t, block, tables, x, u), p
 
-        begin = (x, xp.zeros_like(p) if wanted else p)
+        begin = (x, xp.zeros_like(p) if updates_marginals else p)
         swept: tuple[Array, Any] = backend.fori_loop(0, t.sweep.shape[0], body, begin)
         return swept
 
     def adapt(self, t: Tables, state: State, last: bool) -> State:
         """At the end of burn-in s* is looked for once more."""
-        return self._found(t, state) if last else state
+        return self._update_mode(t, state) if last else state
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """log T(s* <- s) / p*(s*) at the chains' states, and at what sweeps in reverse order make of s*."""
         xp, chains = self._xp, state.x.shape[1]
-        drawn = self._reversed(key, t, state.mode + 0)
-        both, mode = (xp.concat(pair, axis=1) for pair in ((state.x, drawn), (state.mode, state.mode)))
-        logs = self._log_transition(t, both, mode)
+        reversed_states = self._draw_reverse_transition(key, t, state.mode + 0)
+        both, mode = (xp.concat(pair, axis=1) for pair in ((state.x, reversed_states), (state.mode, state.mode)))
+        logs = self._log_transition_to_mode(t, both, mode)
         return {"log_t": logs[:chains] - state.weight, "log_r": logs[chains:] - state.weight}
 
     def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
@@ -122,43 +122,43 @@ class BlocksProgram:
         """log p*, less the model's constant."""
         return {"slope": self._buckets.log_weight(t, state.x)}
 
-    def _found(self, t: Tables, state: State) -> State:
+    def _update_mode(self, t: Tables, state: State) -> State:
         """With the likeliest of s* and the ends of all chains' descents for s*."""
         backend, xp = self._backend, self._xp
 
         def body(i: Any, x: Array) -> Array:
             beta = xp.zeros_like(state.weight) + 2.0 ** xp.astype(xp.asarray(i), backend.real)
-            return self.sweep(None, t, x, beta=beta, fixed=0.5)[0]
+            return self.sweep(None, t, x, beta=beta, fixed_uniform=0.5)[0]
 
-        x = backend.fori_loop(0, DESCENT, body, state.x)
+        x = backend.fori_loop(0, DESCENT_SWEEPS, body, state.x)
         weight = self._buckets.log_weight(t, x)
         best = xp.argmax(weight)
         better = weight[best] > state.weight
         mode = xp.where(better[None, :], backend.take(x.T, best)[:, None], state.mode)
         return state._replace(mode=mode, weight=xp.where(better, weight[best], state.weight))
 
-    def _log_transition(self, t: Tables, x: Array, mode: Array) -> Array:
+    def _log_transition_to_mode(self, t: Tables, x: Array, mode: Array) -> Array:
         """(C,) log of how likely the transition's blocks, the first one last, end in s*."""
         backend, count = self._backend, t.transition.shape[0]
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x, total = carry
             block = backend.take(t.transition, count - 1 - i)
-            tables = self._buckets.forward(t, block, x)
-            total = total + self._buckets.log_probability(t, block, tables, mode)
-            return self._buckets.assigned(t, block, x, mode), total
+            tables = self._buckets.eliminate_block(t, block, x)
+            total = total + self._buckets.block_log_probability(t, block, tables, mode)
+            return self._buckets.assign_block(t, block, x, mode), total
 
         zero = self._xp.zeros(x.shape[1:], dtype=backend.real)
         return backend.fori_loop(0, count, body, (x, zero))[1]
 
-    def _reversed(self, key: Key, t: Tables, x: Array) -> Array:
+    def _draw_reverse_transition(self, key: Key, t: Tables, x: Array) -> Array:
         """The transition's blocks drawn, the first one first."""
         backend = self._backend
 
         def body(i: Any, x: Array) -> Array:
             block = backend.take(t.transition, i)
-            tables = self._buckets.forward(t, block, x)
+            tables = self._buckets.eliminate_block(t, block, x)
             u = backend.uniform(backend.fold_in(key, i), (t.places.shape[0], x.shape[1]))
-            return self._buckets.draw(t, block, tables, x, u)
+            return self._buckets.draw_block(t, block, tables, x, u)
 
         return backend.fori_loop(0, t.transition.shape[0], body, x)

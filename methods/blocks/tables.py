@@ -8,7 +8,7 @@ import numpy as np
 
 from spinbench.api import Array
 from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray, starts_of
-from spinbench.methods.blocks.planning import cover, partition
+from spinbench.methods.blocks.planning import plan_covering_blocks, plan_disjoint_blocks
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.orders.plan import separators
 
@@ -21,10 +21,10 @@ class Bucket(NamedTuple):
     factors: list[int]
 
 
-Rows = list[list[int]]
-FLOOR = 25.0
+RowLists = list[list[int]]
+FLOOR_NATS = 25.0
 """Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1."""
-ABYSS = 1e4
+COLD_FLOOR_NATS = 1e4
 """The same from 1 on, on top of it, in sweeps that know temperatures: nothing, unless all states are impossible."""
 
 
@@ -90,116 +90,116 @@ class Tables(NamedTuple):
     constant: Array
 
 
-def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
+def build_tables(flat: FactorTables, max_entries: int, min_blocks: int) -> Tables:
     """Plan the blocks and lay them out.
 
     Args:
-        flat: the factors of the model; no variable has more than `size` states.
-        size: entries of a bucket at most.
-        least: blocks of a sweep where more than one is needed.
+        flat: the factors of the model; no variable has more than `max_entries` states.
+        max_entries: entries of a bucket at most.
+        min_blocks: blocks of a sweep where more than one is needed.
     """
-    scopes = [_scope(flat, f) for f in range(len(flat.offsets) - 1)]
+    scopes = [_factor_scope(flat, f) for f in range(len(flat.offsets) - 1)]
     pairs = pairs_of(tuple(variables) for variables, _ in scopes)
-    swept = cover(flat.cardinalities, pairs, size, least)
-    blocks = swept + partition(flat.cardinalities, pairs, size, swept[0])[1:]
+    sweep_blocks = plan_covering_blocks(flat.cardinalities, pairs, max_entries, min_blocks)
+    blocks = sweep_blocks + plan_disjoint_blocks(flat.cardinalities, pairs, max_entries, sweep_blocks[0])[1:]
     buckets: list[Bucket] = []
     for block in blocks:
-        buckets += _buckets(flat, block, pairs, len(buckets))
-    n, most = len(flat.cardinalities), int(flat.cardinalities.max())
+        buckets += _build_buckets(flat, block, pairs, len(buckets))
+    n, max_states = len(flat.cardinalities), int(flat.cardinalities.max())
     variable = np.array([v for block in blocks for v in block], dtype=np.int64)
-    held = np.bincount([v for block in swept for v in block], minlength=n)
+    num_blocks = np.bincount([v for block in sweep_blocks for v in block], minlength=n)
     parent = np.array([bucket.parent for bucket in buckets], dtype=np.int64)
     senders = np.flatnonzero(parent >= 0)
     children = senders[np.argsort(parent[senders], kind="stable")]
-    above = [buckets[bucket.parent].steps if bucket.parent >= 0 else {} for bucket in buckets]
-    up = [[bucket.steps.get(v, 0) for v in steps] for bucket, steps in zip(buckets, above, strict=True)]
+    parent_steps = [buckets[bucket.parent].steps if bucket.parent >= 0 else {} for bucket in buckets]
+    up = [[bucket.steps.get(v, 0) for v in steps] for bucket, steps in zip(buckets, parent_steps, strict=True)]
     width = max(len(bucket.steps) for bucket in buckets)
-    cards = _padded([flat.cardinalities[list(bucket.steps)].tolist() for bucket in buckets], 1)[:-1]
-    inner, outer, outer_strides = _links(flat, buckets)
+    cards = _pad_rows([flat.cardinalities[list(bucket.steps)].tolist() for bucket in buckets], 1)[:-1]
+    inner, outer, outer_strides = _factor_strides(flat, buckets)
     least_state = int((flat.cardinalities == 2).all())
-    valid = np.arange(least_state, most)[None, :] < flat.cardinalities[:, None]
+    valid = np.arange(least_state, max_states)[None, :] < flat.cardinalities[:, None]
     return Tables(
         values=np.append(flat.values, 0.0),
-        floors=np.append(_floors(flat), 0.0),
+        floors=np.append(_hard_zero_floors(flat), 0.0),
         offsets=flat.offsets,
-        members=_padded([variables for variables, _ in scopes], 0),
-        strides=_padded([strides for _, strides in scopes], 0),
+        members=_pad_rows([variables for variables, _ in scopes], 0),
+        strides=_pad_rows([strides for _, strides in scopes], 0),
         starts=starts_of([*map(len, blocks)]),
-        sweep=np.arange(len(swept)),
-        transition=np.array([0, *range(len(swept), len(blocks))]),
+        sweep=np.arange(len(sweep_blocks)),
+        transition=np.array([0, *range(len(sweep_blocks), len(blocks))]),
         variable=variable,
-        share=1.0 / held[variable],
-        scope=_padded([list(bucket.steps) for bucket in buckets], 0)[:-1],
+        share=1.0 / num_blocks[variable],
+        scope=_pad_rows([list(bucket.steps) for bucket in buckets], 0)[:-1],
         cards=cards,
-        steps=_padded([list(bucket.steps.values()) for bucket in buckets], 0)[:-1],
-        up=_padded(up, 0, width)[:-1],
+        steps=_pad_rows([list(bucket.steps.values()) for bucket in buckets], 0)[:-1],
+        up=_pad_rows(up, 0, width)[:-1],
         parent=parent,
         child_starts=starts_of(np.bincount(parent[senders], minlength=len(buckets))),
         children=np.append(children, 0),
         factor_starts=starts_of([len(bucket.factors) for bucket in buckets]),
         factors=np.array([*(f for bucket in buckets for f in bucket.factors), len(scopes)], dtype=np.int64),
-        inner=_padded(inner, 0, width),
-        outer=_padded(outer, 0),
-        outer_strides=_padded(outer_strides, 0),
+        inner=_pad_rows(inner, 0, width),
+        outer=_pad_rows(outer, 0),
+        outer_strides=_pad_rows(outer_strides, 0),
         separators=np.arange(cards[:, 1:].prod(axis=1).max()),
-        states=np.arange(most),
+        states=np.arange(max_states),
         places=np.arange(max(map(len, blocks))),
-        rows=(np.arange(n)[:, None] * most + np.arange(least_state, most))[valid],
+        rows=(np.arange(n)[:, None] * max_states + np.arange(least_state, max_states))[valid],
         constant=np.array(flat.log_constant),
     )
 
 
-def _scope(flat: FactorTables, f: int) -> tuple[list[int], list[int]]:
+def _factor_scope(flat: FactorTables, f: int) -> tuple[list[int], list[int]]:
     """Variables and strides of a factor."""
     part = slice(int(flat.scope_starts[f]), int(flat.scope_starts[f + 1]))
     return flat.scope_variables[part].tolist(), flat.scope_strides[part].tolist()
 
 
-def _buckets(flat: FactorTables, order: list[int], pairs: IntArray, first: int) -> list[Bucket]:
-    """Of one block, whose buckets are numbered from `first` on."""
+def _build_buckets(flat: FactorTables, order: list[int], pairs: IntArray, first_number: int) -> list[Bucket]:
+    """Of one block, whose buckets are numbered from `first_number` on."""
     place = {v: b for b, v in enumerate(order)}
     factors: list[list[int]] = [[] for _ in order]
     for f in sorted({int(f) for v in order for f in flat.factors[flat.starts[v] : flat.starts[v + 1]]}):
-        factors[min(place[v] for v in _scope(flat, f)[0] if v in place)].append(f)
-    found = []
+        factors[min(place[v] for v in _factor_scope(flat, f)[0] if v in place)].append(f)
+    buckets = []
     for b, separator in enumerate(separators(np.array(order), pairs)):
         others = [order[p] for p in sorted(separator)]
         steps = np.cumprod([1, *flat.cardinalities[others].tolist()]).tolist()
-        parent = first + min(separator) if separator else -1
-        found.append(Bucket({order[b]: 0, **dict(zip(others, steps, strict=False))}, parent, factors[b]))
-    return found
+        parent = first_number + min(separator) if separator else -1
+        buckets.append(Bucket({order[b]: 0, **dict(zip(others, steps, strict=False))}, parent, factors[b]))
+    return buckets
 
 
-def _floors(flat: FactorTables) -> FloatArray:
+def _hard_zero_floors(flat: FactorTables) -> FloatArray:
     if not len(flat.values):
         return np.zeros(0)
-    return np.minimum.reduceat(np.where(flat.values > -np.inf, flat.values, np.inf), flat.offsets[:-1]) - FLOOR
+    return np.minimum.reduceat(np.where(flat.values > -np.inf, flat.values, np.inf), flat.offsets[:-1]) - FLOOR_NATS
 
 
-def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[Rows, Rows, Rows]:
+def _factor_strides(flat: FactorTables, buckets: list[Bucket]) -> tuple[RowLists, RowLists, RowLists]:
     """Of the factors of all buckets: inner, outer and outer_strides, not padded."""
     inner, outer, outer_strides = [], [], []
     for bucket in buckets:
         for f in bucket.factors:
-            stride = dict(zip(*_scope(flat, f), strict=True))
+            stride = dict(zip(*_factor_scope(flat, f), strict=True))
             inner.append([stride.get(v, 0) for v in bucket.steps])
             outer.append([v for v in stride if v not in bucket.steps])
             outer_strides.append([stride[v] for v in outer[-1]])
     return inner, outer, outer_strides
 
 
-def _padded(rows: Rows, fill: int, width: int = 1) -> IntArray:
+def _pad_rows(rows: RowLists, fill: int, width: int = 1) -> IntArray:
     """The rows, at least so wide, and one that is empty: no backend takes rows of an array without any."""
-    found = np.full((len(rows) + 1, max(width, *map(len, rows), 1) if rows else width), fill, dtype=np.int64)
-    for row, values in zip(found, rows, strict=False):
+    padded = np.full((len(rows) + 1, max(width, *map(len, rows), 1) if rows else width), fill, dtype=np.int64)
+    for row, values in zip(padded, rows, strict=False):
         row[: len(values)] = values
-    return found
+    return padded
 
 
-def digits_of(t: Tables, b: int) -> IntArray:
+def decode_entries(t: Tables, b: int) -> IntArray:
     """(S K, W) states of a bucket's scope in each entry of its table."""
     cards, steps = t.cards[b], np.maximum(t.steps[b], 1)
     separators = int(cards[1:].prod())
-    found = np.arange(separators)[:, None, None] // steps % cards + np.zeros((1, int(cards[0]), 1), dtype=np.int64)
-    found[:, :, 0] = np.arange(cards[0])
-    return np.asarray(found.reshape(-1, len(cards)))
+    digits = np.arange(separators)[:, None, None] // steps % cards + np.zeros((1, int(cards[0]), 1), dtype=np.int64)
+    digits[:, :, 0] = np.arange(cards[0])
+    return np.asarray(digits.reshape(-1, len(cards)))

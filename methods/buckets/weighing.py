@@ -16,7 +16,7 @@ from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.passes import FloatArray
 from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
-from spinbench.methods.exact import by_variable
+from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 
@@ -132,4 +132,4 @@ def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
 
 def _laid_out(model: Model, found: FloatArray) -> Any:
     """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
-    return by_variable(problem_of(model).decode_marginals(found), model.cardinalities)
+    return split_marginals(problem_of(model).decode_marginals(found), model.cardinalities)

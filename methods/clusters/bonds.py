@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Order = npt.NDArray[np.signedinteger[Any]]
 
-NARROW = 16
+MIN_ROW_WIDTH = 16
 """Neighbours in a row of the padded table, at least; rows are twice as wide as on average where that is more."""
 
 
@@ -32,14 +32,14 @@ class Bonds(NamedTuple):
         couplings: (E,) W, of either sign.
         fields: (N,) 2h.
         neighbours: (D, M) int64 rows, the own where there are fewer.
-        through: (D, M) int64, the bond to each of them.
+        neighbour_bonds: (D, M) int64, the bond to each of them.
     """
 
     ends: IntArray
     couplings: FloatArray
     fields: FloatArray
     neighbours: IntArray
-    through: IntArray
+    neighbour_bonds: IntArray
 
 
 def check_binary(method: str, model: PairwiseModel) -> None:
@@ -48,7 +48,7 @@ def check_binary(method: str, model: PairwiseModel) -> None:
         raise UnsupportedError(f"{method}: {model.name} has 1-of-K groups; variables of two states are needed")
 
 
-def bonds_of(model: PairwiseModel, order: Order) -> Bonds:
+def build_bonds(model: PairwiseModel, order: Order) -> Bonds:
     """Of a model whose row i is variable order[i]."""
     rows = compressed_rows(model, order)
     row = np.repeat(np.arange(model.num_variables), np.diff(rows.start))
@@ -59,26 +59,26 @@ def bonds_of(model: PairwiseModel, order: Order) -> Bonds:
     number[upward] = np.arange(len(ends))
     downward = np.flatnonzero(~upward)
     number[downward[np.lexsort((row[downward], rows.columns[downward]))]] = np.arange(len(ends))
-    return Bonds(ends, rows.weights[upward], fields, *_padded(rows, row, number))
+    return Bonds(ends, rows.weights[upward], fields, *_pad_neighbours(rows, row, number))
 
 
-def _padded(rows: AnyRows, row: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
+def _pad_neighbours(rows: AnyRows, row: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
     """(neighbours, through) from the row and the bond of each entry of `rows`."""
     n, degree = len(rows.start) - 1, np.diff(rows.start)
-    width = int(min(degree.max(initial=1), max(NARROW, -(-2 * len(row) // n))))
-    more = np.maximum(-(-degree // width) - 1, 0)
-    first = n + np.cumsum(more) - more
-    added = int(more.sum())
-    neighbours = np.tile(np.arange(n + added), (width + 2 * bool(added), 1))
-    through = np.zeros_like(neighbours)
+    width = int(min(degree.max(initial=1), max(MIN_ROW_WIDTH, -(-2 * len(row) // n))))
+    num_extra = np.maximum(-(-degree // width) - 1, 0)
+    first = n + np.cumsum(num_extra) - num_extra
+    total_extra = int(num_extra.sum())
+    neighbours = np.tile(np.arange(n + total_extra), (width + 2 * bool(total_extra), 1))
+    neighbour_bonds = np.zeros_like(neighbours)
     entry = np.arange(len(row)) - rows.start[row]
     part = entry // width
     place = entry % width, np.where(part == 0, row, first[row] + part - 1)
-    neighbours[place], through[place] = rows.columns, number
-    if added:
-        own = n + np.arange(added)
-        owner = np.repeat(np.arange(n), more)
-        before = np.where(own == first[owner], owner, own - 1)
-        neighbours[width, own], neighbours[width + 1, before] = before, own
-        through[width, own] = through[width + 1, before] = len(row) // 2
-    return neighbours, through
+    neighbours[place], neighbour_bonds[place] = rows.columns, number
+    if total_extra:
+        extra_rows = n + np.arange(total_extra)
+        owner = np.repeat(np.arange(n), num_extra)
+        previous = np.where(extra_rows == first[owner], owner, extra_rows - 1)
+        neighbours[width, extra_rows], neighbours[width + 1, previous] = previous, extra_rows
+        neighbour_bonds[width, extra_rows] = neighbour_bonds[width + 1, previous] = len(row) // 2
+    return neighbours, neighbour_bonds

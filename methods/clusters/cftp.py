@@ -34,16 +34,16 @@ from spinbench.mathematics.graphs.sweep_layouts import (
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.bonds import Order, check_binary
-from spinbench.methods.tempering.replicas import pair_tables
+from spinbench.methods.tempering.replicas import build_pair_tables
 from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
-FIRST = 4
+FIRST_SWEEPS = 4
 """Sweeps that are tried first."""
-DOUBLINGS = 13
+MAX_DOUBLINGS = 13
 """Of them at most, up to 2^14 sweeps and then no more."""
-UNLIKELY = 0.05
+MIN_MEETING_CHANCE = 0.05
 """Chance that all chains meet within those below which no more are made: none has met, so each does so within what was
 tried with at most the probability that this leaves as likely."""
 
@@ -64,12 +64,12 @@ class Tables(NamedTuple):
 
 class State(NamedTuple):
     """Attributes: s, p (N, C) the last draws and their conditional probabilities; sweeps (C,) that were made for them;
-    open (C,) 1 where both chains never met."""
+    never_met (C,) 1 where both chains never met."""
 
     s: Array
     p: Array
     sweeps: Array
-    open: Array
+    never_met: Array
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class CouplingFromThePast(Method):
         """
         assert isinstance(model, PairwiseModel)
         check_binary(self.name, model)
-        flip = flips(self.name, model)
-        turned = flipped(model, flip)
-        pairs = pair_tables(turned)
+        flip = find_flips(self.name, model)
+        attractive = flip_model(model, flip)
+        pairs = build_pair_tables(attractive)
         return Tables(pairs.order, flip[pairs.order].astype(np.float64), pairs.sweep)
 
     def program(self, backend: Backend) -> Program:
         """Both chains over `backend`'s arrays."""
-        return CoupledProgram(backend, averaged=self.marginals == "rao_blackwell").program()
+        return CoupledProgram(backend, rao_blackwell=self.marginals == "rao_blackwell").program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means of independent draws, and the draws with which batches end."""
@@ -135,9 +135,9 @@ class CouplingFromThePast(Method):
 class CoupledProgram(IndependentSteps):
     """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'."""
 
-    def __init__(self, backend: Backend, *, averaged: bool) -> None:
+    def __init__(self, backend: Backend, *, rao_blackwell: bool) -> None:
         super().__init__(backend)
-        self._bath, self._averaged = HeatBath(backend), averaged
+        self._bath, self._rao_blackwell = HeatBath(backend), rao_blackwell
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no draw."""
@@ -155,19 +155,19 @@ class CoupledProgram(IndependentSteps):
 
             def sweep(i: Any, pair: Array) -> Array:
                 u = backend.uniform(backend.fold_in(key, sweeps - i), zeros.shape)
-                return self._swept(t.sweep, pair, xp.concat([u, u], axis=1))
+                return self._sweep(t.sweep, pair, xp.concat([u, u], axis=1))
 
-            pair = backend.fori_loop(0, sweeps, sweep, xp.where(apart > 0, begun, pair))
-            high, low = self._both(pair)
-            met = xp.astype(xp.any(xp.all(high == low, axis=0)), xp.int32)
-            more = xp.astype(xp.any(high != low), xp.int32) * xp.maximum(met, xp.astype(back < enough, xp.int32))
+            pair = backend.fori_loop(0, sweeps, sweep, xp.where(apart > 0, extremes, pair))
+            high, low = self._split_pair(pair)
+            any_met = xp.astype(xp.any(xp.all(high == low, axis=0)), xp.int32)
+            more = xp.astype(xp.any(high != low), xp.int32) * xp.maximum(any_met, xp.astype(back < max_back, xp.int32))
             return pair, 2 * back, more, total + sweeps
 
-        enough = _sweeps_that_tell(zeros.shape[1])
-        one = xp.astype(xp.any(zeros == 0), xp.int32)
-        begun = xp.concat([zeros + 1, zeros], axis=1)  # one sweep of both costs little more than of one
-        pair, _, _, total = backend.fori_loop(0, DOUBLINGS, epoch, (begun, FIRST * one, one, 0 * one))
-        high, low = self._both(pair)
+        max_back = _max_sweeps_without_meeting(zeros.shape[1])
+        unit = xp.astype(xp.any(zeros == 0), xp.int32)
+        extremes = xp.concat([zeros + 1, zeros], axis=1)  # one sweep of both costs little more than of one
+        pair, _, _, total = backend.fori_loop(0, MAX_DOUBLINGS, epoch, (extremes, FIRST_SWEEPS * unit, unit, 0 * unit))
+        high, low = self._split_pair(pair)
         apart = xp.astype(xp.any(high != low, axis=0), high.dtype)
         p = self._bath.conditionals(t.sweep, high)
         return State(high, p, xp.zeros_like(apart) + xp.astype(total, apart.dtype), apart)
@@ -176,30 +176,30 @@ class CoupledProgram(IndependentSteps):
         """The statistics of `CouplingFromThePast.reductions`, flipped back."""
         turned = t.flip[:, None] > 0
         s = self._xp.where(turned, 1 - state.s, state.s)
-        seen = self._xp.where(turned, 1 - state.p, state.p) if self._averaged else s
-        return {"mean": seen, "square": seen**2, "draw": s, "sweeps": state.sweeps, "open": state.open}
+        recorded = self._xp.where(turned, 1 - state.p, state.p) if self._rao_blackwell else s
+        return {"mean": recorded, "square": recorded**2, "draw": s, "sweeps": state.sweeps, "open": state.never_met}
 
     @staticmethod
-    def _both(pair: Array) -> tuple[Array, Array]:
+    def _split_pair(pair: Array) -> tuple[Array, Array]:
         """(N, C) each of (N, 2 C)."""
         chains = pair.shape[1] // 2
         return pair[:, :chains], pair[:, chains:]
 
-    def _swept(self, sweep: Sweep | Scan, s: Array, u: Array) -> Array:
+    def _sweep(self, sweep: Sweep | Scan, s: Array, u: Array) -> Array:
         if isinstance(sweep, Scan):
             return self._bath.sweep_chunks(sweep, s, (), u, backward=False)[0]
         return self._bath.sweep_blocks(sweep, s, u)[0]
 
 
-def _sweeps_that_tell(chains: int) -> int:
-    """After how many sweeps in which none of the chains met it is hopeless that all meet: see `UNLIKELY`."""
-    apart = UNLIKELY ** (1 / chains)
-    farthest = FIRST << (DOUBLINGS - 1)
-    tried = (FIRST << k for k in range(DOUBLINGS))
-    return next((back for back in tried if (1 - apart ** (farthest / back)) ** chains < UNLIKELY), farthest)
+def _max_sweeps_without_meeting(chains: int) -> int:
+    """After how many sweeps in which none of the chains met it is hopeless that all meet: see `MIN_MEETING_CHANCE`."""
+    apart = MIN_MEETING_CHANCE ** (1 / chains)
+    farthest = FIRST_SWEEPS << (MAX_DOUBLINGS - 1)
+    tried = (FIRST_SWEEPS << k for k in range(MAX_DOUBLINGS))
+    return next((back for back in tried if (1 - apart ** (farthest / back)) ** chains < MIN_MEETING_CHANCE), farthest)
 
 
-def flips(method: str, model: PairwiseModel) -> npt.NDArray[np.bool_]:
+def find_flips(method: str, model: PairwiseModel) -> npt.NDArray[np.bool_]:
     """(N,) which variables to flip, so that every coupling is 0 or more.
 
     In the graph of (variable, flipped or not) a coupling joins what it favours; a model is frustrated where a variable
@@ -225,7 +225,7 @@ def flips(method: str, model: PairwiseModel) -> npt.NDArray[np.bool_]:
     return np.asarray(component[:n] > component[n:])
 
 
-def flipped(model: PairwiseModel, flip: npt.NDArray[np.bool_]) -> PairwiseModel:
+def flip_model(model: PairwiseModel, flip: npt.NDArray[np.bool_]) -> PairwiseModel:
     """The model of s_i, or 1 - s_i where it is flipped, but for its constant."""
     sign = np.where(flip, -1.0, 1.0)
     ends, w = model.edges, model.couplings

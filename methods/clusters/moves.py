@@ -11,18 +11,18 @@ from typing import Any
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.clusters.bonds import Bonds
 
-FIRST = 4
+FIRST_ROUNDS = 4
 """Rounds of label propagation before it is first asked whether anything still changes; then twice as many."""
 
 
-class Clusters:
+class ClusterMoves:
     """Of states s (N, C), 0 and 1 in the backend's real type, rows in the order of the tables."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
 
-    def move(self, key: Key, bonds: Bonds, s: Array) -> tuple[Array, Array]:
+    def move_clusters(self, key: Key, bonds: Bonds, s: Array) -> tuple[Array, Array]:
         """One move, which leaves p as it is.
 
         Args:
@@ -34,14 +34,14 @@ class Clusters:
             (s, p): new states, and the probabilities of 1 that clusters gave them.
         """
         xp, backend = self._xp, self._backend
-        labels = self.labels(bonds, self.open(backend.fold_in(key, 0), bonds, s))
-        pull = self.sums(labels, bonds.fields[:, None] * (2 * s - 1))
+        labels = self.label_clusters(bonds, self.draw_open_bonds(backend.fold_in(key, 0), bonds, s))
+        pull = self.sum_over_clusters(labels, bonds.fields[:, None] * (2 * s - 1))
         keep = backend.sigmoid(pull)
         u = xp.take_along_axis(backend.uniform(backend.fold_in(key, 1), s.shape), labels, axis=0)
         up = s > 0.5
         return xp.where(u < keep, s, 1 - s), xp.where(up, keep, 1 - keep)
 
-    def open(self, key: Key, bonds: Bonds, s: Array) -> Array:
+    def draw_open_bonds(self, key: Key, bonds: Bonds, s: Array) -> Array:
         """(E, C) which bonds open."""
         xp = self._xp
         spins = s > 0.5
@@ -50,35 +50,35 @@ class Clusters:
         level = -xp.expm1(-0.5 * xp.abs(bonds.couplings)[:, None])
         return satisfied & (self._backend.uniform(key, alike.shape) < level)
 
-    def labels(self, bonds: Bonds, opened: Array) -> Array:
+    def label_clusters(self, bonds: Bonds, open_bonds: Array) -> Array:
         """(N, C) the lowest row of each row's cluster: each takes the least of its neighbours' labels, and then the
         label of that, until nothing changes."""
         xp, (width, rows) = self._xp, bonds.neighbours.shape
-        opened = xp.concat([opened, xp.ones((1, opened.shape[1]), dtype=xp.bool)], axis=0)
-        own = xp.arange(rows, dtype=bonds.neighbours.dtype)[:, None]
-        own = own + xp.zeros((1, opened.shape[1]), dtype=own.dtype)
+        open_bonds = xp.concat([open_bonds, xp.ones((1, open_bonds.shape[1]), dtype=xp.bool)], axis=0)
+        row_labels = xp.arange(rows, dtype=bonds.neighbours.dtype)[:, None]
+        row_labels = row_labels + xp.zeros((1, open_bonds.shape[1]), dtype=row_labels.dtype)
 
-        def spread(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            def look(d: Any, least: Array) -> Array:
+        def propagate_labels(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            def take_least_neighbour(d: Any, least: Array) -> Array:
                 near = xp.take(carry[0], self._backend.take(bonds.neighbours, d), axis=0)
-                joined = xp.take(opened, self._backend.take(bonds.through, d), axis=0)
-                return xp.where(joined, xp.minimum(least, near), least)
+                is_open = xp.take(open_bonds, self._backend.take(bonds.neighbour_bonds, d), axis=0)
+                return xp.where(is_open, xp.minimum(least, near), least)
 
-            least = self._backend.fori_loop(0, width, look, carry[0])
+            least = self._backend.fori_loop(0, width, take_least_neighbour, carry[0])
             least = xp.take_along_axis(least, least, axis=0)
             return least, xp.astype(xp.any(least != carry[0]), xp.int32)
 
-        def stretch(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def run_rounds(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             labels, changed, rounds = carry
-            labels, changed = self._backend.fori_loop(0, changed * rounds, spread, (labels, changed))
+            labels, changed = self._backend.fori_loop(0, changed * rounds, propagate_labels, (labels, changed))
             return labels, changed, 2 * rounds
 
-        one = xp.astype(xp.any(own >= 0), xp.int32)
+        unit = xp.astype(xp.any(row_labels >= 0), xp.int32)
         # as many rounds as there are rows reach all of them, but hardly ever are more than a dozen needed
-        labels = self._backend.fori_loop(0, rows.bit_length(), stretch, (own, one, FIRST * one))[0]
+        labels = self._backend.fori_loop(0, rows.bit_length(), run_rounds, (row_labels, unit, FIRST_ROUNDS * unit))[0]
         return labels[: bonds.fields.shape[0], :]
 
-    def sums(self, labels: Array, values: Array) -> Array:
+    def sum_over_clusters(self, labels: Array, values: Array) -> Array:
         """(N, C) the sum of `values` (N, C) over each row's cluster: sorted by label, terms are added to those before
         them at distances 1, 2, 4, …"""
         xp = self._xp

@@ -26,8 +26,8 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
-from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, bonds_of, check_binary
-from spinbench.methods.clusters.moves import Clusters
+from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, build_bonds, check_binary
+from spinbench.methods.clusters.moves import ClusterMoves
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model, PairwiseModel
 
@@ -92,28 +92,28 @@ class SwendsenWang(Method):
         plan = layout(model, "chromatic")
         rows = compressed_rows(model, plan.order)
         sweep = choose_tables(model, plan, rows)
-        return Tables(plan.order, plan.bounds, sweep, bonds_of(model, plan.order))
+        return Tables(plan.order, plan.bounds, sweep, build_bonds(model, plan.order))
 
     def program(self, backend: Backend) -> Program:
         """Label propagation over `backend`'s arrays, then heat-bath sweeps."""
-        clusters, bath = Clusters(backend), HeatBath(backend)
-        averaged = self.marginals == "rao_blackwell"
+        clusters, bath = ClusterMoves(backend), HeatBath(backend)
+        rao_blackwell = self.marginals == "rao_blackwell"
 
         def init(key: Key, t: Tables, start: Array) -> State:
             s = backend.xp.take(start, t.order, axis=0)
-            return State(s, backend.xp.zeros_like(s) if averaged else ())
+            return State(s, backend.xp.zeros_like(s) if rao_blackwell else ())
 
         def step(key: Key, t: Tables, state: State) -> State:
-            s, p = clusters.move(backend.fold_in(key, 0), t.bonds, state.s)
+            s, p = clusters.move_clusters(backend.fold_in(key, 0), t.bonds, state.s)
 
             def sweep(k: Any, s: Array) -> Array:
                 return bath.sweep(backend.fold_in(key, 1 + k), t.sweep, s)
 
             s = backend.fori_loop(0, self.sweeps, sweep, s)
-            return State(s, p if averaged else ())
+            return State(s, p if rao_blackwell else ())
 
         def observe(t: Tables, state: State) -> dict[str, Array]:
-            return {"p": state.p} if averaged else {"s": state.s}
+            return {"p": state.p} if rao_blackwell else {"s": state.s}
 
         def states(t: Tables, state: State) -> Array:
             return backend.xp.take(state.s, backend.xp.argsort(t.order), axis=0)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 
-class Pairs(NamedTuple):
+class CoupledPairs(NamedTuple):
     """P pairs of chains on their way; arrays are written to.
 
     Attributes:
@@ -32,9 +32,9 @@ class Pairs(NamedTuple):
     met: IntArray
 
 
-def pairs_of(seed: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> Pairs:
-    """At starts (N, P) of both chains."""
+def start_coupled_pairs(seed: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> CoupledPairs:
+    """P pairs at initial states (N, P) of both chains."""
     ahead, behind = (np.ascontiguousarray(np.asarray(states, dtype=np.int64).T) for states in (x, y))
     keys = np.random.SeedSequence(seed).generate_state(2 * len(ahead), np.uint64).astype(np.uint64).reshape(2, -1)
     keys[1] |= np.uint64(1)
-    return Pairs(keys, ahead, behind, np.full(len(ahead), -1, dtype=np.int64))
+    return CoupledPairs(keys, ahead, behind, np.full(len(ahead), -1, dtype=np.int64))

@@ -47,7 +47,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
 from spinbench.methods.gibbs import log_z, stones
 from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
-from spinbench.methods.gibbs.program import GibbsProgram, Wanted
+from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps, Tables
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
@@ -114,38 +114,38 @@ class Gibbs(Method):
             raise SpinbenchError(f"gibbs: precision_bits={bits!r} was given; 0 or 8 to 32 are allowed")
         if not bits:
             return
-        wanted = {
+        allowed_values = {
             "marginals": ("empirical",),
             "log_z": ("none",),
             "sample": ("sweep",),
             "scan": ("chromatic", "raster"),
         }
-        for setting, allowed in wanted.items():
-            if (given := getattr(self, setting)) not in allowed:
+        for setting, allowed in allowed_values.items():
+            if (value := getattr(self, setting)) not in allowed:
                 raise SpinbenchError(
-                    f"gibbs: precision_bits={bits} was given with {setting}={given}; it takes {' or '.join(allowed)}"
+                    f"gibbs: precision_bits={bits} was given with {setting}={value}; it takes {' or '.join(allowed)}"
                 )
 
     @property
-    def weighs_steps(self) -> bool:
+    def records_log_t(self) -> bool:
         """Whether T(s* <- s) is found at every step, besides at the run's looks."""
         return self.log_z == "chib"
 
     @property
-    def climbs(self) -> bool:
-        """Whether chains may walk up from independent draws."""
+    def may_use_stones(self) -> bool:
+        """Whether stepping stones may take the place of burn-in."""
         return self.log_z in ("auto", "stones")
 
     def for_annealing(self) -> Gibbs:
         """With stepping stones, unless chains may walk up anyway."""
-        return self if self.climbs else replace(self, log_z="stones")
+        return self if self.may_use_stones else replace(self, log_z="stones")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s: (N, C), rows in the tables' order; of factor graphs (R, C), the states that the tables name. log_t:
         (C,)."""
         names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
-        if self.weighs_steps:
+        if self.records_log_t:
             names["log_t"] = "logsumexp"
         return names
 
@@ -160,7 +160,7 @@ class Gibbs(Method):
             return self._plan_graph(model)
         assert isinstance(model, PairwiseModel)
         if self.precision_bits:
-            _check_bits(model, self.precision_bits)
+            _check_rounding_support(model, self.precision_bits)
         count = model.num_variables
         if self.scan == "random" and count > MAX_RANDOM_VARIABLES:
             raise UnsupportedError(
@@ -175,14 +175,14 @@ class Gibbs(Method):
             sequence = np.argsort(plan.order) if self.scan == "raster" else np.arange(count)
             single = scan_tables(model, plan, rows, sequence)
         mode = np.zeros(model.num_variables)
-        weight = fixed = 0.0
+        log_weight = log_t_constant = 0.0
         if self.log_z != "none":
             mode = find_mode(model, plan.order, sweep)
-            weight = float(model.log_weight(by_variable(plan.order, mode)))
+            log_weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
                 tail = len(plan.labels) - len(sweep.last)
-                fixed = log_z.log_conditional(model, plan, rows, mode, int(plan.bounds[tail]))
-        return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
+                log_t_constant = log_z.sum_log_conditionals(model, plan, rows, mode, int(plan.bounds[tail]))
+        return Tables(plan.order, sweep, single, mode, np.array(log_weight), np.array(log_t_constant))
 
     def program(self, backend: Backend) -> Program:
         """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs.program`.
@@ -190,35 +190,37 @@ class Gibbs(Method):
         Raises:
             UnsupportedError: precision_bits or more than one thread.
         """
-        for setting, plain in (("precision_bits", 0), ("threads", 1)):
-            if (given := getattr(self, setting)) != plain:
-                raise UnsupportedError(f"gibbs: {setting}={given} needs backend=numba; {backend.name} was asked for")
-        wanted = Wanted(
-            random=self.scan == "random",
-            single=self.sample == "update",
-            averaged=self.marginals == "rao_blackwell",
-            looks=self.log_z != "none",
-            climbs=self.climbs,
-            chib=self.weighs_steps,
+        for setting, default in (("precision_bits", 0), ("threads", 1)):
+            if (value := getattr(self, setting)) != default:
+                raise UnsupportedError(f"gibbs: {setting}={value} needs backend=numba; {backend.name} was asked for")
+        options = ProgramOptions(
+            random_scan=self.scan == "random",
+            single_updates=self.sample == "update",
+            rao_blackwell=self.marginals == "rao_blackwell",
+            has_probes=self.log_z != "none",
+            has_temperatures=self.may_use_stones,
+            records_log_t=self.records_log_t,
         )
         pairs, graphs = PairSweeps(backend), GraphSweeps(backend)
-        return GibbsProgram(backend, wanted, lambda t: pairs if isinstance(t, Tables) else graphs).program()
+        return GibbsProgram(backend, options, lambda t: pairs if isinstance(t, Tables) else graphs).program()
 
     def warm_up(
         self, tables: Tables | GraphTables, engine: Engine, state: State, steps: int, trace: Trace
     ) -> tuple[State, int]:
         """Stepping stones, where they are asked for, or needed; none where there are hard zeros."""
-        single = tables.sweep.single if isinstance(tables, GraphTables) else tables.single
-        if not self.climbs or (isinstance(tables, GraphTables) and tables.zeros):
+        if not self.may_use_stones or (isinstance(tables, GraphTables) and tables.zeros):
             return state, 0
-        updates = len(single.rows) if self.sample == "update" and single is not None else 1
-        weight = float(tables.mode_log_weight) if self.log_z == "auto" else None
-        return stones.warm_up(engine, state, steps, updates, weight, trace)
+        single = tables.sweep.single if isinstance(tables, GraphTables) else tables.single
+        steps_per_sweep = 1
+        if self.sample == "update" and single is not None:
+            steps_per_sweep = len(single.rows)
+        mode_log_weight = float(tables.mode_log_weight) if self.log_z == "auto" else None
+        return stones.warm_up(engine, state, steps, steps_per_sweep, mode_log_weight, trace)
 
     def estimate(self, model: Model, tables: Tables | GraphTables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
         assert isinstance(model, PairwiseModel | FactorGraph)
-        return gibbs_estimate(model, tables, trace, self.log_z, single=self.sample == "update")
+        return gibbs_estimate(model, tables, trace, self.log_z, single_updates=self.sample == "update")
 
     def _plan_graph(self, model: FactorGraph) -> GraphTables:
         if self.log_z == "stones" and model.has_zeros:
@@ -228,12 +230,12 @@ class Gibbs(Method):
         return plan_graph(
             model,
             raster=self.scan == "raster",
-            single=self.sample == "update" or self.scan == "random",
-            looks=self.log_z != "none",
+            single_updates=self.sample == "update" or self.scan == "random",
+            needs_mode=self.log_z != "none",
         )
 
 
-def _check_bits(model: PairwiseModel, bits: int) -> None:
+def _check_rounding_support(model: PairwiseModel, bits: int) -> None:
     if model.groups:
         raise UnsupportedError(f"gibbs: {model.name} has 1-of-K groups, which precision_bits={bits} does not take")
     if (degree := int(model.degrees.max(initial=0))) > MAX_BIT_DEGREE:

@@ -14,12 +14,12 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
 
-SEARCHES = 8
+N_SEARCHES = 8
 """For s*, beside each other."""
-LOOK_UPS = 4e6
-"""Of all searches together, at most, but for `FEWEST` sweeps."""
-MOST_SWEEPS, FEWEST = 40, 6
-COLDEST = 4.0
+MAX_LOOKUPS = 4e6
+"""Of all searches together, at most, but for `MIN_SWEEPS` sweeps."""
+MAX_SWEEPS, MIN_SWEEPS = 40, 6
+MAX_BETA = 4.0
 
 
 class GraphTables(NamedTuple):
@@ -48,20 +48,23 @@ class GraphTables(NamedTuple):
     high: Array
 
 
-def plan_graph(model: FactorGraph, *, raster: bool, single: bool, looks: bool) -> GraphTables:
+def plan_graph(model: FactorGraph, *, raster: bool, single_updates: bool, needs_mode: bool) -> GraphTables:
     """Colours or levels, places of entries, and s* where it is looked for."""
     tables = factor_tables(model)
-    sweep = table_sweep(tables, "raster" if raster else "chromatic", single)
+    sweep = table_sweep(tables, "raster" if raster else "chromatic", single_updates)
     variables, states = marginal_rows(tables.cardinalities)
-    low, high = graph_ranges(tables)
-    mode = find_mode(model, sweep) if looks else np.zeros(model.num_variables, dtype=np.int32)
+    low, high = conditional_ranges(tables)
+    mode, mode_log_weight = np.zeros(model.num_variables, dtype=np.int32), 0.0
+    if needs_mode:
+        mode = find_mode(model, sweep)
+        mode_log_weight = float(model.log_weight(mode))
     return GraphTables(
         sweep=sweep,
         variables=variables.astype(np.int32),
         states=states.astype(np.int32),
         blank=np.zeros(len(variables) + 1),
         mode=mode,
-        mode_log_weight=np.array(float(model.log_weight(mode)) if looks else 0.0),
+        mode_log_weight=np.array(mode_log_weight),
         base=np.array(tables.log_constant + float(np.log(tables.cardinalities).sum())),
         zeros=np.array(float(np.isneginf(tables.values).any())),
         low=low,
@@ -77,23 +80,23 @@ def find_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> Array:
     rng = np.random.default_rng(seed)
     cards = np.array(model.cardinalities)[:, None]
     if model.has_zeros:
-        x = feasible_starts(model, SEARCHES, seed).astype(np.int32)
+        x = feasible_starts(model, N_SEARCHES, seed).astype(np.int32)
     else:
-        x = rng.integers(0, cards, size=(len(cards), SEARCHES)).astype(np.int32)
+        x = rng.integers(0, cards, size=(len(cards), N_SEARCHES)).astype(np.int32)
     bath = TableBath(HostArrays())
-    work = SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
-    sweeps = int(np.clip(LOOK_UPS / max(work, 1), FEWEST, MOST_SWEEPS))
-    for beta in np.geomspace(1.0 if model.has_zeros else 0.3, COLDEST, sweeps):
-        x = bath.sweep(rng, sweep, x, np.full(SEARCHES, beta))
-    for _ in range(MOST_SWEEPS):
-        before = x.copy()
-        x = bath.sweep(rng, sweep, x, np.full(SEARCHES, 1e9))
-        if (before == x).all():
+    lookups_per_sweep = N_SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
+    sweeps = int(np.clip(MAX_LOOKUPS / max(lookups_per_sweep, 1), MIN_SWEEPS, MAX_SWEEPS))
+    for beta in np.geomspace(1.0 if model.has_zeros else 0.3, MAX_BETA, sweeps):
+        x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, beta))
+    for _ in range(MAX_SWEEPS):
+        previous = x.copy()
+        x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, 1e9))
+        if (previous == x).all():
             break
     return x[:, int(model.log_weight(x.T).argmax())].copy()
 
 
-def graph_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:
+def conditional_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:
     """(R,) the least and the largest p(x_v = k | rest) of what is reported that any state of the others leaves.
 
     From ranges of log t(j, rest) - log t(k, rest) of each factor by itself, so that no state leaves more than these.
@@ -102,34 +105,34 @@ def graph_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:
     low, high = np.zeros(len(variables)), np.ones(len(variables))
     rows = np.searchsorted(variables, np.arange(len(tables.cardinalities) + 1))
     for v in np.unique(variables):
-        least, most = _odds(tables, int(v))
-        own = slice(rows[v], rows[v + 1])
+        least, greatest = _log_odds_bounds(tables, int(v))
+        span = slice(rows[v], rows[v + 1])
         with np.errstate(over="ignore", divide="ignore"):
-            high[own] = (1 / np.exp(least).sum(axis=0))[states[own]]
-            low[own] = (1 / np.exp(most).sum(axis=0))[states[own]]
+            high[span] = (1 / np.exp(least).sum(axis=0))[states[span]]
+            low[span] = (1 / np.exp(greatest).sum(axis=0))[states[span]]
     return low, high
 
 
-def _odds(tables: FactorTables, v: int) -> tuple[FloatArray, FloatArray]:
+def _log_odds_bounds(tables: FactorTables, v: int) -> tuple[FloatArray, FloatArray]:
     """(K, K) bounds of the log odds of state j against state k, from below and above."""
     size = int(tables.cardinalities[v])
-    least, most = np.zeros((2, size, size))
+    least, greatest = np.zeros((2, size, size))
     for e in range(tables.starts[v], tables.starts[v + 1]):
         f, stride = tables.factors[e], int(tables.strides[e])
         table = tables.values[tables.offsets[f] : tables.offsets[f + 1]].reshape(-1, size, stride)
         t = np.moveaxis(table, 1, 0).reshape(size, -1)
         with np.errstate(invalid="ignore"):
-            apart = t[:, None] - t[None]
+            log_ratios = t[:, None] - t[None]
         if np.isfinite(t).all():
-            least, most = least + apart.min(axis=2), most + apart.max(axis=2)
+            least, greatest = least + log_ratios.min(axis=2), greatest + log_ratios.max(axis=2)
             continue
-        never = np.isneginf(t).all(axis=0)
-        apart[:, :, never] = np.nan
-        apart[np.isnan(apart) & ~never] = 0.0  # both zero, and another state is not: it alone has weight
+        impossible = np.isneginf(t).all(axis=0)
+        log_ratios[:, :, impossible] = np.nan
+        log_ratios[np.isnan(log_ratios) & ~impossible] = 0.0  # both zero, and another state is not: it alone has weight
         with np.errstate(invalid="ignore"):
-            least += np.nanmin(apart, axis=2)
-            most += np.nanmax(apart, axis=2)
-    least, most = np.where(np.isnan(least), -np.inf, least), np.where(np.isnan(most), np.inf, most)
+            least += np.nanmin(log_ratios, axis=2)
+            greatest += np.nanmax(log_ratios, axis=2)
+    least, greatest = np.where(np.isnan(least), -np.inf, least), np.where(np.isnan(greatest), np.inf, greatest)
     np.fill_diagonal(least, 0.0)
-    np.fill_diagonal(most, 0.0)
-    return least, most
+    np.fill_diagonal(greatest, 0.0)
+    return least, greatest

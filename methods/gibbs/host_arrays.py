@@ -27,6 +27,6 @@ class HostArrays(Backend):
         return key.random(shape)
 
     def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
-        found = array if donate else array.copy()
-        found[index] = values
-        return found
+        target = array if donate else array.copy()
+        target[index] = values
+        return target

@@ -17,39 +17,39 @@ from spinbench.api.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 
-BETAS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.9])
+COOLING_BETAS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.9])
 """At which chains are cooled. Quenched ones would end in wells that hold nothing."""
-ROUNDS = 4
+N_ROUNDS = 4
 """Probes that each chain is."""
-SHARE = 1 / 2
+BURN_IN_SHARE = 1 / 2
 """Of burn-in."""
-FEWEST_STEPS = len(BETAS) + 2
+MIN_ROUND_STEPS = len(COOLING_BETAS) + 2
 """Of a round: less tells nothing."""
-ASTRAY = 0.2
+MIN_PROBABILITY_GAP = 0.2
 """Probability by which a probe has to be outside of all that the run has seen."""
-CHANCE = 0.02
+MAX_CHANCE_SHARE = 0.02
 """Of probes, or one: so many may be caught in wells that hold nothing."""
 
 
-def send(engine: Engine, state: State, steps: int, statistic: str, trace: Trace) -> tuple[State, int]:
+def run_probes(engine: Engine, state: State, steps: int, statistic: str, trace: Trace) -> tuple[State, int]:
     """As `Method.warm_up`: `trace.probes` is what is seen of a summed statistic, if `steps` of burn-in suffice.
 
     Half of a round's steps burn in and a quarter is kept.
     """
-    each = int(steps * SHARE) // ROUNDS
-    if each < FEWEST_STEPS:
+    round_steps = int(steps * BURN_IN_SHARE) // N_ROUNDS
+    if round_steps < MIN_ROUND_STEPS:
         return state, 0
-    sweeps, kept, seen = max(each // 4 // len(BETAS), 1), max(each // 4, 1), []
-    burnt = max(each - sweeps * len(BETAS) - kept, 0)
-    for _ in range(ROUNDS):
-        state, _ = engine.climb(state, BETAS, sweeps)
-        state, found = engine.advance(engine.warm(state, burnt), kept)
-        seen.append(found[statistic] / kept)
-    trace.probes[statistic] = Probes(np.concatenate(seen, axis=-1), kept, steps)
-    return state, ROUNDS * (sweeps * len(BETAS) + burnt + kept)
+    sweeps, recorded_steps, means = max(round_steps // 4 // len(COOLING_BETAS), 1), max(round_steps // 4, 1), []
+    burn_in_steps = max(round_steps - sweeps * len(COOLING_BETAS) - recorded_steps, 0)
+    for _ in range(N_ROUNDS):
+        state, _ = engine.climb(state, COOLING_BETAS, sweeps)
+        state, statistics = engine.advance(engine.warm(state, burn_in_steps), recorded_steps)
+        means.append(statistics[statistic] / recorded_steps)
+    trace.probes[statistic] = Probes(np.concatenate(means, axis=-1), recorded_steps, steps)
+    return state, N_ROUNDS * (sweeps * len(COOLING_BETAS) + burn_in_steps + recorded_steps)
 
 
-def astray(trace: Trace, statistic: str) -> tuple[int, float]:
+def count_lost_probes(trace: Trace, statistic: str) -> tuple[int, float]:
     """How many probes ended where no chain has been for as long in all of the run, and how many draws it is at most.
 
     Where chains began in such a place, as the last probes, and have left it in burn-in, there is a way out, and back as
@@ -60,13 +60,20 @@ def astray(trace: Trace, statistic: str) -> tuple[int, float]:
         return 0, np.inf
     probes, series = trace.probes[statistic], trace.series(statistic)
     chains = series.shape[-1]
-    joined = int(np.clip(np.ceil(probes.steps * len(series) / trace.samples), 1, len(series)))
-    windows = series[: len(series) // joined * joined].reshape(-1, joined, *series.shape[1:]).mean(axis=1)
-    above = probes.means > windows.max(axis=(0, 2))[:, None] + ASTRAY
-    below = probes.means < windows.min(axis=(0, 2))[:, None] - ASTRAY
+    batches_per_window = int(np.clip(np.ceil(probes.steps * len(series) / trace.samples), 1, len(series)))
+    windows = (
+        series[: len(series) // batches_per_window * batches_per_window]
+        .reshape(-1, batches_per_window, *series.shape[1:])
+        .mean(axis=1)
+    )
+    above = probes.means > windows.max(axis=(0, 2))[:, None] + MIN_PROBABILITY_GAP
+    below = probes.means < windows.min(axis=(0, 2))[:, None] - MIN_PROBABILITY_GAP
     lost = (above | below).any(axis=0)
     if probes.began and trace.climb is None:
         if lost[-chains:].any():
             return 0, trace.samples * chains / max(probes.burn_in, 1)
         lost = lost[:-chains]
-    return (int(lost.sum()) if lost.sum() > max(1.0, CHANCE * len(lost)) else 0), np.inf
+    count = int(lost.sum())
+    if count <= max(1.0, MAX_CHANCE_SHARE * len(lost)):
+        count = 0
+    return count, np.inf

@@ -10,24 +10,24 @@ from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 
 
-class Wanted(NamedTuple):
+class ProgramOptions(NamedTuple):
     """What a program does.
 
     Attributes:
-        random: random scan.
-        single: a step is one update, not a sweep.
-        averaged: keep p (Rao-Blackwellised marginals).
-        looks: look from both sides, at chains and at draws of R(. <- s*).
-        climbs: know temperatures.
-        chib: keep log T of every step.
+        random_scan: random scan.
+        single_updates: a step is one update, not a sweep.
+        rao_blackwell: keep p (Rao-Blackwellised marginals).
+        has_probes: look from both sides, at chains and at draws of R(. <- s*).
+        has_temperatures: know temperatures.
+        records_log_t: keep log T of every step.
     """
 
-    random: bool
-    single: bool
-    averaged: bool
-    looks: bool
-    climbs: bool
-    chib: bool
+    random_scan: bool
+    single_updates: bool
+    rao_blackwell: bool
+    has_probes: bool
+    has_temperatures: bool
+    records_log_t: bool
 
 
 class State(NamedTuple):
@@ -58,90 +58,103 @@ class GibbsProgram:
         sweeps: of the tables.
     """
 
-    def __init__(self, backend: Backend, wanted: Wanted, sweeps: Callable[[Any], PairSweeps | GraphSweeps]) -> None:
+    def __init__(
+        self, backend: Backend, options: ProgramOptions, sweeps_for: Callable[[Any], PairSweeps | GraphSweeps]
+    ) -> None:
         self._backend = backend
         self._xp = backend.xp
-        self._wanted, self._of = wanted, sweeps
-        self._stale = wanted.averaged and (wanted.random or wanted.single)
+        self._options, self._sweeps_for = options, sweeps_for
+        self._recomputes_conditionals = options.rao_blackwell and (options.random_scan or options.single_updates)
 
     def program(self) -> Program:
         """The contract's view."""
         program = Program(self.init, self.step, self.observe, self.warm, states=self.states)
-        if self._wanted.climbs:
+        if self._options.has_temperatures:
             program = replace(program, temper=self.temper, slope=self.slope)
-        return replace(program, look=self.look) if self._wanted.looks else program
+        return replace(program, look=self.look) if self._options.has_probes else program
 
     def init(self, key: Key, t: Any, start: Array) -> State:
         """The chains' states are `start` itself."""
-        xp, sweeps, wanted = self._xp, self._of(t), self._wanted
-        x, none = sweeps.begin(t, start), 0.0 * start[0, :]
-        p: Array = sweeps.unseen(t, x) if wanted.averaged else ()
-        if self._stale:
+        xp, sweeps, options = self._xp, self._sweeps_for(t), self._options
+        x, none = sweeps.arrange_states(t, start), 0.0 * start[0, :]
+        p: Array = sweeps.initial_conditionals(t, x) if options.rao_blackwell else ()
+        if self._recomputes_conditionals:
             p = sweeps.conditionals(t, x, p)
-        position = xp.zeros_like(start[0, 0], dtype=xp.int32) if wanted.single else ()
-        mode = xp.zeros_like(x) + t.mode[:, None] if wanted.looks else ()
-        return State(x, p, none if wanted.chib else (), position, mode)
+        position = xp.zeros_like(start[0, 0], dtype=xp.int32) if options.single_updates else ()
+        mode = xp.zeros_like(x) + t.mode[:, None] if options.has_probes else ()
+        return State(x, p, none if options.records_log_t else (), position, mode)
 
     def states(self, t: Any, state: State) -> Array:
         """(N, C), variable by variable."""
-        return self._of(t).states(t, state.x)
+        return self._sweeps_for(t).states_by_variable(t, state.x)
 
     def warm(self, key: Key, t: Any, state: State) -> State:
         """A step; a sweep without log T, which single updates hold from the begin of a sweep on."""
-        return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single)
+        return self._make_sample(
+            key, t, state, records_log_t=self._options.records_log_t and self._options.single_updates
+        )
 
     def step(self, key: Key, t: Any, state: State) -> State:
         """One sample."""
-        return self._step(key, t, state, chib=self._wanted.chib)
+        return self._make_sample(key, t, state, records_log_t=self._options.records_log_t)
 
     def observe(self, t: Any, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
-        seen = {"p" if self._wanted.averaged else "s": self._of(t).reported(t, state.x, state.p)}
-        return seen | ({"log_t": state.log_t} if self._wanted.chib else {})
+        statistics = {"p" if self._options.rao_blackwell else "s": self._sweeps_for(t).statistic(t, state.x, state.p)}
+        return statistics | ({"log_t": state.log_t} if self._options.records_log_t else {})
 
     def look(self, key: Key, t: Any, state: State) -> dict[str, Array]:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
-        sweeps = self._of(t)
-        drawn = sweeps.back(key, t, state.mode + 0)  # sweeps may write into their states
-        return {"log_t": sweeps.log_transition(t, state.x), "log_r": sweeps.log_transition(t, drawn)}
+        sweeps = self._sweeps_for(t)
+        reversed_states = sweeps.sweep_backward(key, t, state.mode + 0)  # sweeps may write into their states
+        return {
+            "log_t": sweeps.log_transition_to_mode(t, state.x),
+            "log_r": sweeps.log_transition_to_mode(t, reversed_states),
+        }
 
     def temper(self, key: Key, t: Any, state: State, beta: Array) -> State:
         """A sweep by colour or level, whatever the scan."""
-        sweeps = self._of(t)
-        x, _ = sweeps.advance(key, t, state.x, (), beta + self._xp.zeros(state.x.shape[1:], dtype=self._backend.real))
-        return state._replace(x=x, p=sweeps.conditionals(t, x, state.p) if self._stale else state.p)
+        sweeps = self._sweeps_for(t)
+        x, _ = sweeps.sweep_forward(
+            key, t, state.x, (), beta + self._xp.zeros(state.x.shape[1:], dtype=self._backend.real)
+        )
+        p = sweeps.conditionals(t, x, state.p) if self._recomputes_conditionals else state.p
+        return state._replace(x=x, p=p)
 
     def slope(self, t: Any, state: State) -> dict[str, Array]:
         """log p*, less the model's constant."""
-        return {"slope": self._of(t).slope(t, state.x)}
+        return {"slope": self._sweeps_for(t).slope(t, state.x)}
 
-    def _step(self, key: Key, t: Any, state: State, *, chib: bool) -> State:
-        backend, sweeps, x, p = self._backend, self._of(t), state.x, state.p
-        units = sweeps.units(t)
-        if not self._wanted.single:
-            log_t = sweeps.log_transition(t, x) if chib else state.log_t
-            x, p = self._random_updates(key, t, x, p) if self._wanted.random else sweeps.advance(key, t, x, p)
+    def _make_sample(self, key: Key, t: Any, state: State, *, records_log_t: bool) -> State:
+        backend, sweeps, x, p = self._backend, self._sweeps_for(t), state.x, state.p
+        units = sweeps.count_single_updates(t)
+        if not self._options.single_updates:
+            log_t = sweeps.log_transition_to_mode(t, x) if records_log_t else state.log_t
+            if self._options.random_scan:
+                x, p = self._sweep_in_random_order(key, t, x, p)
+            else:
+                x, p = sweeps.sweep_forward(key, t, x, p)
             return state._replace(x=x, p=p, log_t=log_t)
-        if chib:
+        if records_log_t:
             begins = self._xp.astype(state.position == 0, self._xp.int32)
-            log_t = backend.fori_loop(0, begins, lambda _, __: sweeps.log_transition(t, x), state.log_t)
+            log_t = backend.fori_loop(0, begins, lambda _, __: sweeps.log_transition_to_mode(t, x), state.log_t)
             state = state._replace(log_t=log_t)
         if not units:  # no variable has two states
             return state
         u = backend.uniform(key, (2, x.shape[1]))
-        if self._wanted.random:
-            x, p = sweeps.update_anywhere(t, x, p, u[0, :], u[1, :])
+        if self._options.random_scan:
+            x, p = sweeps.update_random_variable(t, x, p, u[0, :], u[1, :])
         else:
-            x, p = sweeps.update_next(t, state.position, x, p, u[1, :])
+            x, p = sweeps.update_next_variable(t, state.position, x, p, u[1, :])
         return state._replace(x=x, p=p, position=(state.position + 1) % units)
 
-    def _random_updates(self, key: Key, t: Any, x: Array, p: Array) -> tuple[Array, Array]:
-        sweeps, take = self._of(t), self._backend.take
-        units = sweeps.units(t)
+    def _sweep_in_random_order(self, key: Key, t: Any, x: Array, p: Array) -> tuple[Array, Array]:
+        sweeps, take = self._sweeps_for(t), self._backend.take
+        units = sweeps.count_single_updates(t)
         u = self._backend.uniform(key, (2 * units, x.shape[1]))
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            return sweeps.update_anywhere(t, *carry, take(u, i), take(u, units + i))
+            return sweeps.update_random_variable(t, *carry, take(u, i), take(u, units + i))
 
         updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (x, p))
         return updated

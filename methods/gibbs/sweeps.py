@@ -24,7 +24,7 @@ class Tables(NamedTuple):
         single: single variables in the order of single updates; None where only sweeps are made.
         mode: (N,) s*, 0 and 1.
         mode_log_weight: () log p*(s*), the model's constant included.
-        fixed: () the part of log T(s* <- s) that does not depend on s (blocks that come last).
+        log_t_constant: () the part of log T(s* <- s) that does not depend on s (blocks that come last).
     """
 
     order: Array
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
     single: Scan | None
     mode: Array
     mode_log_weight: Array
-    fixed: Array
+    log_t_constant: Array
 
 
 class PairSweeps:
@@ -43,27 +43,27 @@ class PairSweeps:
         self._xp = backend.xp
         self._bath = HeatBath(backend)
 
-    def begin(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: Any, start: Array) -> Array:
         """From states of the variables (N, C)."""
         return self._xp.take(start, t.order, axis=0)
 
-    def states(self, t: Any, s: Array) -> Array:
+    def states_by_variable(self, t: Any, s: Array) -> Array:
         """(N, C), variable by variable."""
         return self._xp.take(s, self._xp.argsort(t.order), axis=0)
 
-    def unseen(self, t: Any, s: Array) -> Array:
+    def initial_conditionals(self, t: Any, s: Array) -> Array:
         """p before any sweep."""
         return self._xp.zeros_like(s)
 
-    def reported(self, t: Tables, s: Array, p: Array) -> Array:
+    def statistic(self, t: Tables, s: Array, p: Array) -> Array:
         """(N, C) what is summed: p, or states where it is ()."""
         return s if isinstance(p, tuple) else p
 
-    def units(self, t: Tables) -> int:
+    def count_single_updates(self, t: Tables) -> int:
         """Single updates of a sweep."""
         return 0 if t.single is None else t.single.rows.shape[0]
 
-    def advance(self, key: Key, t: Any, s: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
+    def sweep_forward(self, key: Key, t: Any, s: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
         """(s, p) after a sweep at beta (C,), or at 1; both are given up."""
         u = self._backend.uniform(key, tuple(s.shape))
         if isinstance(t.sweep, Scan):
@@ -71,7 +71,7 @@ class PairSweeps:
         s, blocks = self._bath.sweep_blocks(t.sweep, s, u, beta)
         return s, p if isinstance(p, tuple) else self._xp.concat(blocks, axis=0)
 
-    def back(self, key: Key, t: Tables, s: Array) -> Array:
+    def sweep_backward(self, key: Key, t: Tables, s: Array) -> Array:
         """s after a sweep in reverse order."""
         return self._bath.sweep(key, t.sweep, s, backward=True)
 
@@ -79,22 +79,22 @@ class PairSweeps:
         """p of the states as they are."""
         return self._bath.conditionals(t.sweep, s)
 
-    def update_next(self, t: Tables, position: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_next_variable(self, t: Tables, position: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """(s, p) after single update number `position`; u (C,)."""
         scan: Any = t.single
         return self._bath.update_chunk(scan, position, s, p, u[None, :])
 
-    def update_anywhere(self, t: Tables, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
-        """(s, p) after an update of the variables that `where` (C,) chooses; u (C,)."""
+    def update_random_variable(self, t: Tables, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
+        """(s, p) after an update of one variable of each chain, that which `where` (C,), uniform, chooses; u (C,)."""
         scan: Any = t.single
         return self._bath.update_anywhere(scan, s, p, where, u)
 
-    def log_transition(self, t: Tables, s: Array) -> Array:
+    def log_transition_to_mode(self, t: Tables, s: Array) -> Array:
         """(C,) log T(s* <- s): of a sweep in which every draw is forced to s*."""
         sweep, log_probability = t.sweep, self._bath.draws.log_probability
         total = self._xp.zeros_like(s[0, :])
         if isinstance(sweep, Sweep):
-            return self._log_transition_of_blocks(t, sweep, s, total + t.fixed)
+            return self._sum_block_log_transitions(t, sweep, s, total + t.log_t_constant)
         if in_tiles(sweep):
             return self._bath.tiles.sum_forced_fields(sweep, s, t.mode, log_probability, total)
 
@@ -109,7 +109,7 @@ class PairSweeps:
 
         return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, total))[1]
 
-    def _log_transition_of_blocks(self, t: Tables, sweep: Sweep, s: Array, total: Array) -> Array:
+    def _sum_block_log_transitions(self, t: Tables, sweep: Sweep, s: Array, total: Array) -> Array:
         """The last blocks do not depend on s."""
         for low, high, block in spans(sweep)[: len(sweep.first + sweep.middle)]:
             parts = self._bath.draws.log_probability(self._bath.fields.of_block(block, s, low), t.mode[low:high, None])
@@ -123,17 +123,17 @@ class PairSweeps:
         """(C,) a·s + ½ sᵀWs, which is d log p*^β / dβ."""
         xp, sweep, fields = self._xp, t.sweep, self._bath.fields
         if isinstance(sweep, Sweep):
-            found = xp.zeros_like(s[0, :])
+            slope_sum = xp.zeros_like(s[0, :])
             for low, high, block in spans(sweep):
-                both = fields.of_block(block, s, low) + block.biases[:, None]
-                found = found + xp.sum(s[low:high, :] * both, axis=0)
-            return found / 2
+                field_sums = fields.of_block(block, s, low) + block.biases[:, None]
+                slope_sum = slope_sum + xp.sum(s[low:high, :] * field_sums, axis=0)
+            return slope_sum / 2
 
         def body(b: Array, total: Array) -> Array:
             rows = self._backend.take(sweep.rows, b)
-            both = fields.of_chunk(sweep, rows, s) + self._backend.take(sweep.biases, rows)[:, None]
-            there = self._backend.take(sweep.valid, b)[:, None] * self._backend.take(s, rows)
-            return total + xp.sum(there * both, axis=0)
+            field_sums = fields.of_chunk(sweep, rows, s) + self._backend.take(sweep.biases, rows)[:, None]
+            states = self._backend.take(sweep.valid, b)[:, None] * self._backend.take(s, rows)
+            return total + xp.sum(states * field_sums, axis=0)
 
         twice: Array = self._backend.fori_loop(0, sweep.rows.shape[0], body, xp.zeros_like(s[0, :]))
         return twice / 2
@@ -152,51 +152,51 @@ class GraphSweeps:
         self._xp = backend.xp
         self._bath: TableBath = bath or backend.operations(TableBath)
 
-    def begin(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: Any, start: Array) -> Array:
         """From states of the variables (N, C)."""
         return self._xp.astype(start, self._xp.int32)
 
-    def states(self, t: Any, x: Array) -> Array:
+    def states_by_variable(self, t: Any, x: Array) -> Array:
         """(N, C)."""
         return x
 
-    def unseen(self, t: Any, x: Array) -> Array:
+    def initial_conditionals(self, t: Any, x: Array) -> Array:
         """p before any sweep."""
         return t.blank[:, None] + self._xp.zeros((1, x.shape[1]), dtype=self._backend.real)
 
-    def reported(self, t: Any, x: Array, p: Array) -> Array:
+    def statistic(self, t: Any, x: Array, p: Array) -> Array:
         """(R, C) what is summed: p, or 1 where a variable is in the state that is reported, else 0."""
         if not isinstance(p, tuple):
             return p[:-1, :]
-        there = self._backend.take(x, t.variables) == t.states[:, None]
-        return self._xp.astype(there, self._backend.real)
+        in_state = self._backend.take(x, t.variables) == t.states[:, None]
+        return self._xp.astype(in_state, self._backend.real)
 
-    def units(self, t: Any) -> int:
+    def count_single_updates(self, t: Any) -> int:
         """Single updates of a sweep."""
         return 0 if t.sweep.single is None else t.sweep.single.rows.shape[0]
 
-    def advance(self, key: Key, t: Any, x: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
+    def sweep_forward(self, key: Key, t: Any, x: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
         """(x, p) after a sweep at beta (C,), or at 1; both are given up."""
-        beta = self._ones(x) if beta is None else beta
+        beta = self._unit_betas(x) if beta is None else beta
         return self._bath.sweep_and_conditionals(key, t.sweep, x, p, beta)
 
-    def back(self, key: Key, t: Any, x: Array) -> Array:
+    def sweep_backward(self, key: Key, t: Any, x: Array) -> Array:
         """x after a sweep in reverse order."""
-        return self._bath.sweep(key, t.sweep, x, self._ones(x), backward=True)
+        return self._bath.sweep(key, t.sweep, x, self._unit_betas(x), backward=True)
 
     def conditionals(self, t: Any, x: Array, p: Array) -> Array:
         """p of the states as they are."""
         return self._bath.conditionals(t.sweep, x, p)
 
-    def update_next(self, t: Any, position: Any, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_next_variable(self, t: Any, position: Any, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """(x, p) after single update number `position`; u (C,)."""
         return self._bath.update_chunk(t.sweep, position, x, p, u[None, :])
 
-    def update_anywhere(self, t: Any, x: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
-        """(x, p) after an update of the variables that `where` (C,) chooses; u (C,)."""
+    def update_random_variable(self, t: Any, x: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
+        """(x, p) after an update of one variable of each chain, that which `where` (C,), uniform, chooses; u (C,)."""
         return self._bath.update_anywhere(t.sweep, x, p, where, u)
 
-    def log_transition(self, t: Any, x: Array) -> Array:
+    def log_transition_to_mode(self, t: Any, x: Array) -> Array:
         """(C,) log T(s* <- x): of a sweep in which every draw is forced to s*."""
         return self._bath.log_transition(t.sweep, x, t.mode)
 
@@ -204,6 +204,6 @@ class GraphSweeps:
         """(C,) the sums of the factors' log entries, with soft zeros, which are d log p*^β / dβ."""
         return self._bath.log_weights(t.sweep.entries, x, floored=True)
 
-    def _ones(self, x: Array) -> Array:
+    def _unit_betas(self, x: Array) -> Array:
         """(C,)."""
         return self._xp.ones(x.shape[1:], dtype=self._backend.real)

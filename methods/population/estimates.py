@@ -18,20 +18,20 @@ from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 
-FEWEST_RUNS = 8.0
+MIN_EFFECTIVE_RUNS = 8.0
 """In effect, below which nothing is believed."""
-CERTAIN = 0.95
+CONFIDENCE = 0.95
 """Of what runs may be said to be at least."""
 
 
-class Weighed(NamedTuple):
+class WeightedRuns(NamedTuple):
     """Of all runs.
 
     Attributes:
         log_z: log of the mean of Ẑ, with its errors, infinite where nothing supports it.
         means, se, mcse: (M,) marginals, their standard errors, and these without Student's t.
         unseen: share of the law that runs may not have shown.
-        runs: their number; effective: (Σ Ẑ)² / Σ Ẑ², or what `expected_runs` says, whichever is less.
+        num_runs: their number; effective_runs: (Σ Ẑ)² / Σ Ẑ², or what `effective_runs_limit` says, whichever is less.
         supported: whether any of it may be believed.
     """
 
@@ -40,65 +40,72 @@ class Weighed(NamedTuple):
     se: FloatArray
     mcse: FloatArray
     unseen: float
-    runs: int
-    effective: float
+    num_runs: int
+    effective_runs: float
     supported: bool
 
 
-def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
+def summarise_runs(cardinalities: tuple[int, ...], trace: Trace) -> WeightedRuns:
     """From "z", "square" and "p": means over runs, and their errors from groups of runs, a batch of a chain each.
 
     Runs are independent, so that groups are, too, however the run was cut.
     """
     chains = trace.total("z").shape[-1]
     top = float(trace.series("z").max(initial=-np.inf))
-    number = trace.samples * chains
+    num_runs = trace.samples * chains
     if not np.isfinite(top):
         equal = uniform_marginals(cardinalities)
-        return Weighed(Claim(top, np.inf, np.inf), equal, 1 - equal, 1 - equal, 1.0, number, 0.0, supported=False)
+        return WeightedRuns(
+            Claim(top, np.inf, np.inf), equal, 1 - equal, 1 - equal, 1.0, num_runs, 0.0, supported=False
+        )
     sums, parts, top = group_sums(trace, "z", "p")
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())
-    effective = min(total**2 / squares, expected_runs(trace.series("z").ravel(), number))
-    means, standard = group_means(sums, parts)
-    factor = float(t_factor(min(effective, sums.size) - 1))
-    unseen = UNSEEN / effective
-    se = factor * float(np.sqrt(max(1 / effective - 1 / number, 0.0)))
-    supported = effective >= FEWEST_RUNS and sums.size >= FEWEST_CHAINS
-    log_z = float(top + np.log(total / number))
+    effective_runs = min(total**2 / squares, effective_runs_limit(trace.series("z").ravel(), num_runs))
+    means, mcse = group_means(sums, parts)
+    factor = float(t_factor(min(effective_runs, sums.size) - 1))
+    unseen = UNSEEN / effective_runs
+    se = factor * float(np.sqrt(max(1 / effective_runs - 1 / num_runs, 0.0)))
+    supported = effective_runs >= MIN_EFFECTIVE_RUNS and sums.size >= FEWEST_CHAINS
+    log_z = float(top + np.log(total / num_runs))
     claim = Claim(log_z, np.inf, np.inf)
     if supported:
-        claim = Claim(log_z, max(se, LEAST_DRAW / effective), float(np.hypot(se, unseen)))
-    return Weighed(claim, means, factor * standard, standard, unseen, number, effective, supported)
+        claim = Claim(log_z, max(se, LEAST_DRAW / effective_runs), float(np.hypot(se, unseen)))
+    return WeightedRuns(claim, means, factor * mcse, mcse, unseen, num_runs, effective_runs, supported)
 
 
 def population_estimate(
-    model: Model, found: Weighed, base: float, particles: int, believed: bool, diagnostics: dict[str, float]
+    model: Model,
+    runs: WeightedRuns,
+    base_log_z: float,
+    particles: int,
+    is_supported: bool,
+    diagnostics: dict[str, float],
 ) -> Estimate:
     """Marginals and log Z with their errors.
 
     Args:
         model: the model.
-        found: in its runs.
-        base: what is added to log Ẑ.
+        runs: of the model.
+        base_log_z: what is added to log Ẑ.
         particles: of a run.
-        believed: whether claims hold.
+        is_supported: whether claims hold.
         diagnostics: beside the numbers of runs.
     """
-    mean = found.log_z.plus(base)
-    if not believed:
+    mean = runs.log_z.plus(base_log_z)
+    if not is_supported:
         mean = Claim(mean.value, np.inf, np.inf)
-    ess = statistics.effective_sample_size(found.means, found.mcse, found.runs * particles)
+    ess = statistics.effective_sample_size(runs.means, runs.mcse, runs.num_runs * particles)
     finite = bool(np.isfinite(mean.value))
     return Estimate(
-        **split_fields(model.cardinalities, **with_bounds(found.means, found.se, found.unseen), ess=ess),
+        **split_fields(model.cardinalities, **with_bounds(runs.means, runs.se, runs.unseen), ess=ess),
         **(log_z_parts(mean, {"mean": mean}) if finite else {"log_z_se": np.inf}),
-        diagnostics={**diagnostics, "runs": float(found.runs), "effective_runs": found.effective},
-        doubts=() if believed else ("marginals not mixed", "log Z unresolved"),
+        diagnostics={**diagnostics, "runs": float(runs.num_runs), "effective_runs": runs.effective_runs},
+        doubts=() if is_supported else ("marginals not mixed", "log Z unresolved"),
     )
 
 
-def expected_runs(log_means: FloatArray, number: int) -> float:
+def effective_runs_limit(log_means: FloatArray, num_runs: int) -> float:
     """How many of the runs count in effect, if the logarithms of Ẑ above their median are as those of a normal law.
 
     Few runs seldom show the heaviest weights of their law, and then claim too little and are believed too easily. So it
@@ -106,13 +113,13 @@ def expected_runs(log_means: FloatArray, number: int) -> float:
 
     Args:
         log_means: (n,) of groups of runs of equal size.
-        number: of all runs.
+        num_runs: of all runs.
     """
     from scipy.special import chdtri
 
     finite = log_means[np.isfinite(log_means)]
     upper = finite[finite > np.median(finite)] - np.median(finite)
     if not upper.size:
-        return float(number)
-    variance = float((upper**2).sum() / chdtri(upper.size, CERTAIN))
-    return 1 / (float(np.exp(min(variance, 500.0)) - 1) / finite.size + 1 / number)
+        return float(num_runs)
+    variance = float((upper**2).sum() / chdtri(upper.size, CONFIDENCE))
+    return 1 / (float(np.exp(min(variance, 500.0)) - 1) / finite.size + 1 / num_runs)

@@ -61,10 +61,10 @@ class PopulationProgram(IndependentSteps):
     """
 
     def __init__(
-        self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], moves: int, resample: float
+        self, backend: Backend, replicas_for: Callable[[Any, Backend], Replicas], moves: int, min_effective_share: float
     ) -> None:
         super().__init__(backend)
-        self._of, self._moves, self._resample = replicas, moves, resample
+        self._replicas_for, self._moves, self._min_effective_share = replicas_for, moves, min_effective_share
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
@@ -73,36 +73,36 @@ class PopulationProgram(IndependentSteps):
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One run of every population."""
-        backend, xp, replicas = self._backend, self._xp, self._of(t.replicas, self._backend)
+        backend, xp, replicas = self._backend, self._xp, self._replicas_for(t.replicas, self._backend)
         shape = t.particles.shape[0], state.log_z.shape[0]
-        none = t.particles[:, None] * xp.zeros_like(state.log_z)  # which may be -inf
-        flat = xp.reshape(none, (-1,))
-        x = replicas.begin(t.replicas, t.sizes[:, None] * flat)
+        zeros = t.particles[:, None] * xp.zeros_like(state.log_z)  # which may be -inf
+        flat = xp.reshape(zeros, (-1,))
+        x = replicas.arrange_states(t.replicas, t.sizes[:, None] * flat)
         x, _ = replicas.sweep(backend.fold_in(key, 0), t.replicas, x, flat)
 
         def rung(k: Any, carry: Population) -> Population:
-            own, beta = backend.fold_in(key, k), backend.take(t.betas, k)
+            rung_key, beta = backend.fold_in(key, k), backend.take(t.betas, k)
             log_weights, _ = replicas.log_weights(t.replicas, carry.x)
             rise = beta - backend.take(t.betas, k - 1)
             carry = carry._replace(log_w=carry.log_w + rise * xp.reshape(log_weights, shape))
-            carry = self._resampled(backend.fold_in(own, 0), carry)
+            carry = self._resample_populations(backend.fold_in(rung_key, 0), carry)
             x = carry.x
             for j in range(self._moves):
-                x, _ = replicas.sweep(backend.fold_in(own, 1 + j), t.replicas, x, flat + beta)
+                x, _ = replicas.sweep(backend.fold_in(rung_key, 1 + j), t.replicas, x, flat + beta)
             return carry._replace(x=x)
 
         last = t.betas.shape[0] - 1
-        ran = backend.fori_loop(1, last, rung, Population(x, none, none[0, :]))
-        log_weights, lost = replicas.log_weights(t.replicas, ran.x)
-        log_w = ran.log_w + (1 - t.betas[last - 1]) * xp.reshape(log_weights, shape)
-        if lost is not None:
-            log_w = xp.where(xp.reshape(lost, shape) > 0, -xp.inf, log_w)
-        _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, ran.x, flat + 1)
-        weights, log_mean = self._normalised(log_w)
+        final = backend.fori_loop(1, last, rung, Population(x, zeros, zeros[0, :]))
+        log_weights, hard_zeros = replicas.log_weights(t.replicas, final.x)
+        log_w = final.log_w + (1 - t.betas[last - 1]) * xp.reshape(log_weights, shape)
+        if hard_zeros is not None:
+            log_w = xp.where(xp.reshape(hard_zeros, shape) > 0, -xp.inf, log_w)
+        _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, final.x, flat + 1)
+        weights, log_mean = self._normalise_weights(log_w)
         signs = t.signs[:, None]
         p = xp.astype(signs < 1, self._backend.real) + signs * xp.take(p, t.rows, axis=0)
         p = xp.reshape(p, (-1, *shape))
-        return State(ran.log_z + log_mean, xp.sum(p * weights, axis=1))
+        return State(final.log_z + log_mean, xp.sum(p * weights, axis=1))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Annealed.reductions`."""
@@ -110,7 +110,7 @@ class PopulationProgram(IndependentSteps):
         parts = self._xp.where(state.p > 0, self._xp.log(safe), -self._xp.inf)
         return {"z": state.log_z, "square": 2 * state.log_z, "p": state.log_z + parts}
 
-    def _normalised(self, log_w: Array) -> tuple[Array, Array]:
+    def _normalise_weights(self, log_w: Array) -> tuple[Array, Array]:
         """(weights (P, C) with sum 1, log of their mean (C,)); equal weights where there are none."""
         xp = self._xp
         top = xp.max(log_w, axis=0)
@@ -119,24 +119,26 @@ class PopulationProgram(IndependentSteps):
         mean = xp.mean(weights, axis=0)
         return weights / (mean * log_w.shape[0]), xp.where(none, top, top + xp.log(mean))
 
-    def _resampled(self, key: Key, population: Population) -> Population:
+    def _resample_populations(self, key: Key, population: Population) -> Population:
         """Systematic resampling of those whose effective number of particles is too small."""
         x, log_w, log_z = population
-        if not self._resample:
+        if not self._min_effective_share:
             return population
         xp, (count, chains) = self._xp, log_w.shape
-        weights, log_mean = self._normalised(log_w)
-        poor = xp.sum(weights**2, axis=0) * count * self._resample >= 1
-        picked = chosen(self._backend, self._backend.uniform(key, (chains,)), weights)
-        picked = xp.where(poor, picked, xp.arange(count, dtype=xp.int32)[:, None])
-        places = xp.reshape(picked * chains + xp.arange(chains, dtype=xp.int32), (-1,))
-        return Population(xp.take(x, places, axis=1), xp.where(poor, 0.0, log_w), log_z + xp.where(poor, log_mean, 0.0))
+        weights, log_mean = self._normalise_weights(log_w)
+        is_poor = xp.sum(weights**2, axis=0) * count * self._min_effective_share >= 1
+        parents = resample_systematically(self._backend, self._backend.uniform(key, (chains,)), weights)
+        parents = xp.where(is_poor, parents, xp.arange(count, dtype=xp.int32)[:, None])
+        places = xp.reshape(parents * chains + xp.arange(chains, dtype=xp.int32), (-1,))
+        return Population(
+            xp.take(x, places, axis=1), xp.where(is_poor, 0.0, log_w), log_z + xp.where(is_poor, log_mean, 0.0)
+        )
 
 
-def chosen(backend: Backend, u: Array, weights: Array) -> Array:
+def resample_systematically(backend: Backend, u: Array, weights: Array) -> Array:
     """(P, C) int32 systematically resampled numbers of particles; weights (P, C) of sum 1, u (C,) uniform."""
     xp, count = backend.xp, weights.shape[0]
     reached = xp.cumulative_sum(weights, axis=0)
     goals = (xp.arange(count, dtype=weights.dtype)[:, None] + u) / count
-    found = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
-    return xp.minimum(found, xp.zeros_like(found) + (count - 1))
+    parents = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
+    return xp.minimum(parents, xp.zeros_like(parents) + (count - 1))

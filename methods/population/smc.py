@@ -32,19 +32,19 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.population.estimates import population_estimate, weighed
+from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables
-from spinbench.methods.tempering.pilot import barrier, ladder
-from spinbench.methods.tempering.pt import plan_replicas, replicas
+from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
+from spinbench.methods.tempering.pt import make_replicas, plan_replicas
 from spinbench.models import Model
 
-STEPS = 8.0
+TEMPERATURES_PER_BARRIER = 8.0
 """Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth."""
-PARTICLES = 1.25
+PARTICLES_PER_BARRIER = 1.25
 """For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half."""
-FEWEST, MOST, CROWD = (4, 8), (512, 64), 2**16
+MIN_SIZES, MAX_SIZES, MAX_PARTICLES = (4, 8), (512, 64), 2**16
 """Temperatures and particles, at least and at most; particles that may be asked for."""
-UPDATES = 2**24
+MAX_UPDATES = 2**24
 """Of variables in a run, beyond which there are fewer particles and then temperatures: of a large model a run is not
 worth the minutes it would take."""
 
@@ -73,7 +73,7 @@ class Annealed(Method):
     takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
-        check_whole(self, "particles", 0, CROWD)
+        check_whole(self, "particles", 0, MAX_PARTICLES)
         check_whole(self, "temperatures", 0)
         check_whole(self, "moves", 1)
         if not 0 <= self.resample <= 1:
@@ -87,10 +87,10 @@ class Annealed(Method):
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures and the number of particles by the pilot."""
         tables, rows, signs, base = plan_replicas(model)
-        betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
-        count, particles = self._size(float(barriers[-1]), model.num_variables)
+        betas, barriers = estimate_barriers(make_replicas(tables, HostArrays()), tables, model.cardinalities)
+        count, particles = self._choose_sizes(float(barriers[-1]), model.num_variables)
         return Tables(
-            betas=ladder(betas, barriers, count + 1),
+            betas=place_rungs(betas, barriers, count + 1),
             particles=np.zeros(particles),
             sizes=np.zeros(model.num_variables),
             replicas=tables,
@@ -99,14 +99,14 @@ class Annealed(Method):
             base=base,
         )
 
-    def _size(self, barrier: float, variables: int) -> tuple[int, int]:
-        """T and P: what is set, else what the barrier asks for and `UPDATES` leave room for."""
-        wanted = np.ceil(barrier * np.array([STEPS, PARTICLES])).astype(int)
-        count, particles = np.clip(wanted, FEWEST, MOST).tolist()
-        room = UPDATES // (max(variables, 1) * self.moves)
+    def _choose_sizes(self, barrier: float, variables: int) -> tuple[int, int]:
+        """T and P: what is set, else what the barrier asks for and `MAX_UPDATES` leave room for."""
+        sizes = np.ceil(barrier * np.array([TEMPERATURES_PER_BARRIER, PARTICLES_PER_BARRIER])).astype(int)
+        count, particles = np.clip(sizes, MIN_SIZES, MAX_SIZES).tolist()
+        room = MAX_UPDATES // (max(variables, 1) * self.moves)
         count = self.temperatures or count
-        particles = self.particles or int(np.clip(room // count, FEWEST[1], particles))
-        return self.temperatures or int(np.clip(room // particles, FEWEST[0], count)), particles
+        particles = self.particles or int(np.clip(room // count, MIN_SIZES[1], particles))
+        return self.temperatures or int(np.clip(room // particles, MIN_SIZES[0], count)), particles
 
     def step_updates(self, tables: Tables) -> float:
         """Of a whole run."""
@@ -114,11 +114,11 @@ class Annealed(Method):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return PopulationProgram(backend, replicas, self.moves, self.resample).program()
+        return PopulationProgram(backend, make_replicas, self.moves, self.resample).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""
-        found = weighed(model.cardinalities, trace)
+        runs = summarise_runs(model.cardinalities, trace)
         numbers = {"temperatures": len(tables.betas) - 1.0, "particles": float(len(tables.particles))}
         base, particles = float(tables.base), len(tables.particles)
-        return population_estimate(model, found, base, particles, found.supported, numbers)
+        return population_estimate(model, runs, base, particles, runs.supported, numbers)

@@ -15,9 +15,9 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    fields,
     log_z_statistics,
     noise_rows,
+    unit_log_odds,
 )
 from spinbench.models import PairwiseModel
 
@@ -82,23 +82,23 @@ class BlockGibbs(RelaxedMethod):
         """s given x, then x given s, so that the state is a draw of (s, x) with x fresh."""
         xp = backend.xp
 
-        def given(key: Key, t: RelaxedTables, s: Array) -> BlockGibbsState:
+        def draw_given_states(key: Key, t: RelaxedTables, s: Array) -> BlockGibbsState:
             noise = backend.normal(key, (noise_rows(t), s.shape[1]))
-            u = fields(xp, t, draw_position(xp, t, s, noise))
+            u = unit_log_odds(xp, t, draw_position(xp, t, s, noise))
             return BlockGibbsState(s, u, family.unit_means(xp, t.sites, u))
 
         def step(key: Key, t: RelaxedTables, state: BlockGibbsState) -> BlockGibbsState:
             s = family.draw_units(backend, backend.fold_in(key, 0), t.sites, state.p)
-            return given(backend.fold_in(key, 1), t, s)
+            return draw_given_states(backend.fold_in(key, 1), t, s)
 
         def observe(t: RelaxedTables, state: BlockGibbsState) -> dict[str, Array]:
             return {self.units: getattr(state, self.units), **log_z_statistics(xp, t, state.u, self.log_z)}
 
-        return Program(init=given, step=step, observe=observe)
+        return Program(init=draw_given_states, step=step, observe=observe)
 
     def warm_up(
         self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace
     ) -> tuple[State, int]:
-        """Burn-in tells how long chains take to leave their starts (`family.visits_of_arrivals`)."""
+        """Burn-in tells how long chains take to leave their starts (`family.max_visits_from_arrivals`)."""
         trace.watched = self.units
         return state, 0

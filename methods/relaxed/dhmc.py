@@ -127,7 +127,7 @@ class DHMC(RelaxedMethod):
     def warm_up(
         self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace
     ) -> tuple[State, int]:
-        """Burn-in tells how long chains take to leave their starts (`family.visits_of_arrivals`)."""
+        """Burn-in tells how long chains take to leave their starts (`family.max_visits_from_arrivals`)."""
         trace.watched = "p"
         return state, 0
 

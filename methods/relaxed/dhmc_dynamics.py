@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, fields, gram_product, noise_rows
+from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, gram_product, noise_rows, unit_log_odds
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
@@ -47,7 +47,7 @@ class Leapfrog:
         potential = 0.5 * self.xp.sum(x * Kx, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(x, u, p, push, potential)
 
-    def travel(
+    def integrate_trajectory(
         self, key: Key, tables: RelaxedTables, tilt: Tilt | None, start: Point, step: Array
     ) -> tuple[Point, Array]:
         """The end of the trajectory and the energy it gained, (C,)."""
@@ -67,7 +67,7 @@ class Leapfrog:
 
     def _gradient(self, tables: RelaxedTables, x: Array) -> tuple[Array, Array, Array, Array]:
         """u, p, Kx and Kx - A⁻ᵀp."""
-        u = fields(self.xp, tables, x)
+        u = unit_log_odds(self.xp, tables, x)
         p = family.unit_means(self.xp, tables.sites, u)
         if tables.precision is not None:
             Kx = self.xp.matmul(tables.precision, x)
@@ -89,11 +89,11 @@ class Rotation:
 
     def evaluate(self, tables: RelaxedTables, tilt: Tilt | None, field: Array) -> Point:
         assert tilt is not None
-        u, p, _f, push = self._kick(tables, tilt, field)
+        u, p, _f, push = self._field_and_force(tables, tilt, field)
         potential = self.xp.sum(tilt.m * u, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(field, u, p, push, potential)
 
-    def travel(
+    def integrate_trajectory(
         self, key: Key, tables: RelaxedTables, tilt: Tilt | None, start: Point, step: Array
     ) -> tuple[Point, Array]:
         """The end of the trajectory and the energy it gained, (C,)."""
@@ -110,7 +110,7 @@ class Rotation:
 
         def advance(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             y, w = turn(carry[0], carry[1])
-            _u, _p, f, push = self._kick(tables, tilt, y + tilt.shift)
+            _u, _p, f, push = self._field_and_force(tables, tilt, y + tilt.shift)
             w, gained = kick(step, w, f, push)
             return y, w, carry[2] + gained
 
@@ -122,14 +122,14 @@ class Rotation:
         _, last = kick(0.5 * step, w, end.p - tilt.m, end.push)
         return end, end.potential - start.potential + gained + last
 
-    def _kick(self, tables: RelaxedTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
+    def _field_and_force(self, tables: RelaxedTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
         """u, p, f = p - m and Qf."""
-        u = fields(self.xp, tables, field)
+        u = unit_log_odds(self.xp, tables, field)
         p = family.unit_means(self.xp, tables.sites, u)
         f = p - tilt.m
         return u, p, f, gram_product(self.xp, tables, f)
 
 
-def dynamics(method: DHMC, backend: Backend) -> Leapfrog | Rotation:
+def make_dynamics(method: DHMC, backend: Backend) -> Leapfrog | Rotation:
     """Those of the method's form."""
     return Rotation(method, backend) if method.rotates else Leapfrog(method, backend)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.chain_program import ChainProgram
-from spinbench.methods.relaxed.dhmc_dynamics import Point, Tilt, dynamics
-from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, restarted, settled
+from spinbench.methods.relaxed.dhmc_dynamics import Point, Tilt, make_dynamics
+from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import (
     RelaxedTables,
     draw_position,
@@ -35,8 +35,8 @@ class DHMCProgram(ChainProgram):
     def __init__(self, method: DHMC, backend: Backend) -> None:
         super().__init__(backend)
         self.method = method
-        self.adapted = dual_averaging(backend.xp)
-        self.dynamics = dynamics(method, backend)
+        self.update_step_size = dual_averaging(backend.xp)
+        self.dynamics = make_dynamics(method, backend)
 
     def init(self, key: Key, tables: RelaxedTables, start: Array) -> DHMCState:
         """x ~ p(x|s)."""
@@ -47,7 +47,7 @@ class DHMCProgram(ChainProgram):
             m = xp.zeros_like(field[:, :1]) + 0.5
             tilt = Tilt(m, gram_product(xp, tables, m), xp.zeros_like(field))
         point = self.dynamics.evaluate(tables, tilt, field)
-        return DHMCState(point, xp.zeros_like(field[0, :]), restarted(xp, tables.first_step), tilt)
+        return DHMCState(point, xp.zeros_like(field[0, :]), restart_step_size(xp, tables.first_step), tilt)
 
     def step(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
         """One trajectory and its Metropolis test."""
@@ -56,11 +56,11 @@ class DHMCProgram(ChainProgram):
         if jitter:
             v = backend.uniform(backend.fold_in(key, 2), state.accept.shape)
             step = step * (1.0 + jitter * (2.0 * v - 1.0))
-        new, change = self.dynamics.travel(backend.fold_in(key, 0), tables, state.tilt, old, step)
+        new, change = self.dynamics.integrate_trajectory(backend.fold_in(key, 0), tables, state.tilt, old, step)
         # a trajectory that diverged to NaN is refused
         chance = xp.where(xp.isnan(change), 0.0 * step, xp.exp(xp.minimum(-change, 0.0)))
-        taken = backend.uniform(backend.fold_in(key, 1), chance.shape) < chance
-        point = Point(*(xp.where(taken, b, a) for a, b in zip(old, new, strict=True)))
+        accepted = backend.uniform(backend.fold_in(key, 1), chance.shape) < chance
+        point = Point(*(xp.where(accepted, b, a) for a, b in zip(old, new, strict=True)))
         return state._replace(point=point, accept=chance)
 
     def warm(self, key: Key, tables: RelaxedTables, state: DHMCState) -> DHMCState:
@@ -68,29 +68,29 @@ class DHMCProgram(ChainProgram):
         xp, method = self._xp, self.method
         state = self.step(key, tables, state)
         miss = method.target_acceptance - xp.mean(state.accept)
-        now = self.adapted(state.step_size, method.adapts, miss, method.log_limit)
+        step_size = self.update_step_size(state.step_size, method.adapts, miss, method.log_limit)
         tilt = state.tilt
         if tilt is not None:
             tilt = tilt._replace(total=tilt.total + state.point.p)
-        return state._replace(step_size=now, tilt=tilt)
+        return state._replace(step_size=step_size, tilt=tilt)
 
     def adapt(self, tables: RelaxedTables, state: DHMCState, last: bool) -> DHMCState:
         """A new tilt from a window's means; in the end the step size that is kept."""
-        xp, now, tilt = self._xp, state.step_size, state.tilt
-        step = settled(xp, now) if self.method.adapts else now.step
+        xp, step_size, tilt = self._xp, state.step_size, state.tilt
+        step = final_step_size(xp, step_size) if self.method.adapts else step_size.step
         if last:
-            return state._replace(step_size=now._replace(step=step))
+            return state._replace(step_size=step_size._replace(step=step))
         if tilt is None:
             return state
-        mean = xp.mean(tilt.total, axis=1, keepdims=True) / xp.maximum(now.count, xp.ones_like(now.count))
-        m = xp.where(now.count > 0.0, mean, tilt.m)
+        mean = xp.mean(tilt.total, axis=1, keepdims=True) / xp.maximum(step_size.count, xp.ones_like(step_size.count))
+        m = xp.where(step_size.count > 0.0, mean, tilt.m)
         tilt = Tilt(m, gram_product(xp, tables, m), xp.zeros_like(tilt.total))
         point = self.dynamics.evaluate(tables, tilt, state.point.position)
-        return state._replace(point=point, step_size=restarted(xp, step), tilt=tilt)
+        return state._replace(point=point, step_size=restart_step_size(xp, step), tilt=tilt)
 
     def observe(self, tables: RelaxedTables, state: DHMCState) -> dict[str, Array]:
         """What `DHMC.reductions` lists."""
         point = state.point
         step = state.step_size.step + self._xp.zeros_like(state.accept)
-        seen = {"p": point.p, "accept": state.accept, "step_size": step}
-        return {**seen, **log_z_statistics(self._xp, tables, point.u, self.method.log_z)}
+        statistics = {"p": point.p, "accept": state.accept, "step_size": step}
+        return {**statistics, **log_z_statistics(self._xp, tables, point.u, self.method.log_z)}

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.outside import Outside, OutsideProgram, every_chain, of_one
-from spinbench.methods.relaxed.tables import RelaxedTables, fields
+from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
+from spinbench.methods.relaxed.tables import RelaxedTables, unit_log_odds
 
 
 @dataclass(frozen=True, kw_only=True)
-class EllipticalSlice(Outside):
+class EllipticalSlice(BlackJAXMethod):
     """Elliptical slice sampling (Murray, Adams and MacKay, AISTATS 2010), as BlackJAX has it.
 
     The ellipses are those of N(x; Qm, Q), the likelihood is Π (1 + exp(u_i)) exp(-m·x): their product is p(x) for
@@ -25,7 +25,7 @@ class EllipticalSlice(Outside):
 
     def program(self, backend: Backend) -> Program:
         """A draw from an ellipse for every chain a step; all wait for the one that shrinks its bracket longest."""
-        return Ellipses(self, backend).program()
+        return EllipticalSliceProgram(self, backend).program()
 
 
 class State(NamedTuple):
@@ -39,38 +39,38 @@ class State(NamedTuple):
     count: Array
 
 
-class Ellipses(OutsideProgram):
+class EllipticalSliceProgram(BlackJAXProgram):
     """The program's functions."""
 
     def __init__(self, method: EllipticalSlice, backend: Backend) -> None:
         from blackjax.mcmc import elliptical_slice
 
         super().__init__(backend)
-        self.method, self.outside = method, elliptical_slice
+        self.method, self.sampler = method, elliptical_slice
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """z ~ p(z|s)."""
-        z, m = self.draw(key, t, start), 0.0 * start[:, :1] + 0.5
+        z, m = self.draw_positions(key, t, start), 0.0 * start[:, :1] + 0.5
         none = self._xp.zeros_like(z[0, :])
-        return State(self._begun(t, m, z), none, m, self._xp.zeros_like(m), none[0] + 0.0)
+        return State(self._initial_chains(t, m, z), none, m, self._xp.zeros_like(m), none[0] + 0.0)
 
     def step(self, key: Key, t: RelaxedTables, state: State) -> State:
         """One sample of each chain."""
         root: Array = t.root
         centre = self._xp.matmul(root.T, state.m)[:, 0]
-        kernel = self.outside.build_kernel(self._xp.ones_like(centre), centre)
+        kernel = self.sampler.build_kernel(self._xp.ones_like(centre), centre)
 
         def move(key: Any, chain: Any) -> Any:
-            chain, info = kernel(key, chain, self._likelihood(t, state.m))
+            chain, info = kernel(key, chain, self._likelihood_of_chain(t, state.m))
             return chain, info.subiter
 
-        chains, evaluations = every_chain(move, key, state.chains, state.evaluations.shape[0])
+        chains, evaluations = map_over_chains(move, key, state.chains, state.evaluations.shape[0])
         return state._replace(chains=chains, evaluations=0.0 * state.evaluations + evaluations)
 
     def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, added to the window."""
         state = self.step(key, t, state)
-        p = family.unit_means(self._xp, t.sites, fields(self._xp, t, state.chains.position))
+        p = family.unit_means(self._xp, t.sites, unit_log_odds(self._xp, t, state.chains.position))
         total = state.total + self._xp.mean(p, axis=1, keepdims=True)
         return state._replace(total=total, count=state.count + 1)
 
@@ -78,21 +78,21 @@ class Ellipses(OutsideProgram):
         """A new m from a window's mean."""
         xp, count = self._xp, state.count
         m = xp.where(count > 0, state.total / xp.maximum(count, xp.ones_like(count)), state.m)
-        chains = self._begun(t, m, state.chains.position)
+        chains = self._initial_chains(t, m, state.chains.position)
         return State(chains, state.evaluations, m, xp.zeros_like(m), xp.zeros_like(count))
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
-        """What `Outside.reductions` lists; every step is accepted, and has no size."""
-        seen = self.seen(t, state.chains.position, self.method.log_z)
+        """What `BlackJAXMethod.reductions` lists; every step is accepted, and has no size."""
+        statistics = self.chain_statistics(t, state.chains.position, self.method.log_z)
         none = self._xp.zeros_like(state.evaluations)
-        return {**seen, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
+        return {**statistics, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
 
-    def _begun(self, t: RelaxedTables, m: Array, z: Array) -> Any:
-        return self.outside.EllipSliceState(z, self._tilted(t, m, z))
+    def _initial_chains(self, t: RelaxedTables, m: Array, z: Array) -> Any:
+        return self.sampler.EllipSliceState(z, self._tilted_log_likelihood(t, m, z))
 
-    def _likelihood(self, t: RelaxedTables, m: Array) -> Any:
-        return of_one(lambda z: self._tilted(t, m, z))
+    def _likelihood_of_chain(self, t: RelaxedTables, m: Array) -> Any:
+        return for_single_chain(lambda z: self._tilted_log_likelihood(t, m, z))
 
-    def _tilted(self, t: RelaxedTables, m: Array, z: Array) -> Array:
-        u = fields(self._xp, t, z)
+    def _tilted_log_likelihood(self, t: RelaxedTables, m: Array, z: Array) -> Array:
+        u = unit_log_odds(self._xp, t, z)
         return family.log_normaliser(self._xp, t.sites, u) - self._xp.sum(m * u, axis=0)

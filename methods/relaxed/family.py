@@ -25,9 +25,9 @@ from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
-SLOWEST = 1.0
+SLOWEST_SHARE = 1.0
 """Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace."""
-APART = 4.0
+MAX_ARRIVAL_SE = 4.0
 """Standard errors of the mean of chains from which they are not yet where the run finds them."""
 
 
@@ -99,40 +99,42 @@ def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Arr
         return xp.astype(backend.uniform(key, p.shape) < p, backend.real)
     v = backend.uniform(key, (sites.members.shape[0], p.shape[1]))
     none = xp.zeros_like(p[:1, :])
-    reached = xp.cumulative_sum(take(xp, xp.concat([p, none, none], axis=0), sites.members), axis=1)
-    passed = xp.count_nonzero(v[:, None, :] >= reached, axis=1)
-    chosen = xp.minimum(passed, sites.last[:, None])
-    return xp.astype(xp.take(chosen, sites.site, axis=0) == sites.slot[:, None], backend.real)
+    cumulative = xp.cumulative_sum(take(xp, xp.concat([p, none, none], axis=0), sites.members), axis=1)
+    num_passed = xp.count_nonzero(v[:, None, :] >= cumulative, axis=1)
+    choices = xp.minimum(num_passed, sites.last[:, None])
+    return xp.astype(xp.take(choices, sites.site, axis=0) == sites.slot[:, None], backend.real)
 
 
 def edge_product(xp: Any, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
     """(N, C): Qv, plus a draw of N(0, Q) where `noise`, (E + N, C) standard normal, is given."""
     first, second = edges.ends[:, 0], edges.ends[:, 1]
-    t = edges.weights[:, None] * (xp.take(v, first, axis=0) + edges.signs[:, None] * xp.take(v, second, axis=0))
-    own = edges.rest[:, None] * v
+    edge_terms = edges.weights[:, None] * (
+        xp.take(v, first, axis=0) + edges.signs[:, None] * xp.take(v, second, axis=0)
+    )
+    unit_terms = edges.rest[:, None] * v
     if noise is not None:
-        on_edges, on_units = _scaled(xp, edges, noise)
-        t, own = t + on_edges, own + on_units
-    return _gather(xp, edges, t, own)
+        on_edges, on_units = _scale_noise(xp, edges, noise)
+        edge_terms, unit_terms = edge_terms + on_edges, unit_terms + on_units
+    return _sum_incident_edges(xp, edges, edge_terms, unit_terms)
 
 
 def edge_noise(xp: Any, edges: EdgeFactor, noise: Array) -> Array:
     """(N, C): a draw of N(0, Q) from `noise`, (E + N, C) standard normal."""
-    return _gather(xp, edges, *_scaled(xp, edges, noise))
+    return _sum_incident_edges(xp, edges, *_scale_noise(xp, edges, noise))
 
 
-def _scaled(xp: Any, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
+def _scale_noise(xp: Any, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
     count = edges.weights.shape[0]
     on_edges = xp.sqrt(edges.weights)[:, None] * noise[:count, :]
     return on_edges, xp.sqrt(edges.rest)[:, None] * noise[count:, :]
 
 
-def _gather(xp: Any, edges: EdgeFactor, t: Array, own: Array) -> Array:
-    padded = xp.concat([t, xp.zeros_like(own[:1, :])], axis=0)
-    return own + xp.sum(take(xp, padded, edges.incident) * edges.incident_signs[:, :, None], axis=1)
+def _sum_incident_edges(xp: Any, edges: EdgeFactor, edge_terms: Array, unit_terms: Array) -> Array:
+    padded = xp.concat([edge_terms, xp.zeros_like(unit_terms[:1, :])], axis=0)
+    return unit_terms + xp.sum(take(xp, padded, edges.incident) * edges.incident_signs[:, :, None], axis=1)
 
 
-def estimate(
+def relaxed_estimate(
     relaxation: Relaxation,
     trace: Trace,
     log_z: LogZ,
@@ -151,36 +153,36 @@ def estimate(
     series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
     marginals = trace.mean(units).mean(axis=-1)
     impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
-    claimed = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST)
-    if np.isfinite(visits := visits_of_arrivals(trace, marginals, claimed)):
-        claimed = marginal_claims(series, trace.samples, impossible, certain, visits, SLOWEST)
-    doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
-    found = LogZEstimates()
+    errors = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST_SHARE)
+    if np.isfinite(visits := max_visits_from_arrivals(trace, marginals, errors)):
+        errors = marginal_claims(series, trace.samples, impossible, certain, visits, SLOWEST_SHARE)
+    doubts = [f"marginals {errors.doubt}"] if errors.doubt else []
+    log_z_estimates = LogZEstimates()
     if log_z != "none":
-        found = _log_z(relaxation, trace, log_z, claimed.memory)
-    reported = found.estimates.get(log_z)
+        log_z_estimates = _estimate_log_z(relaxation, trace, log_z, errors.memory)
+    reported = log_z_estimates.estimates.get(log_z)
     if log_z != "none" and (reported is None or not np.isfinite(reported.error_bound)):
         doubts.append("log Z unresolved")
     return Estimate(
         marginals=marginals,
-        marginals_se=claimed.se,
-        marginals_error_bound=claimed.error_bounds,
-        **log_z_parts(reported, found.estimates),
-        ess=statistics.effective_sample_size(marginals, claimed.mcse, trace.samples * series.shape[-1]),
-        r_hat=claimed.r_hat,
-        diagnostics={**(diagnostics or {}), **found.diagnostics},
+        marginals_se=errors.se,
+        marginals_error_bound=errors.error_bounds,
+        **log_z_parts(reported, log_z_estimates.estimates),
+        ess=statistics.effective_sample_size(marginals, errors.mcse, trace.samples * series.shape[-1]),
+        r_hat=errors.r_hat,
+        diagnostics={**(diagnostics or {}), **log_z_estimates.diagnostics},
         doubts=tuple(doubts),
     )
 
 
-def _log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> LogZEstimates:
+def _estimate_log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> LogZEstimates:
     alpha = trace.series("alpha")
     if log_z == "zero_state":
         return estimators.zero_state(relaxation, trace.series("zero_state"), alpha)
     return estimators.gaussian(relaxation, alpha, memory, in_sample=log_z == "mirrored_in_sample")
 
 
-def visits_of_arrivals(trace: Trace, means: np.ndarray, claimed: MarginalClaims) -> float:
+def max_visits_from_arrivals(trace: Trace, means: np.ndarray, errors: MarginalClaims) -> float:
     """Independent draws at most: samples of all chains over the steps that the slowest took to leave; else infinite.
 
     Chains may spend all of a run in one well and none in another that holds a few per cent; nothing in the run then
@@ -190,13 +192,13 @@ def visits_of_arrivals(trace: Trace, means: np.ndarray, claimed: MarginalClaims)
     Args:
         trace: of the run, with its `arrivals`.
         means: (N,) of what is watched.
-        claimed: of these means, without such a limit.
+        errors: of these means, without such a limit.
     """
-    room = 2 * claimed.error_bounds
+    room = 2 * errors.error_bounds
     nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))
     for arrival in reversed(trace.arrivals):
         chains = arrival.values.shape[-1]
         chance = np.sqrt(nearest * (1 - nearest) / chains)
-        if (np.abs(arrival.values.mean(axis=-1) - means) > APART * chance + room).any():
+        if (np.abs(arrival.values.mean(axis=-1) - means) > MAX_ARRIVAL_SE * chance + room).any():
             return float(trace.samples * chains / arrival.steps)
     return math.inf

@@ -20,15 +20,15 @@ from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
-from spinbench.methods.relaxed.gaussian_fit import Fit, fit, seconds_of
+from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_bound, fit_seconds
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model, PairwiseModel
 
-LARGEST = 3000
+MAX_VARIABLES = 3000
 """Variables: matrices of so many rows are inverted."""
 
 
-class Draws(NamedTuple):
+class DrawState(NamedTuple):
     """Of the last step. Attributes: log_w (C,) of their weights; p (N, C) p(s_i = 1 | u)."""
 
     log_w: Array
@@ -62,9 +62,9 @@ class GaussianBound(Method):
 
     def planning_seconds(self, model: Model) -> float:
         """Of the matrices that are inverted; none of a model that is refused."""
-        return seconds_of(n) if (n := model.num_variables) <= LARGEST else 0.0
+        return fit_seconds(n) if (n := model.num_variables) <= MAX_VARIABLES else 0.0
 
-    def plan(self, model: Model) -> Fit:
+    def plan(self, model: Model) -> GaussianFit:
         """The bound.
 
         Raises:
@@ -73,20 +73,20 @@ class GaussianBound(Method):
         assert isinstance(model, PairwiseModel)
         if model.groups:
             raise UnsupportedError(f"gaussian_bound: {model.name} has variables of more than two states; wmb takes any")
-        if model.num_variables > LARGEST:
+        if model.num_variables > MAX_VARIABLES:
             raise UnsupportedError(
-                f"gaussian_bound: {model.name} has {model.num_variables} variables, and at most {LARGEST} are allowed; "
-                "wmb takes any"
+                f"gaussian_bound: {model.name} has {model.num_variables} variables, and at most {MAX_VARIABLES} are "
+                "allowed; wmb takes any"
             )
-        return fit(model)
+        return fit_bound(model)
 
     def program(self, backend: Backend) -> Program:
         """A step is a draw of each chain, with its weight relative to the bound."""
-        return BoundedDraws(backend).program()
+        return BoundedDrawsProgram(backend).program()
 
-    def estimate(self, model: Model, tables: Fit, trace: Trace) -> Estimate:
+    def estimate(self, model: Model, tables: GaussianFit, trace: Trace) -> Estimate:
         """Self-normalised marginals and the mean weight, between the bounds."""
-        weights = _weights(trace)
+        weights = _collect_weights(trace)
         bounds = bracket(float(tables.value), float(tables.slack), weights, self.delta, self.name)
         sums, parts, _ = group_sums(trace, "log_weight", "rows")
         means, standard = group_means(sums, parts)
@@ -103,23 +103,23 @@ class GaussianBound(Method):
         )
 
 
-class BoundedDraws(IndependentSteps):
+class BoundedDrawsProgram(IndependentSteps):
     """Init, step and observe."""
 
-    def init(self, key: Key, t: Fit, start: Array) -> Draws:
+    def init(self, key: Key, t: GaussianFit, start: Array) -> DrawState:
         """Of no draw."""
         none = 0.0 * start
-        return Draws(self._xp.sum(none, axis=0), none)
+        return DrawState(self._xp.sum(none, axis=0), none)
 
-    def step(self, key: Key, t: Fit, state: Draws) -> Draws:
+    def step(self, key: Key, t: GaussianFit, state: DrawState) -> DrawState:
         """A draw of every chain."""
         xp, half = self._xp, t.slopes[:, None] / 2
         u = t.mean[:, None] + t.root @ self._backend.normal(key, state.p.shape)
         over = self._log_cosh(u) - half * u**2 - (self._log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
         log_w = xp.sum(over, axis=0)
-        return Draws(xp.where(log_w < 0, log_w, 0.0), self._backend.sigmoid(2 * u))  # at most 1, whatever it is
+        return DrawState(xp.where(log_w < 0, log_w, 0.0), self._backend.sigmoid(2 * u))  # at most 1, whatever it is
 
-    def observe(self, t: Fit, state: Draws) -> dict[str, Array]:
+    def observe(self, t: GaussianFit, state: DrawState) -> dict[str, Array]:
         """The statistics of `GaussianBound.reductions`."""
         xp, some = self._xp, state.p > 0
         rows = xp.where(some, xp.log(xp.where(some, state.p, 1.0)), -xp.inf)
@@ -130,7 +130,7 @@ class BoundedDraws(IndependentSteps):
         return xp.abs(u) + xp.log1p(xp.exp(-2 * xp.abs(u))) - float(np.log(2))
 
 
-def _weights(trace: Trace) -> betting.Weights:
+def _collect_weights(trace: Trace) -> betting.Weights:
     """As betting takes them, in one bin."""
     total, square = trace.total("log_weight"), trace.total("log_square")
     log_sum, number = float(np.logaddexp.reduce(total)), float(trace.samples * len(total))

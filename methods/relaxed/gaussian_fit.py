@@ -23,12 +23,12 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
-MOST_STEPS, WORK, FEWEST_STEPS = 400, 4e9, 20
+MAX_STEPS, MAX_WORK, MIN_STEPS = 400, 4e9, 20
 """Of the search: as many as these cubes of variables, but not fewer than the last."""
-GAIN, LEAST_STEP = 1e-6, 1e-8
-ROOM = 1e-9
+MIN_GAIN, MIN_STEP_SIZE = 1e-6, 1e-8
+POSITIVITY_MARGIN = 1e-9
 """Share of J's size by which K is positive, which costs next to nothing."""
-UNITS = 64
+ROUNDING_UNITS = 64
 """In the last place that each of N² operations may cost, relative to the smallest eigenvalue."""
 
 
@@ -40,7 +40,7 @@ class Spins(NamedTuple):
     constant: float
 
 
-class Fit(NamedTuple):
+class GaussianFit(NamedTuple):
     """Where the bound stands.
 
     Attributes:
@@ -58,50 +58,50 @@ class Fit(NamedTuple):
     root: FloatArray
 
 
-def spins_of(model: PairwiseModel) -> Spins:
+def to_spins(model: PairwiseModel) -> Spins:
     """With the diagonal of the smallest trace."""
     n, weights = model.num_variables, model.dense()
     coupling, d = weights / 4, trace_minimal(model) / 4
-    room = ROOM * float(np.abs(coupling).sum(axis=1).max(initial=0.0))
+    room = POSITIVITY_MARGIN * float(np.abs(coupling).sum(axis=1).max(initial=0.0))
     d = d + room + max(0.0, -float(np.linalg.eigvalsh(coupling + np.diag(d))[0]))
     fields = model.biases / 2 + weights.sum(axis=1) / 4
     constant = model.log_constant + model.biases.sum() / 2 + weights.sum() / 8
     return Spins(fields, coupling + np.diag(d), float(constant - d.sum() / 2 + n * np.log(2)))
 
 
-def seconds_of(n: int) -> float:
-    """About how long `fit` takes for n variables on one core."""
-    return (3e-10 + _steps(n) * 7e-11) * n**3
+def fit_seconds(n: int) -> float:
+    """About how long `fit_bound` takes for n variables on one core."""
+    return (3e-10 + _max_steps(n) * 7e-11) * n**3
 
 
-def _steps(n: int) -> int:
-    return int(np.clip(WORK / max(n, 1) ** 3, FEWEST_STEPS, MOST_STEPS))
+def _max_steps(n: int) -> int:
+    return int(np.clip(MAX_WORK / max(n, 1) ** 3, MIN_STEPS, MAX_STEPS))
 
 
-def fit(model: PairwiseModel) -> Fit:
+def fit_bound(model: PairwiseModel) -> GaussianFit:
     """The smallest bound that steps along the gradient find, in proportion to λ."""
-    spins = spins_of(model)
+    spins = to_spins(model)
     top = float(np.linalg.eigvalsh(spins.kernel)[-1])
     slopes = np.full(len(spins.fields), min(0.9 / max(top, 1e-12), 0.95))
-    best, gradient = _value(spins, slopes)
+    best, gradient = _bound_and_gradient(spins, slopes)
     step = 0.1
-    for _ in range(_steps(len(slopes))):
-        tried = np.clip(slopes * np.exp(-step * np.clip(gradient * slopes, -20.0, 20.0)), 1e-6, 1 - 1e-6)
-        value, its_gradient = _value(spins, tried)
+    for _ in range(_max_steps(len(slopes))):
+        trial_slopes = np.clip(slopes * np.exp(-step * np.clip(gradient * slopes, -20.0, 20.0)), 1e-6, 1 - 1e-6)
+        value, trial_gradient = _bound_and_gradient(spins, trial_slopes)
         if not value < best:
             step /= 3
-            if step < LEAST_STEP:
+            if step < MIN_STEP_SIZE:
                 break
             continue
-        gain, best, slopes, gradient, step = best - value, value, tried, its_gradient, step * 1.5
-        if gain < GAIN:
+        gain, best, slopes, gradient, step = best - value, value, trial_slopes, trial_gradient, step * 1.5
+        if gain < MIN_GAIN:
             break
-    return _at(model, spins, slopes)
+    return _final_fit(model, spins, slopes)
 
 
-def _value(spins: Spins, slopes: FloatArray) -> tuple[float, FloatArray]:
+def _bound_and_gradient(spins: Spins, slopes: FloatArray) -> tuple[float, FloatArray]:
     """The bound and its gradient; inf where there is no such Gaussian."""
-    xi = _inverted(slopes)
+    xi = _xi_from_slopes(slopes)
     root = np.sqrt(slopes)
     matrix = np.eye(len(root)) - root[:, None] * spins.kernel * root
     try:
@@ -111,16 +111,16 @@ def _value(spins: Spins, slopes: FloatArray) -> tuple[float, FloatArray]:
     inverse = np.linalg.inv(matrix)
     pull = inverse @ (root * spins.fields)
     log_det = 2 * float(np.log(np.diag(factor)).sum())
-    value = spins.constant + _heights(xi, slopes) - log_det / 2 + float((root * spins.fields) @ pull) / 2
+    value = spins.constant + _sum_quadratic_bounds(xi, slopes) - log_det / 2 + float((root * spins.fields) @ pull) / 2
     squares = (np.diag(inverse) - 1) / slopes + (pull / root) ** 2
     return value, (squares - xi**2) / 2
 
 
-def _heights(xi: FloatArray, slopes: FloatArray) -> float:
+def _sum_quadratic_bounds(xi: FloatArray, slopes: FloatArray) -> float:
     return float((log_cosh(xi) - slopes * xi**2 / 2).sum())
 
 
-def _inverted(slopes: FloatArray) -> FloatArray:
+def _xi_from_slopes(slopes: FloatArray) -> FloatArray:
     """ξ > 0 with tanh ξ / ξ = λ."""
     xi = np.where(slopes > 0.7, np.sqrt(3 * (1 - slopes)), 1 / slopes)
     for _ in range(30):
@@ -130,21 +130,23 @@ def _inverted(slopes: FloatArray) -> FloatArray:
     return np.asarray(xi)
 
 
-def _at(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> Fit:
+def _final_fit(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> GaussianFit:
     """The bound by eigenvalues, at the λ that belong to ξ to the last place."""
-    xi = _inverted(slopes)
+    xi = _xi_from_slopes(slopes)
     slopes = np.tanh(xi) / xi
     root = np.sqrt(slopes)
     values, vectors = np.linalg.eigh(np.eye(len(root)) - root[:, None] * spins.kernel * root)
     least = float(values.min(initial=1.0))
     along = vectors.T @ (root * spins.fields)
     quadratic = float((along**2 / values).sum())
-    value = spins.constant + _heights(xi, slopes) - float(np.log(values).sum()) / 2 + quadratic / 2
+    value = spins.constant + _sum_quadratic_bounds(xi, slopes) - float(np.log(values).sum()) / 2 + quadratic / 2
     n = len(root)
-    slack = work_of(model).allowance(float(xi.sum()) + abs(quadratic)) + UNITS * EPS * n * (n + quadratic) / least
+    slack = (
+        work_of(model).allowance(float(xi.sum()) + abs(quadratic)) + ROUNDING_UNITS * EPS * n * (n + quadratic) / least
+    )
     mean = vectors @ (along / values) / root
     spread = np.sqrt(np.maximum(1 / values - 1, 0.0))
-    return Fit(np.array(value), np.array(slack), xi, slopes, mean, vectors * spread / root[:, None])
+    return GaussianFit(np.array(value), np.array(slack), xi, slopes, mean, vectors * spread / root[:, None])
 
 
 def log_cosh(u: FloatArray) -> FloatArray:

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.errors import SpinbenchError
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.outside import Outside, OutsideProgram, every_chain, of_one
+from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
 from spinbench.methods.relaxed.relaxed_method import check_target
-from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, restarted, settled
+from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
 
-OutsideForm = Literal["identity", "harmonium"]
+BlackJAXForm = Literal["identity", "harmonium"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepping(Outside):
+class AdaptiveStepMethod(BlackJAXMethod):
     """Settings of both.
 
     Attributes:
@@ -27,12 +27,12 @@ class Stepping(Outside):
             step size for all chains; frozen afterwards.
     """
 
-    form: OutsideForm = "harmonium"
+    form: BlackJAXForm = "harmonium"
     target_acceptance: float = 0.8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        family.check_choice("form", self.form, OutsideForm)
+        family.check_choice("form", self.form, BlackJAXForm)
         check_target(self.target_acceptance)
 
     @property
@@ -41,7 +41,7 @@ class Stepping(Outside):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoUTurn(Stepping):
+class NoUTurn(AdaptiveStepMethod):
     """The no-U-turn sampler of Hoffman and Gelman, JMLR 2014, as BlackJAX has it (multinomial, iterative).
 
     The inverse mass is diagonal: variances of all chains in the windows of burn-in, shrunk as Stan does.
@@ -70,11 +70,11 @@ class NoUTurn(Stepping):
             chain, info = kernel(key, chain, density, step, scale, limit)
             return chain, info.acceptance_rate, info.num_integration_steps
 
-        return Steps(self, backend, nuts.init, move, scaled=True).program()
+        return AdaptiveStepProgram(self, backend, nuts.init, move, adapts_mass=True).program()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(Stepping):
+class Langevin(AdaptiveStepMethod):
     """The Metropolis-adjusted Langevin algorithm of Roberts and Tweedie, Bernoulli 1996, as BlackJAX has it."""
 
     target_acceptance: float = 0.574
@@ -93,7 +93,7 @@ class Langevin(Stepping):
             chain, info = kernel(key, chain, density, 0.5 * step**2)
             return chain, info.acceptance_rate, 1
 
-        return Steps(self, backend, mala.init, move, scaled=False).program()
+        return AdaptiveStepProgram(self, backend, mala.init, move, adapts_mass=False).program()
 
 
 class Tuning(NamedTuple):
@@ -118,63 +118,69 @@ class State(NamedTuple):
     tuning: Tuning
 
 
-class Steps(OutsideProgram):
-    """The program's functions. `move`: (key, chain, density, step, scale) -> (chain, acceptance, evaluations)."""
+class AdaptiveStepProgram(BlackJAXProgram):
+    """The program's functions. `move_chain`: (key, chain, density, step, scale) -> (chain, acceptance, evaluations)."""
 
-    def __init__(self, method: Stepping, backend: Backend, begin: Any, move: Any, *, scaled: bool) -> None:
+    def __init__(
+        self, method: AdaptiveStepMethod, backend: Backend, init_chain: Any, move_chain: Any, *, adapts_mass: bool
+    ) -> None:
         super().__init__(backend)
-        self.adapted = dual_averaging(backend.xp)
-        self.method, self.begin, self.move, self.scaled = method, begin, move, scaled
+        self.update_step_size = dual_averaging(backend.xp)
+        self.method, self.init_chain, self.move_chain, self.adapts_mass = method, init_chain, move_chain, adapts_mass
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """x ~ p(x|s)."""
-        x = self.draw(key, t, start)
-        chains = every_chain(lambda _, one: self.begin(one, self._law(t)), key, x, x.shape[1])
+        x = self.draw_positions(key, t, start)
+        chains = map_over_chains(
+            lambda _, position: self.init_chain(position, self._log_density_of_chain(t)), key, x, x.shape[1]
+        )
         none = self._xp.zeros_like(x[0, :])
-        return State(chains, none, none, self._restart(t.first_step, self._xp.ones_like(x[:, 0]), 10.0))
+        return State(chains, none, none, self._restart_tuning(t.first_step, self._xp.ones_like(x[:, 0]), 10.0))
 
     def step(self, key: Key, t: RelaxedTables, state: State) -> State:
         """One sample of each chain."""
         now, old = state.tuning, state.accept
 
         def move(key: Any, chain: Any) -> Any:
-            return self.move(key, chain, self._law(t), now.step_size.step, now.scale)
+            return self.move_chain(key, chain, self._log_density_of_chain(t), now.step_size.step, now.scale)
 
-        chains, accept, evaluations = every_chain(move, key, state.chains, old.shape[0])
+        chains, accept, evaluations = map_over_chains(move, key, state.chains, old.shape[0])
         return State(chains, self._xp.astype(accept, old.dtype), 0.0 * old + evaluations, now)
 
     def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, then a step of dual averaging."""
         xp, state = self._xp, self.step(key, t, state)
         now, x = state.tuning, state.chains.position
-        step_size = self.adapted(now.step_size, True, self.method.target_acceptance - xp.mean(state.accept), math.inf)
+        step_size = self.update_step_size(
+            now.step_size, True, self.method.target_acceptance - xp.mean(state.accept), math.inf
+        )
         total, square = now.total + xp.sum(x, axis=1), now.square + xp.sum(x * x, axis=1)
         return state._replace(tuning=Tuning(step_size, now.scale, total, square))
 
     def adapt(self, t: RelaxedTables, state: State, last: bool) -> State:
         """The inverse mass of a window; in the end the step size that is kept."""
         xp, now = self._xp, state.tuning
-        step, count = settled(xp, now.step_size), now.step_size.count
+        step, count = final_step_size(xp, now.step_size), now.step_size.count
         if last:
             return state._replace(tuning=now._replace(step_size=now.step_size._replace(step=step)))
-        if not self.scaled:
+        if not self.adapts_mass:
             return state  # one dual averaging over all of burn-in
         n = xp.maximum(count, xp.ones_like(count)) * state.accept.shape[0]
         variance = xp.maximum(now.square / n - (now.total / n) ** 2, xp.zeros_like(now.scale))
         shrunk = n / (n + 5) * variance + 1e-3 * 5 / (n + 5)
-        return state._replace(tuning=self._restart(step, xp.where(count > 0.0, shrunk, now.scale), 1.0))
+        return state._replace(tuning=self._restart_tuning(step, xp.where(count > 0.0, shrunk, now.scale), 1.0))
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
-        """What `Outside.reductions` lists."""
-        seen = self.seen(t, state.chains.position, self.method.log_z)
+        """What `BlackJAXMethod.reductions` lists."""
+        statistics = self.chain_statistics(t, state.chains.position, self.method.log_z)
         step = state.tuning.step_size.step + self._xp.zeros_like(state.accept)
-        return {**seen, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
+        return {**statistics, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
 
-    def _law(self, t: RelaxedTables) -> Any:
-        return of_one(lambda x: self.log_density(t, x))
+    def _log_density_of_chain(self, t: RelaxedTables) -> Any:
+        return for_single_chain(lambda x: self.log_density(t, x))
 
-    def _restart(self, step: Array, scale: Array, push: float) -> Tuning:
-        """Dual averaging from `step`, towards `push` times as much: once settled, the little burn-in of short runs
-        would not bring a larger one back."""
+    def _restart_tuning(self, step: Array, scale: Array, target_factor: float) -> Tuning:
+        """Dual averaging from `step`, towards `target_factor` times as much: once settled, the little burn-in of short
+        runs would not bring a larger one back."""
         zeros = self._xp.zeros_like(scale)
-        return Tuning(restarted(self._xp, step, push), scale, zeros, zeros)
+        return Tuning(restart_step_size(self._xp, step, target_factor), scale, zeros, zeros)

@@ -13,7 +13,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.tables import Factor, RelaxedTables, make_tables
+from spinbench.methods.relaxed.tables import Factor, RelaxedTables, build_tables
 from spinbench.models import Model, PairwiseModel
 
 
@@ -85,7 +85,7 @@ class RelaxedMethod(Method):
         assert isinstance(model, PairwiseModel)
         family.check_model(model, self.log_z)
         relaxation = self.relaxation(model)
-        return make_tables(relaxation, self.factor, self.first_step(relaxation))
+        return build_tables(relaxation, self.factor, self.first_step(relaxation))
 
     def diagnostics(self, trace: Trace) -> dict[str, float]:
         """Of the answer."""
@@ -94,7 +94,7 @@ class RelaxedMethod(Method):
     def estimate(self, model: Model, tables: RelaxedTables, trace: Trace) -> Estimate:
         assert isinstance(model, PairwiseModel)
         relaxation = Relaxation(model, tables.d)
-        return family.estimate(relaxation, trace, self.log_z, self.units, self.diagnostics(trace))
+        return family.relaxed_estimate(relaxation, trace, self.log_z, self.units, self.diagnostics(trace))
 
 
 def check_target(target_acceptance: float) -> None:

@@ -27,16 +27,16 @@ class StepSize(NamedTuple):
     count: Array
 
 
-def restarted(xp: Any, step: Array, push: float = 10.0) -> StepSize:
-    """From this step size on, towards `push` times as much."""
+def restart_step_size(xp: Any, step: Array, target_factor: float = 10.0) -> StepSize:
+    """From this step size on, towards `target_factor` times as much."""
     zero = xp.zeros_like(step)
-    return StepSize(step + zero, xp.log(push * step), zero, xp.log(step), zero)
+    return StepSize(step + zero, xp.log(target_factor * step), zero, xp.log(step), zero)
 
 
 def dual_averaging(xp: Any) -> Callable[[StepSize, bool, Array, float], StepSize]:
     """The rule over a namespace's arrays; that of NumPy is compiled, too."""
 
-    def adapted(now: StepSize, adapts: bool, miss: Array, log_limit: float) -> StepSize:
+    def update_step_size(now: StepSize, adapts: bool, miss: Array, log_limit: float) -> StepSize:
         """After a step whose mean acceptance fell short of the target by `miss`; steps stay below a limit."""
         count = now.count + 1.0
         if not adapts:
@@ -48,9 +48,9 @@ def dual_averaging(xp: Any) -> Callable[[StepSize, bool, Array, float], StepSize
         average = trust * log_step + (1.0 - trust) * now.log_average
         return StepSize(xp.exp(log_step), now.centre, error, average, count)
 
-    return adapted
+    return update_step_size
 
 
-def settled(xp: Any, now: StepSize) -> Array:
+def final_step_size(xp: Any, now: StepSize) -> Array:
     """The step size to go on with after burn-in."""
     return xp.where(now.count > 0.0, xp.exp(now.log_average), now.step)

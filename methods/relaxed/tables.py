@@ -41,7 +41,7 @@ class RelaxedTables(NamedTuple):
     first_step: FloatArray
 
 
-def make_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> RelaxedTables:
+def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> RelaxedTables:
     """Errors as of the parts of `Relaxation`."""
     root = None
     if factor != "edges":
@@ -84,7 +84,7 @@ def gram_product(xp: Any, tables: Any, v: Array) -> Array:
     return xp.matmul(tables.gram, v) if tables.edges is None else family.edge_product(xp, tables.edges, v)
 
 
-def fields(xp: Any, tables: Any, x: Array) -> Array:
+def unit_log_odds(xp: Any, tables: Any, x: Array) -> Array:
     """(N, C): u = α + b at positions x."""
     harmonium = tables.edges is None and tables.gram is None and tables.precision is None
     return (xp.matmul(tables.root, x) if harmonium else x) + tables.bias[:, None]
@@ -92,9 +92,9 @@ def fields(xp: Any, tables: Any, x: Array) -> Array:
 
 def log_z_statistics(xp: Any, tables: Any, u: Array, log_z: family.LogZ) -> dict[str, Array]:
     """Those of `family.log_z_reductions`."""
-    seen = {}
+    statistics = {}
     if log_z == "zero_state":
-        seen["zero_state"] = -family.log_normaliser(xp, tables.sites, u)
+        statistics["zero_state"] = -family.log_normaliser(xp, tables.sites, u)
     if log_z != "none":
-        seen["alpha"] = u - tables.bias[:, None]
-    return seen
+        statistics["alpha"] = u - tables.bias[:, None]
+    return statistics

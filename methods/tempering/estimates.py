@@ -16,11 +16,11 @@ from spinbench.methods.weighted_means import ChainMeans
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer]
 
-FEWEST_TRIPS = 20
+MIN_ROUND_TRIPS = 20
 """Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier."""
-FORGOTTEN = 2.0
+TRIPS_TO_FORGET = 2.0
 """Round trips of a replica that remembers where it began, on the average of all: by then few have made none."""
-LOW_BARRIER = 0.5
+NEGLIGIBLE_BARRIER = 0.5
 """Below it a ladder hardly matters, and chains at β = 1 alone would do."""
 
 
@@ -31,7 +31,7 @@ class Travel(NamedTuple):
         barrier: Λ, the sum of the rejection rates between neighbours.
         trips: round trips of all ladders, from the first rung to the last.
         replicas: of all ladders.
-        predicted: of them, if states were drawn anew between swaps (Syed et al., JRSS B 2022, theorem 1).
+        predicted_trips: of them, if states were drawn anew between swaps (Syed et al., JRSS B 2022, theorem 1).
         overlap: the least share of swaps between two rungs that are accepted.
         lost: share of steps in which a state at β = 1 met a hard zero.
     """
@@ -39,25 +39,25 @@ class Travel(NamedTuple):
     barrier: float
     trips: float
     replicas: int
-    predicted: float
+    predicted_trips: float
     overlap: float
     lost: float
 
     @property
-    def enough(self) -> bool:
+    def is_sufficient(self) -> bool:
         """Whether the run may be believed: replicas have to have forgotten where they began, by sweeps or by trips."""
-        wanted = max(FEWEST_TRIPS, FORGOTTEN * self.replicas * (1 - self.efficiency))
-        return self.lost == 0 and (self.trips >= wanted or self.barrier < LOW_BARRIER)
+        min_trips = max(MIN_ROUND_TRIPS, TRIPS_TO_FORGET * self.replicas * (1 - self.efficiency))
+        return self.lost == 0 and (self.trips >= min_trips or self.barrier < NEGLIGIBLE_BARRIER)
 
     @property
     def efficiency(self) -> float:
         """Trips seen over those predicted: 1 where a replica's state is forgotten from swap to swap."""
-        return self.trips / self.predicted if self.predicted else 0.0
+        return self.trips / self.predicted_trips if self.predicted_trips else 0.0
 
     @property
     def visits(self) -> float:
         """Independent visits of the last rung at most: a replica brings news from the first rung once a round trip."""
-        return np.inf if self.barrier < LOW_BARRIER else max(self.trips, 1.0)
+        return np.inf if self.barrier < NEGLIGIBLE_BARRIER else max(self.trips, 1.0)
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -70,14 +70,14 @@ class Travel(NamedTuple):
         }
 
 
-def signed_means(trace: Trace, rows: IntArray, signs: FloatArray) -> ChainMeans:
+def chain_means(trace: Trace, rows: IntArray, signs: FloatArray) -> ChainMeans:
     """Of "p" at some rows, or of what it leaves of 1 where the sign is -1; 1 where it is 0."""
     sign = signs[:, None]
     series = (sign < 1) + sign * trace.series("p")[:, rows]
     return ChainMeans(((sign < 1) + sign * trace.mean("p")[rows]).mean(axis=-1), series)
 
 
-def travel(trace: Trace) -> Travel:
+def summarise_travel(trace: Trace) -> Travel:
     """From "rejected", "trips" and "lost"."""
     rejected = trace.mean("rejected").mean(axis=-1)
     ladders = trace.total("trips").shape[-1]
@@ -93,7 +93,7 @@ def travel(trace: Trace) -> Travel:
     )
 
 
-def log_ratio(trace: Trace, moving: Travel) -> Claim:
+def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     """Log of Z at the last rung over that at the first; its errors are infinite where nothing supports it.
 
     Bennett's ratio between neighbours, with the level c that burn-in has left: Z_{r+1} / Z_r is
@@ -104,32 +104,32 @@ def log_ratio(trace: Trace, moving: Travel) -> Claim:
 
     Args:
         trace: of the run.
-        moving: of the same run.
+        travel: of the same run.
     """
     up, down = (trace.series(name) for name in ("up", "down"))
     levels = trace.total("levels")[:, 0]
-    a, b = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
-    if not all(((mean > 0) & (mean < np.inf)).all() for mean in (a, b)):
+    mean_up, mean_down = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
+    if not all(((mean > 0) & (mean < np.inf)).all() for mean in (mean_up, mean_down)):
         return Claim(0.0, np.inf, np.inf)
-    value = float((levels + np.log(a) - np.log(b)).sum())
-    sway = (up / a[:, None] - down / b[:, None]).sum(axis=1)[:, None, :]
-    chains = sway.shape[-1]
-    spread, parts = spread_of_chains(sway)
-    base = max(float(np.nan_to_num(standard_error(sway))[0]), float(spread[0]) / np.sqrt(parts))
-    kept = float((memory_share(r_hat_of(sway)) * spread)[0])
+    value = float((levels + np.log(mean_up) - np.log(mean_down)).sum())
+    deviations = (up / mean_up[:, None] - down / mean_down[:, None]).sum(axis=1)[:, None, :]
+    chains = deviations.shape[-1]
+    spread, parts = spread_of_chains(deviations)
+    base = max(float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts))
+    memory = float((memory_share(r_hat_of(deviations)) * spread)[0])
     se = float(t_factor(chains - 1)) * base
-    error = float(np.hypot(se, kept))
-    enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP
-    enough = enough and not drifts(sway, np.array([error]))
-    widened = float(np.sqrt(error**2 + trend(sway) ** 2 + (UNSEEN / moving.visits) ** 2))
-    return Claim(value, se, widened) if enough and moving.enough else Claim(value, np.inf, np.inf)
+    error = float(np.hypot(se, memory))
+    supported = chains >= FEWEST_CHAINS and len(deviations) >= FEWEST_BATCHES and travel.overlap >= LEAST_OVERLAP
+    supported = supported and not drifts(deviations, np.array([error]))
+    error_bound = float(np.sqrt(error**2 + common_drift(deviations) ** 2 + (UNSEEN / travel.visits) ** 2))
+    return Claim(value, se, error_bound) if supported and travel.is_sufficient else Claim(value, np.inf, np.inf)
 
 
-def trend(sway: FloatArray) -> float:
+def common_drift(deviations: FloatArray) -> float:
     """By how much the means (B, 1, C) of all ladders move together from the first half of a run to the second, beyond
     what they do by chance: where they all come from starts that they have not forgotten, they are alike, and wrong."""
-    half, chains = len(sway) // 2, sway.shape[-1]
+    half, chains = len(deviations) // 2, deviations.shape[-1]
     if not half or chains < 2:
         return 0.0
-    moves = (sway[half : 2 * half].mean(axis=0) - sway[:half].mean(axis=0))[0]
+    moves = (deviations[half : 2 * half].mean(axis=0) - deviations[:half].mean(axis=0))[0]
     return float(np.sqrt(max(moves.mean() ** 2 - moves.var(ddof=1) / chains, 0.0)))

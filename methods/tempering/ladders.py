@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend
 
-SMOOTHING = 4.0
+PRIOR_SWAPS = 4.0
 """Swaps of average rejection that are added to those seen of each pair of rungs."""
-ABYSS = 1e6
+HARD_ZERO_NATS = 1e6
 """Nats that a hard zero costs in a swap at β = 1: all that finite log weights may differ by, and more."""
-LEAST_REJECTION = 1e-3
+MIN_REJECTION = 1e-3
 """Of a pair of rungs, so that all of [0, 1] keeps rungs."""
 
 
-class Seen(NamedTuple):
+class SwapStatistics(NamedTuple):
     """What one step tells.
 
     Attributes:
@@ -62,7 +62,7 @@ class Places(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Since the last window's end. Attributes: rejected (R - 1, L), at (R, L) as of `Seen`; steps (L,)."""
+    """Since the last window's end. Attributes: rejected (R - 1, L), at (R, L) as of `SwapStatistics`; steps (L,)."""
 
     rejected: Array
     at: Array
@@ -76,20 +76,20 @@ class Ladders:
         self._backend = backend
         self._xp = backend.xp
 
-    def begin(self, rungs: int, ladders: Array) -> Places:
+    def initial_places(self, rungs: int, ladders: Array) -> Places:
         """Slot k at rung k; `ladders` is any array (L,)."""
         none = self._xp.zeros_like(ladders, dtype=self._xp.int32)[None, :]
         places = self._xp.arange(rungs, dtype=self._xp.int32)[:, None] + none
         return Places(places, places, self._xp.zeros_like(places))
 
-    def none(self, like: Array) -> Sums:
+    def zero_sums(self, like: Array) -> Sums:
         """Nothing seen by ladders (R, L)."""
         zeros = self._xp.zeros_like(like)
         return Sums(zeros[1:, :], zeros, zeros[0, :])
 
-    def swap(
-        self, u: Array, parity: Any, rungs: Rungs, places: Places, log_weights: Array, lost: Array | None
-    ) -> tuple[Places, Seen]:
+    def swap_neighbours(
+        self, u: Array, parity: Any, rungs: Rungs, places: Places, log_weights: Array, hard_zeros: Array | None
+    ) -> tuple[Places, SwapStatistics]:
         """One round of swaps.
 
         Args:
@@ -98,25 +98,25 @@ class Ladders:
             rungs: of all ladders.
             places: of the replicas.
             log_weights: (R, L) D of the slots' states.
-            lost: (R, L) hard zeros that the slot's state meets: fewer come first at β = 1. None where there are none.
+            hard_zeros: (R, L) how many the slot's state meets: fewer come first at β = 1. None where there are none.
         """
         xp = self._xp
-        at = self._along(log_weights, places.slot)
+        at = self._gather_by_ladder(log_weights, places.slot)
         steps = (rungs.betas[1:] - rungs.betas[:-1])[:, None]
         lower, upper = steps * at[:-1, :], steps * at[1:, :]
         gain = lower - upper
-        if lost is None:
+        if hard_zeros is None:
             zeros = xp.zeros_like(at)
         else:
-            zeros = self._along(lost, places.slot)
+            zeros = self._gather_by_ladder(hard_zeros, places.slot)
             top = (xp.arange(gain.shape[0]) == gain.shape[0] - 1)[:, None]
-            gain = gain + xp.where(top, ABYSS * (zeros[1:, :] - zeros[:-1, :]), 0.0)
+            gain = gain + xp.where(top, HARD_ZERO_NATS * (zeros[1:, :] - zeros[:-1, :]), 0.0)
             lower = xp.where(top & (zeros[:-1, :] > 0), -xp.inf, lower)
         accepted = xp.exp(xp.minimum(gain, xp.zeros_like(gain)))
-        turn = (xp.arange(gain.shape[0], dtype=xp.int32) % 2 == parity)[:, None]
-        moved, trips = self._moved(places, turn & (u < accepted))
+        may_swap = (xp.arange(gain.shape[0], dtype=xp.int32) % 2 == parity)[:, None]
+        moved, trips = self._apply_swaps(places, may_swap & (u < accepted))
         c = rungs.levels[:, None]
-        seen = Seen(
+        statistics = SwapStatistics(
             places.slot[-1, :],
             self._backend.sigmoid(lower - c),
             self._backend.sigmoid(c - upper),
@@ -125,35 +125,35 @@ class Ladders:
             xp.astype(zeros[-1, :] > 0, at.dtype),
             at,
         )
-        return moved, seen
+        return moved, statistics
 
-    def added(self, sums: Sums, seen: Seen) -> Sums:
+    def add_step(self, sums: Sums, statistics: SwapStatistics) -> Sums:
         """With one more step."""
-        return Sums(sums.rejected + seen.rejected, sums.at + seen.at, sums.steps + 1)
+        return Sums(sums.rejected + statistics.rejected, sums.at + statistics.at, sums.steps + 1)
 
-    def adapted(self, rungs: Rungs, sums: Sums) -> Rungs:
+    def adapt_rungs(self, rungs: Rungs, sums: Sums) -> Rungs:
         """For equal rejection between all neighbours, as far as was seen (ibid., algorithm 2).
 
         The barrier up to β is taken to be linear between rungs, and so is E D for the levels.
         """
         xp, betas = self._xp, rungs.betas
         steps = xp.sum(sums.steps)
-        seen = steps > 0
+        has_steps = steps > 0
         total = xp.sum(sums.rejected, axis=1)
-        rejected = (total + SMOOTHING * xp.mean(total) / xp.where(seen, steps, 1)) / (steps + SMOOTHING)
-        pieces = xp.clip(rejected, LEAST_REJECTION, 1.0)
+        rejected = (total + PRIOR_SWAPS * xp.mean(total) / xp.where(has_steps, steps, 1)) / (steps + PRIOR_SWAPS)
+        pieces = xp.clip(rejected, MIN_REJECTION, 1.0)
         zero = xp.zeros_like(betas[:1])
         barrier = xp.concat([zero, xp.cumulative_sum(pieces)])
         places = xp.astype(xp.arange(betas.shape[0]), betas.dtype)
-        wanted = places * (barrier[-1] / (betas.shape[0] - 1))
-        found = self._interpolated(wanted[1:-1], barrier, betas)
-        found = xp.concat([betas[:1], found, betas[-1:]])
-        mean = xp.sum(sums.at, axis=1) / xp.where(seen, steps, 1)
-        slopes = self._interpolated(found, betas, mean)
-        fresh = (found[1:] - found[:-1]) * (slopes[1:] + slopes[:-1]) / 2
-        return Rungs(xp.where(seen, found, betas), xp.where(seen, fresh, rungs.levels))
+        targets = places * (barrier[-1] / (betas.shape[0] - 1))
+        new_betas = self._interpolate(targets[1:-1], barrier, betas)
+        new_betas = xp.concat([betas[:1], new_betas, betas[-1:]])
+        mean = xp.sum(sums.at, axis=1) / xp.where(has_steps, steps, 1)
+        slopes = self._interpolate(new_betas, betas, mean)
+        new_levels = (new_betas[1:] - new_betas[:-1]) * (slopes[1:] + slopes[:-1]) / 2
+        return Rungs(xp.where(has_steps, new_betas, betas), xp.where(has_steps, new_levels, rungs.levels))
 
-    def _interpolated(self, x: Array, places: Array, values: Array) -> Array:
+    def _interpolate(self, x: Array, places: Array, values: Array) -> Array:
         """`values` (R,) at ascending `places` (R,), linear between them, at x (…)."""
         xp = self._xp
         below = xp.sum(xp.astype(places[1:-1][:, None] <= x[None, :], xp.int32), axis=0)
@@ -162,21 +162,24 @@ class Ladders:
         share = (x - low) / xp.maximum(high - low, xp.full_like(low, 1e-30))
         return take(values, below) * (1 - share) + take(values, below + 1) * share
 
-    def _moved(self, places: Places, swapped: Array) -> tuple[Places, Array]:
+    def _apply_swaps(self, places: Places, swapped: Array) -> tuple[Places, Array]:
         """After the swaps (R - 1, L), and the trips that ended."""
         xp = self._xp
-        there = xp.astype(swapped, xp.int32)
-        none = xp.zeros_like(there[:1, :])
-        shift = xp.concat([there, none], axis=0) - xp.concat([none, there], axis=0)
+        swaps = xp.astype(swapped, xp.int32)
+        none = xp.zeros_like(swaps[:1, :])
+        shift = xp.concat([swaps, none], axis=0) - xp.concat([none, swaps], axis=0)
         rungs = places.slot.shape[0]
-        own = xp.arange(rungs, dtype=xp.int32)[:, None] + shift
-        slot, rung = self._along(places.slot, own), places.rung + self._along(shift, places.rung)
-        ended = xp.astype(rung == rungs - 1, xp.int32)
-        trips = xp.sum(ended * places.hot, axis=0)
-        hot = xp.where(rung == 0, xp.ones_like(rung), (1 - ended) * places.hot)
+        source_rungs = xp.arange(rungs, dtype=xp.int32)[:, None] + shift
+        slot, rung = (
+            self._gather_by_ladder(places.slot, source_rungs),
+            places.rung + self._gather_by_ladder(shift, places.rung),
+        )
+        at_last_rung = xp.astype(rung == rungs - 1, xp.int32)
+        trips = xp.sum(at_last_rung * places.hot, axis=0)
+        hot = xp.where(rung == 0, xp.ones_like(rung), (1 - at_last_rung) * places.hot)
         return Places(slot, rung, hot), xp.astype(trips, self._backend.real)
 
-    def _along(self, values: Array, places: Array) -> Array:
+    def _gather_by_ladder(self, values: Array, places: Array) -> Array:
         """values[places[r, l], l]."""
         xp, ladders = self._xp, values.shape[1]
         flat = places * ladders + xp.arange(ladders, dtype=places.dtype)[None, :]

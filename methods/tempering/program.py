@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.chain_program import ChainProgram
-from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Seen, Sums
+from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Sums, SwapStatistics
 
 
 class Tables(NamedTuple):
@@ -34,10 +34,10 @@ class Tables(NamedTuple):
 class Replicas(Protocol):
     """States (N, C) of C chains, each at a β of its own (C,)."""
 
-    def begin(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: Any, start: Array) -> Array:
         """From states of the variables (N, C)."""
 
-    def unseen(self, t: Any, x: Array) -> Array:
+    def initial_conditionals(self, t: Any, x: Array) -> Array:
         """(M, C) 0, as p before any sweep."""
 
     def sweep(self, key: Key, t: Any, x: Array, beta: Array) -> tuple[Array, Array]:
@@ -46,8 +46,8 @@ class Replicas(Protocol):
     def log_weights(self, t: Any, x: Array) -> tuple[Array, Array | None]:
         """(C,) D, and how many hard zeros the states meet; None where there are none."""
 
-    def states(self, t: Any, x: Array) -> Array:
-        """States of the variables (N, C), as `begin` got them."""
+    def states_by_variable(self, t: Any, x: Array) -> Array:
+        """States of the variables (N, C), as `arrange_states` got them."""
 
 
 class State(NamedTuple):
@@ -62,12 +62,12 @@ class State(NamedTuple):
     x: Array
     p: Array
     places: Places
-    seen: Seen
+    last_swaps: SwapStatistics
     sums: Sums
     rungs: Rungs
 
 
-def beside(xp: Any, rungs: int, ladders: int) -> Array:
+def assign_start_ladders(xp: Any, rungs: int, ladders: int) -> Array:
     """(R, L) the ladder in whose start each rung begins: the last rung in its own's, the one before in the next's, …"""
     return (xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]) % ladders
 
@@ -75,29 +75,31 @@ def beside(xp: Any, rungs: int, ladders: int) -> Array:
 class TemperingProgram(ChainProgram):
     """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
-    def __init__(self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
-        """`replicas`: of the tables."""
+    def __init__(self, backend: Backend, replicas_for: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
+        """`replicas_for`: of the tables."""
         super().__init__(backend)
-        self._of, self._sweeps, self._ladders = replicas, sweeps, Ladders(backend)
+        self._replicas_for, self._sweeps, self._ladders = replicas_for, sweeps, Ladders(backend)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""
         xp, backend = self._xp, self._backend
         rungs, ladders = t.betas.shape[0], start.shape[1]
-        replicas = self._of(t.replicas, backend)
-        x = replicas.begin(t.replicas, xp.take(start, xp.reshape(beside(xp, rungs, ladders), (-1,)), axis=1))
-        p = replicas.unseen(t.replicas, x)
+        replicas = self._replicas_for(t.replicas, backend)
+        x = replicas.arrange_states(
+            t.replicas, xp.take(start, xp.reshape(assign_start_ladders(xp, rungs, ladders), (-1,)), axis=1)
+        )
+        p = replicas.initial_conditionals(t.replicas, x)
         like = xp.zeros((rungs, ladders), dtype=backend.real)
-        places, none = self._ladders.begin(rungs, start[0, :]), like[1:, :]
-        seen = Seen(places.slot[-1, :], none, none, none, like[0, :], like[0, :], like)
+        places, none = self._ladders.initial_places(rungs, start[0, :]), like[1:, :]
+        swaps = SwapStatistics(places.slot[-1, :], none, none, none, like[0, :], like[0, :], like)
         x = xp.reshape(x, (x.shape[0], rungs, ladders))
         p = xp.reshape(p, (p.shape[0], rungs, ladders))
         betas = t.betas + xp.zeros_like(t.betas)
-        return State(x, p, places, seen, self._ladders.none(like), Rungs(betas, xp.zeros_like(betas[1:])))
+        return State(x, p, places, swaps, self._ladders.zero_sums(like), Rungs(betas, xp.zeros_like(betas[1:])))
 
     def step(self, key: Key, t: Tables, state: State, index: Any) -> State:
         """Sweeps of all replicas, then swaps of even or odd rungs."""
-        xp, backend, replicas = self._xp, self._backend, self._of(t.replicas, self._backend)
+        xp, backend, replicas = self._xp, self._backend, self._replicas_for(t.replicas, self._backend)
         flat, beta = (
             xp.reshape(state.x, (state.x.shape[0], -1)),
             self._backend.take(state.rungs.betas, state.places.rung),
@@ -109,32 +111,34 @@ class TemperingProgram(ChainProgram):
             p = fresh if k == 0 else p + fresh
         p = p / self._sweeps if self._sweeps > 1 else p
         shape = state.places.slot.shape
-        weights, lost = (
+        weights, hard_zeros = (
             None if part is None else xp.reshape(part, shape) for part in replicas.log_weights(t.replicas, x)
         )
         u = backend.uniform(backend.fold_in(key, 0), (shape[0] - 1, shape[1]))
-        places, seen = self._ladders.swap(u, index % 2, state.rungs, state.places, weights, lost)
-        return state._replace(x=xp.reshape(x, state.x.shape), p=xp.reshape(p, state.p.shape), places=places, seen=seen)
+        places, swaps = self._ladders.swap_neighbours(u, index % 2, state.rungs, state.places, weights, hard_zeros)
+        return state._replace(
+            x=xp.reshape(x, state.x.shape), p=xp.reshape(p, state.p.shape), places=places, last_swaps=swaps
+        )
 
     def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
         """A step that is counted for the ladder's adaptation."""
         state = self.step(key, t, state, index)
-        return state._replace(sums=self._ladders.added(state.sums, state.seen))
+        return state._replace(sums=self._ladders.add_step(state.sums, state.last_swaps))
 
     def adapt(self, t: Tables, state: State, last: bool) -> State:
         """The ladder by what the window has shown."""
-        rungs = self._ladders.adapted(state.rungs, state.sums)
-        return state._replace(rungs=rungs, sums=self._ladders.none(state.sums.at))
+        rungs = self._ladders.adapt_rungs(state.rungs, state.sums)
+        return state._replace(rungs=rungs, sums=self._ladders.zero_sums(state.sums.at))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """Of the last rungs p; of neighbouring rungs what joins them; the trips that ended."""
-        xp, seen = self._xp, state.seen
-        ladders = seen.cold.shape[0]
-        cold = seen.cold * ladders + xp.arange(ladders, dtype=seen.cold.dtype)
+        xp, swaps = self._xp, state.last_swaps
+        ladders = swaps.cold.shape[0]
+        cold = swaps.cold * ladders + xp.arange(ladders, dtype=swaps.cold.dtype)
         p = xp.take(xp.reshape(state.p, (state.p.shape[0], -1)), cold, axis=1)
-        levels = state.rungs.levels[:, None] + xp.zeros_like(seen.up)
-        found = {"p": p, "up": seen.up, "down": seen.down, "rejected": seen.rejected}
-        return found | {"trips": seen.trips, "lost": seen.lost, "levels": levels}
+        levels = state.rungs.levels[:, None] + xp.zeros_like(swaps.up)
+        statistics = {"p": p, "up": swaps.up, "down": swaps.down, "rejected": swaps.rejected}
+        return statistics | {"trips": swaps.trips, "lost": swaps.lost, "levels": levels}
 
     def states(self, t: Tables, state: State) -> Array:
         """(N, L) of the replicas that stand at β = 1 now."""
@@ -142,4 +146,4 @@ class TemperingProgram(ChainProgram):
         ladders = slot.shape[1]
         cold = slot[-1, :] * ladders + xp.arange(ladders, dtype=slot.dtype)
         x = xp.take(xp.reshape(state.x, (state.x.shape[0], -1)), cold, axis=1)
-        return self._of(t.replicas, self._backend).states(t.replicas, x)
+        return self._replicas_for(t.replicas, self._backend).states_by_variable(t.replicas, x)

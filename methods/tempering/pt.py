@@ -12,7 +12,8 @@ Soc. Japan 1996.
     rungs      a pilot anneals particles on the host while the run is planned, and finds the barrier Λ; there are
                2 Λ + 1 rungs, 4 to 64. Where they lie is adapted in burn-in, to equal rejection, and then stays.
     marginals  the mean of p(x_v | rest) of the replicas at β = 1.
-    log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours (`estimates.log_ratio`).
+    log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours
+               (`estimates.estimate_log_z_ratio`).
     doubts     besides those of chains: unless Λ < 1/2, fewer than 20 round trips, or than two of each replica times
                the share of trips that is missing to what the swap rates predict; states that meet a hard zero.
 """
@@ -34,23 +35,23 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.estimates import log_ratio, signed_means, travel
-from spinbench.methods.tempering.pilot import barrier, ladder
+from spinbench.methods.tempering.estimates import chain_means, estimate_log_z_ratio, summarise_travel
+from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.methods.tempering.replicas import (
     GraphReplicas,
     GraphTables,
     PairReplicas,
     PairTables,
-    graph_tables,
-    pair_tables,
+    build_graph_tables,
+    build_pair_tables,
 )
 from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-LONGEST = 1024
+MAX_RUNGS = 1024
 """Rungs that may be asked for."""
 
 
@@ -78,7 +79,7 @@ class ParallelTempering(Method):
     heaviest: ClassVar[Any] = "cooled"
 
     def __post_init__(self) -> None:
-        check_whole(self, "rungs", 2, LONGEST, zero=True)
+        check_whole(self, "rungs", 2, MAX_RUNGS, zero=True)
         check_whole(self, "sweeps", 1)
 
     @property
@@ -90,32 +91,32 @@ class ParallelTempering(Method):
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps, and a ladder by the pilot."""
         tables, rows, signs, base = plan_replicas(model)
-        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
+        pilot = estimate_barriers(make_replicas(tables, HostArrays()), tables, model.cardinalities)
         low, high = np.zeros(len(rows)), np.ones(len(rows))
         if isinstance(tables, PairTables):
             low, high = conditional_range(to_pairwise(model))
-        return Tables(ladder(*found, self.rungs), tables, rows, signs, low, high, base)
+        return Tables(place_rungs(*pilot, self.rungs), tables, rows, signs, low, high, base)
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return TemperingProgram(backend, replicas, self.sweeps).program()
+        return TemperingProgram(backend, make_replicas, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
-        moving = travel(trace)
-        means = signed_means(trace, tables.rows, tables.signs)._replace(low=tables.low, high=tables.high)
-        found = chain_estimate(model, trace, means, not moving.enough, moving.visits)
-        bridge = log_ratio(trace, moving).plus(float(tables.base))
-        doubts = found.doubts if np.isfinite(bridge.error_bound) else (*found.doubts, "log Z unresolved")
+        travel = summarise_travel(trace)
+        means = chain_means(trace, tables.rows, tables.signs)._replace(low=tables.low, high=tables.high)
+        estimate = chain_estimate(model, trace, means, not travel.is_sufficient, travel.visits)
+        bridge = estimate_log_z_ratio(trace, travel).plus(float(tables.base))
+        doubts = estimate.doubts if np.isfinite(bridge.error_bound) else (*estimate.doubts, "log Z unresolved")
         return replace(
-            found,
+            estimate,
             **log_z_parts(bridge, {"bridge": bridge}),
-            diagnostics={"rungs": float(len(tables.betas)), **moving.diagnostics},
+            diagnostics={"rungs": float(len(tables.betas)), **travel.diagnostics},
             doubts=doubts,
         )
 
 
-def replicas(tables: Any, backend: Backend) -> Replicas:
+def make_replicas(tables: Any, backend: Backend) -> Replicas:
     """Of what the tables hold."""
     return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
@@ -123,20 +124,22 @@ def replicas(tables: Any, backend: Backend) -> Replicas:
 def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, FloatArray, FloatArray]:
     """The tables of what is swept, and `rows`, `signs` and `base` of `Tables`."""
     base = float(np.log(model.cardinalities).sum())
-    if are_pairs(model):
+    if is_binary_pairwise(model):
         pairs = to_pairwise(model)
-        tables = pair_tables(pairs)
+        tables = build_pair_tables(pairs)
         return tables, np.argsort(tables.order), np.ones(model.num_variables), np.array(base + pairs.log_constant)
     graph = factor_tables(model)
-    return graph_tables(graph), *state_rows(np.array(model.cardinalities)), np.array(base + graph.log_constant)
+    return build_graph_tables(graph), *state_rows(np.array(model.cardinalities)), np.array(base + graph.log_constant)
 
 
-def are_pairs(model: Model) -> bool:
+def is_binary_pairwise(model: Model) -> bool:
     """Whether biases and couplings of binary variables are all there is."""
     if isinstance(model, PairwiseModel):
         return True
-    return not model.has_zeros and _binary(model) and all(len(factor.scope) <= 2 for factor in model.factors)
+    return (
+        not model.has_zeros and _has_binary_variables(model) and all(len(factor.scope) <= 2 for factor in model.factors)
+    )
 
 
-def _binary(model: Model) -> bool:
+def _has_binary_variables(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)

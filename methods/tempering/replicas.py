@@ -33,7 +33,7 @@ class GraphTables(NamedTuple):
     blank: Array
 
 
-def graph_tables(graph: FactorTables) -> GraphTables:
+def build_graph_tables(graph: FactorTables) -> GraphTables:
     """Colour by colour."""
     sweep = table_sweep(graph, "chromatic", single=False)
     zeros = np.zeros(1) if np.isneginf(graph.values).any() else None
@@ -45,15 +45,15 @@ class GraphReplicas(GraphSweeps):
 
     def sweep(self, key: Key, t: GraphTables, x: Array, beta: Array) -> tuple[Array, Array]:
         """(x, p), p of p(x_v = k | rest)^β as of the update; `x` is given up."""
-        return self.advance(key, t, x, self.unseen(t, x), beta)
+        return self.sweep_forward(key, t, x, self.initial_conditionals(t, x), beta)
 
     def log_weights(self, t: GraphTables, x: Array) -> tuple[Array, Array | None]:
         """(C,) D with soft zeros, less the constant, and whether x meets a hard one; None where the model has none."""
-        found = self.slope(t, x)
+        log_weights = self.slope(t, x)
         if t.zeros is None:
-            return found, None
+            return log_weights, None
         exact = self._bath.log_weights(t.sweep.entries, x)
-        return found, self._xp.astype(exact == -self._xp.inf, found.dtype)
+        return log_weights, self._xp.astype(exact == -self._xp.inf, log_weights.dtype)
 
 
 class PairTables(NamedTuple):
@@ -63,7 +63,7 @@ class PairTables(NamedTuple):
     sweep: Sweep | Scan
 
 
-def pair_tables(model: PairwiseModel) -> PairTables:
+def build_pair_tables(model: PairwiseModel) -> PairTables:
     """Of a model without groups, colour by colour."""
     plan = layout(model, "chromatic")
     rows = compressed_rows(model, plan.order)
@@ -75,7 +75,7 @@ class PairReplicas(PairSweeps):
 
     def sweep(self, key: Key, t: PairTables, s: Array, beta: Array) -> tuple[Array, Array]:
         """(s, p), p (N, C) of p(s_i = 1 | rest)^β as of the update; `s` is given up."""
-        return self.advance(key, t, s, self.unseen(t, s), beta)
+        return self.sweep_forward(key, t, s, self.initial_conditionals(t, s), beta)
 
     def log_weights(self, t: PairTables, s: Array) -> tuple[Array, None]:
         """(C,) D, less the model's constant; there are no hard zeros."""

@@ -25,7 +25,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import LINE, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.methods.blocks.blocks import Blocks
-from spinbench.methods.blocks.program import DESCENT
+from spinbench.methods.blocks.program import DESCENT_SWEEPS
 from spinbench.methods.blocks.tables import Tables
 from spinbench.models import Model
 
@@ -221,7 +221,7 @@ class BlocksKernel(Kernel):
     def _found(self, state: BlocksState) -> BlocksState:
         """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""
         x = state.x.copy()
-        for i in range(DESCENT):
+        for i in range(DESCENT_SWEEPS):
             self._draw(self._t.sweep, x, state.keys, Steps(0, 1, True, 0.5), beta=np.full(x.shape[::2], 2.0**i))
         weights = self._log_weights(x)
         best = int(weights.argmax())

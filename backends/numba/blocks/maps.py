@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.factor_tables import IntArray, starts_of
-from spinbench.methods.blocks.tables import Tables, digits_of
+from spinbench.methods.blocks.tables import Tables, decode_entries
 
 Array = npt.NDArray[Any]
 Places = npt.NDArray[np.int32]
@@ -89,7 +89,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
     terms = np.diff(group_starts) + children
     rows, inner = list[Places](), list[Places]()
     for b in range(len(own)):
-        digits, columns = digits_of(t, b), list[IntArray]()
+        digits, columns = decode_entries(t, b), list[IntArray]()
         for row, (axes, some) in zip(group_rows[group_starts[b] :], own[b], strict=False):
             cards = t.cards[b][axes]
             steps = np.cumprod(np.append(1, cards[:-1]))

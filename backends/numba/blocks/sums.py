@@ -24,7 +24,7 @@ from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep, load_vector, store
 from spinbench.backends.numba.simd.vectors import any_lane, choose
-from spinbench.methods.blocks.tables import ABYSS, Tables
+from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 Array = npt.NDArray[Any]
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
@@ -115,7 +115,7 @@ def _fill(m, w, low, high, x, beta, tempered, room, logs):
                     else:
                         value = w.logs[at]
                         if tempered:
-                            value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - ABYSS)
+                            value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - COLD_FLOOR_NATS)
                         W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
 

@@ -66,7 +66,7 @@ def choose(source: Source, chains: int) -> Name:
         return "single_updates"
     if source.dense_row >= (LONG_ROWS if chains >= MANY_LANES else LONG_ROWS_OF_FEW):
         return "dense"
-    tabled = not method.weighs_steps  # tables have no part of log T
+    tabled = not method.records_log_t  # tables have no part of log T
     entries = min(patterns.MOST_ENTRIES, ENTRIES_A_CHAIN * chains)
     if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, entries):
         return "pattern_lanes"
@@ -121,7 +121,7 @@ class GibbsKernel(Kernel):
         self._tables = tables
         self._source = Source(method, model, tables, self._real)
         self._made: Form | None = None
-        self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.tail, float(tables.fixed))
+        self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.tail, float(tables.log_t_constant))
 
     def prepare(self, state: GibbsState) -> GibbsState:
         """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
@@ -144,11 +144,11 @@ class GibbsKernel(Kernel):
     def warm(self, state: GibbsState, steps: int) -> GibbsState:
         if steps:
             single = self._method.sample == "update"
-            self._run(state, steps, chib=single and self._method.weighs_steps)
+            self._run(state, steps, chib=single and self._method.records_log_t)
         return state
 
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
-        chib = self._method.weighs_steps
+        chib = self._method.records_log_t
         sums, log_t = self._run(state, steps, chib=chib)
         chains = len(state.held)
         statistics = {"p" if self._asked.averaged else "s": by_chain(sums, chains)}
@@ -172,7 +172,7 @@ class GibbsKernel(Kernel):
         return {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
-        if not self._method.climbs:
+        if not self._method.may_use_stones:
             return super().climb(state, betas, sweeps)
         with deadline.compiling():  # what those runs alone call that climb
             load_rungs(self._source)
@@ -186,7 +186,7 @@ class GibbsKernel(Kernel):
         return state, slopes.swapaxes(0, 1)
 
     def slopes(self, state: GibbsState) -> dict[str, Array]:
-        if not self._method.climbs:
+        if not self._method.may_use_stones:
             return {}
         chains = len(state.held)
         lanes = self._made_for(chains).lanes(state.s, chains)

@@ -31,7 +31,7 @@ from spinbench.backends.numba.relaxed.units import (
 )
 from spinbench.backends.numba.simd import Array, fill_uniform
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.tables import fields
+from spinbench.methods.relaxed.tables import unit_log_odds
 
 
 class System(NamedTuple):
@@ -87,7 +87,7 @@ class BlockGibbsKernel(RelaxedKernel):
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> BlockGibbsState:
         """x ~ p(x|s), computed on the host in float64."""
         tables, layout = self._tables, self._layout(start.shape[1])
-        u = fields(np, tables, self._first_position(seed, start))
+        u = unit_log_odds(np, tables, self._first_position(seed, start))
         p = family.unit_means(np, tables.sites, u)
         factor, groups = make_factor(tables, None, layout), make_groups(tables.sites, layout)
         return BlockGibbsState(

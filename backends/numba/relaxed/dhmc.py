@@ -19,9 +19,9 @@ from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.dhmc import DHMC
-from spinbench.methods.relaxed.dhmc_dynamics import Tilt, dynamics
-from spinbench.methods.relaxed.step_size import StepSize, restarted, settled
-from spinbench.methods.relaxed.tables import RelaxedTables, fields, gram_product
+from spinbench.methods.relaxed.dhmc_dynamics import Tilt, make_dynamics
+from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
+from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_log_odds
 from spinbench.models import PairwiseModel
 
 
@@ -45,7 +45,7 @@ class DHMCKernel(RelaxedKernel):
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         super().__init__(method, backend, model, tables)
-        self._dynamics = dynamics(method, NumpyBackend())
+        self._dynamics = make_dynamics(method, NumpyBackend())
         self._settings = Settings(
             leaps=method.leapfrog_steps,
             jitter=method.relative_jitter,
@@ -76,7 +76,7 @@ class DHMCKernel(RelaxedKernel):
 
     def adapt(self, state: DHMCState, last: bool) -> DHMCState:
         layout, now = state.layout, state.step_size
-        step = settled(np, now) if self._method.adapts else now.step
+        step = final_step_size(np, now) if self._method.adapts else now.step
         if last:
             state.step_size = now._replace(step=float(step))
         elif self._method.rotates:
@@ -94,13 +94,13 @@ class DHMCKernel(RelaxedKernel):
         if log_z == "zero_state":
             found["zero_state"] = layout.gather_energies(seen.zero_state)
         if log_z != "none":
-            u = fields(np, self._tables, layout.gather(state.chains.points.position))
+            u = unit_log_odds(np, self._tables, layout.gather(state.chains.points.position))
             found["alpha"] = u - self._tables.bias[:, None]
         return state, found
 
     def _restart(self, step: Any) -> StepSize:
         """Of plain numbers, as compiled code takes them."""
-        return StepSize(*map(float, restarted(np, step)))
+        return StepSize(*map(float, restart_step_size(np, step)))
 
     def _at(self, layout: Layout, position: Array, m: Array) -> tuple[Frame, Point]:
         """The columns of a tilt, and everything at a position (N, C), in float64; see the two `travel`."""

@@ -196,7 +196,7 @@ def _log_weights(entries, shift, x):
 class CompiledForestDraws(ForestDraws):
     """Of NumPy arrays."""
 
-    def draw(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
+    def draw_states(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
         x, log_q = x.copy(), np.zeros_like(u[0])
         _draw_forest(layers, u, x, log_q)
         return x, log_q
@@ -206,7 +206,9 @@ class CompiledForestDraws(ForestDraws):
 def compile_forest_draws(precision: Precision) -> None:
     """Compile what `CompiledForestDraws` calls, or find it compiled, so that no step of a run has to."""
     backend, t = small_model_tables(precision, Importance().plan)
-    CompiledForestDraws(backend).draw(t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32))
+    CompiledForestDraws(backend).draw_states(
+        t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32)
+    )
 
 
 @njit(**JIT)
@@ -216,7 +218,7 @@ def _draw_forest(layers, u, x, log_q):
         for j in range(layers.rows.shape[1]):
             v, parent = layers.rows[i, j], layers.parents[i, j]
             if v < last:
-                passed, logs, own = layers.passed[i, j], layers.logs[i, j], x[v]
+                passed, logs, own = layers.cumulative[i, j], layers.logs[i, j], x[v]
                 for c in range(log_q.size):
                     above = 0 if parent == last else x[parent, c]
                     k = 0

@@ -17,7 +17,7 @@ def advance(t, order, pairs, lag, first, last):
     Args:
         t: `FactorTables`.
         order: (N',) variables in the order of a sweep.
-        pairs: `Pairs` after sweep first - 1; written to.
+        pairs: `CoupledPairs` after sweep first - 1; written to.
         lag: L; sweep s of X is sweep s - L of Y.
         first, last: numbers of sweeps.
     """

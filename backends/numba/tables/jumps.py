@@ -11,22 +11,22 @@ from spinbench.api import Array, Precision
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, small_model_tables
-from spinbench.methods.baselines.jumps import LEAST, Jumps, State, Tables
+from spinbench.methods.baselines.jumps import MIN_TOTAL_RATE, Jumps, State, Tables
 from spinbench.methods.baselines.zanella import Zanella
 
 
 class CompiledJumps(Jumps):
     """Of NumPy arrays."""
 
-    def walk(self, t: Tables, u: Array, x: Array) -> State:
-        chains, most = u.shape[1], t.there.shape[1]
-        logits = np.zeros((len(t.values), t.there.size, chains), u.dtype)
+    def make_jumps(self, t: Tables, u: Array, x: Array) -> State:
+        chains, most = u.shape[1], t.exists.shape[1]
+        logits = np.zeros((len(t.values), t.exists.size, chains), u.dtype)
         for section in t.sections:
             for values, sums in zip(t.values, logits, strict=True):
                 _sum_entries(values, section, x, sums)
         states, logits = x.T.copy(), logits.transpose(2, 0, 1).copy()
-        times, (w, stuck) = np.zeros((chains, t.there.size), u.dtype), np.zeros((2, chains), u.dtype)
-        _walk(t.near, t.values, t.last, u, states, logits, times, w, stuck)
+        times, (w, stuck) = np.zeros((chains, t.exists.size), u.dtype), np.zeros((2, chains), u.dtype)
+        _walk(t.neighbourhoods, t.values, t.last, u, states, logits, times, w, stuck)
         return State(states.T.copy(), times[:, t.variables * most + t.states].T, w, stuck)
 
 
@@ -34,7 +34,7 @@ class CompiledJumps(Jumps):
 def compile_jumps(precision: Precision) -> None:
     """Compile what `CompiledJumps` calls, or find it compiled, so that no step of a run has to."""
     backend, t = small_model_tables(precision, Zanella().plan)
-    CompiledJumps(backend).walk(t, np.zeros((1, 1), dtype=precision), np.zeros((2, 1), dtype=np.int32))
+    CompiledJumps(backend).make_jumps(t, np.zeros((1, 1), dtype=precision), np.zeros((2, 1), dtype=np.int32))
 
 
 @njit(**JIT)
@@ -60,7 +60,7 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
             total = sums[0]
             for v in range(1, count):
                 total += sums[v]
-            if total > LEAST:
+            if total > MIN_TOTAL_RATE:
                 w[c] += 1 / total
                 v, new = _choose(u[j, c] * total, sums, rates)
                 times[c, v * most + x[c, v]] += w[c] - since[v]

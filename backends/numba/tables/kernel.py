@@ -63,7 +63,7 @@ class GraphKernel(Kernel):
 
     def __init__(self, method: Gibbs, backend: Backend, model: Model, tables: GraphTables) -> None:
         self._single = method.sample == "update" or method.scan == "random"
-        if self._single and method.weighs_steps:
+        if self._single and method.records_log_t:
             raise UnsupportedError(
                 f"gibbs: on backend=numba log_z={method.log_z} takes sweeps of factor graphs in fixed order, not "
                 f"scan={method.scan} with sample={method.sample}"
@@ -94,7 +94,7 @@ class GraphKernel(Kernel):
         return state
 
     def advance(self, state: GraphState, steps: int) -> tuple[GraphState, dict[str, Array]]:
-        chib = self._method.weighs_steps
+        chib = self._method.records_log_t
         sums, log_t = self._run(state, steps, chib=chib)
         statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
         if chib:
@@ -111,7 +111,7 @@ class GraphKernel(Kernel):
         return {"log_t": self._log_t(state, state.lanes.x), "log_r": self._log_t(state, looks.x)}
 
     def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
-        if not self._method.climbs:
+        if not self._method.may_use_stones:
             return super().climb(state, betas, sweeps)
         slopes = np.empty((sweeps, len(betas), state.chains))
         lanes = state.climbs._replace(x=state.lanes.x)
@@ -127,14 +127,14 @@ class GraphKernel(Kernel):
         return state, slopes
 
     def slopes(self, state: GraphState) -> dict[str, Array]:
-        return {"slope": self._slopes(state)} if self._method.climbs else {}
+        return {"slope": self._slopes(state)} if self._method.may_use_stones else {}
 
     def states(self, state: GraphState) -> Array:
         return states_of(state.lanes.x, state.chains)
 
     def _is_scalar(self, chains: int) -> bool:
         """Whether chains are advanced one by one: a single one would take as long as 16 in vectors."""
-        return self._single or (chains == 1 and not self._method.weighs_steps)
+        return self._single or (chains == 1 and not self._method.records_log_t)
 
     def _shape(self, lanes: LaneChains) -> tuple[int, int, int]:
         return len(lanes.x), self._rows, lanes.x.shape[2]

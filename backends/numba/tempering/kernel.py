@@ -17,7 +17,7 @@ from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, begin_
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
-from spinbench.methods.tempering.program import Tables, beside
+from spinbench.methods.tempering.program import Tables, assign_start_ladders
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import Model, to_pairwise
@@ -56,7 +56,7 @@ class TemperingKernel(Kernel):
     def init(self, seed: int, start: Array) -> TemperingState:
         rungs, chains = len(self._tables.betas), start.shape[1]
         form = self._made_for(chains)
-        starts = start[:, beside(np, rungs, chains)]
+        starts = start[:, assign_start_ladders(np, rungs, chains)]
         ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
         replicas: Any = form.begin(seed, starts)
         form.weigh(replicas, ladder)
@@ -71,7 +71,7 @@ class TemperingKernel(Kernel):
 
     def adapt(self, state: TemperingState, last: bool) -> TemperingState:
         ladder = state.ladder
-        found = Ladders(HostArrays()).adapted(Rungs(ladder.betas, ladder.levels), state.sums)
+        found = Ladders(HostArrays()).adapt_rungs(Rungs(ladder.betas, ladder.levels), state.sums)
         np.put_along_axis(ladder.heat, ladder.slot.astype(np.int64), found.betas[:, None].astype(self._real), axis=0)
         state.ladder = ladder._replace(betas=found.betas, levels=found.levels)
         return replace(state, sums=_none(len(found.betas), state.chains))

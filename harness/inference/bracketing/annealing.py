@@ -33,8 +33,8 @@ from spinbench.inference.driver import WINDOWS
 from spinbench.inference.starts import dispersed
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.estimates import travel
-from spinbench.methods.tempering.pt import replicas
+from spinbench.methods.tempering.estimates import summarise_travel
+from spinbench.methods.tempering.pt import make_replicas
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -96,8 +96,8 @@ def anneal_backwards(
     begun = clock()
     planned = plan_simplified(model, "pt", "numpy", {}, tier="generic")
     state, trace = _tempered(planned, seed, begun + TEMPERING * seconds, clock)
-    moving, said = travel(trace), planned.estimate(trace)
-    if not moving.enough or "not mixed" in said.status:
+    moving, said = summarise_travel(trace), planned.estimate(trace)
+    if not moving.is_sufficient or "not mixed" in said.status:
         raise UnsupportedError(
             f"tempering has not mixed ({moving.trips:g} round trips of {moving.replicas} replicas), so that its last "
             "states are taken for no draws; give more seconds"
@@ -132,7 +132,7 @@ def _reversed(planned: Planned, state: State, rng: np.random.Generator, until: f
     inner, tables = state[2], planned.tables.replicas
     cold = inner.places.slot[-1]
     x: Any = np.array(inner.x[:, cold, np.arange(LADDERS)])
-    host = replicas(tables, HostArrays())
+    host = make_replicas(tables, HostArrays())
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))
     host.log_weights(tables, x)

@@ -23,7 +23,7 @@ from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, graph_tables
+from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, build_graph_tables
 from spinbench.models import FactorGraph, Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -143,9 +143,9 @@ def _start(model: Model, seed: int) -> tuple[FactorTables, GraphTables, GraphRep
     """Tables, what sweeps them, and states of positive weight."""
     assert isinstance(model, FactorGraph)
     flat, replicas = factor_tables(model), GraphReplicas(HostArrays())
-    tables = graph_tables(flat)
+    tables = build_graph_tables(flat)
     start = feasible_starts(model, PROBES, seed).astype(np.float64)
-    return flat, tables, replicas, replicas.begin(tables, start)
+    return flat, tables, replicas, replicas.arrange_states(tables, start)
 
 
 def _share(log_ratio: FloatArray) -> FloatArray:

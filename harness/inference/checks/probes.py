@@ -80,7 +80,7 @@ class Probed(NamedTuple):
 def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> Probed:
     """Cool, warm up, and look. A law of marginals p_v has E[log p*] + Σ_v H(p_v) >= log Z of what it is the law of."""
     replicas, sizes = GraphReplicas(HostArrays()), flat.cardinalities
-    x = replicas.begin(tables, _starts(flat, rng))
+    x = replicas.arrange_states(tables, _starts(flat, rng))
     below = np.nextafter(1, 0)  # where hard zeros are soft
     cold = rng.permutation(np.geomspace(1.0, COLDEST, PROBES))
     degrees = np.diff(flat.starts)

@@ -31,7 +31,7 @@ from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.size import logs_of
 from spinbench.methods.buckets.tighten import UpperBound
-from spinbench.methods.tempering.replicas import graph_tables
+from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
 
@@ -71,7 +71,7 @@ class Bounds:
 
     def __init__(self, flat: FactorTables) -> None:
         self._flat = flat
-        self._tables = graph_tables(flat)
+        self._tables = build_graph_tables(flat)
         self._wells = dict[int, Least]()
         self.probed: Probed = probe(flat, self._tables, np.random.default_rng(0))
 

@@ -15,7 +15,7 @@ from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.mixing import distance, first_below
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
-from spinbench.methods.gibbs.coupling import pairs_of
+from spinbench.methods.gibbs.coupling import start_coupled_pairs
 from spinbench.models import FactorGraph, PairwiseModel, generators
 
 LAG = 2
@@ -89,7 +89,7 @@ def test_meeting_times_have_their_law_and_bound_the_distance(name: str) -> None:
     size, pairs, rng = len(states), 4000, np.random.default_rng(0)
     begin = np.full(size, 1 / size)
     draws = [states[rng.integers(size, size=pairs)].T for _ in range(2)]
-    walk = pairs_of(1, *draws)
+    walk = start_coupled_pairs(1, *draws)
     advance(t, order, walk, LAG, 1, 3)
     advance(t, order, walk, LAG, 4, 4000)  # batches change nothing
     one, two = sweep_matrix(t, states, order, False), sweep_matrix(t, states, order, True)

@@ -117,7 +117,7 @@ def test_relaxed_samplers_allow_for_what_comes_at_the_pace_of_the_slowest_variab
     trace = Trace({"p": "sum"}, 64)
     for batch in fast:
         trace.add({"p": 40 * batch}, 40)
-    found = relaxed.estimate(Relaxation(generators.grid(5, 6), np.zeros(30)), trace, "none")
+    found = relaxed.relaxed_estimate(Relaxation(generators.grid(5, 6), np.zeros(30)), trace, "none")
     assert np.asarray(found.marginals_error_bound)[1:].max() == pytest.approx(slowest)
     assert slowest > 5 * plain
 

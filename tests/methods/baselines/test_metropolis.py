@@ -19,7 +19,7 @@ def test_outcomes_are_those_of_the_papers(proposal: Proposal, p: npt.NDArray[np.
     model = FactorGraph.from_log_tables([len(p)], [([0], np.log(p))])
     engine = bound(model, backend, Metropolis(proposal, marginals="empirical"))[1]
     for k in range(len(p)):
-        _, seen = engine.advance(engine.init(4, np.full((1, 20000), k, dtype=np.int8)), 1)
+        _, statistics = engine.advance(engine.init(4, np.full((1, 20000), k, dtype=np.int8)), 1)
         if proposal == "uniform":
             expected = np.minimum(1, p / p[k]) / (len(p) - 1)
         else:
@@ -27,5 +27,7 @@ def test_outcomes_are_those_of_the_papers(proposal: Proposal, p: npt.NDArray[np.
         expected[k] = 0.0
         expected[k] = 1 - expected.sum()
         error = np.sqrt(expected * (1 - expected) / 20000)
-        found = seen["s"].mean(axis=1) if len(p) > 2 else [1 - seen["s"].mean(), seen["s"].mean()]
-        np.testing.assert_array_less(np.abs(found - expected), 4.5 * error + 1e-9)
+        frequencies = (
+            statistics["s"].mean(axis=1) if len(p) > 2 else [1 - statistics["s"].mean(), statistics["s"].mean()]
+        )
+        np.testing.assert_array_less(np.abs(frequencies - expected), 4.5 * error + 1e-9)

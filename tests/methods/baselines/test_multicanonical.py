@@ -8,8 +8,8 @@ from small_graphs import MODELS, bound, exact_start, law, marginals
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.methods.baselines.flat import FlatSweeps
-from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
+from spinbench.methods.baselines.flat import FlatHistogramProgram
+from spinbench.methods.baselines.multicanonical import Multicanonical, initial_levels
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
 
@@ -23,30 +23,34 @@ def test_reweighted_states_have_the_law(name: str, backend: str) -> None:
     model = MODELS[name]
     tables, engine = bound(model, backend, Multicanonical())
     state = engine.adapt(engine.warm(engine.init(2, exact_start(model, CHAINS)), 40), True)
-    _, seen = engine.advance(state, 1)
-    s = seen["s"] if name != "bits" else np.stack([seen["w"] - seen["s"], seen["s"]], axis=1).reshape(-1, CHAINS)
-    w, p = seen["w"], s.sum(axis=1) / seen["w"].sum()
+    _, statistics = engine.advance(state, 1)
+    s = (
+        statistics["s"]
+        if name != "bits"
+        else np.stack([statistics["w"] - statistics["s"], statistics["s"]], axis=1).reshape(-1, CHAINS)
+    )
+    w, p = statistics["w"], s.sum(axis=1) / statistics["w"].sum()
     error = (s - p[:, None] * w).std(axis=1) / w.mean() / np.sqrt(CHAINS)
     np.testing.assert_array_less(np.abs(p - marginals(model)), 4.5 * error + 1e-9)
     assert error.max() < 0.03
-    np.testing.assert_allclose(seen["up"][0], w)
-    a, b = seen["up"][0], seen["down"][0]
-    found = float(tables.base) + seen["levels"][0, 0] + np.log(a.mean() / b.mean())
-    assert abs(found - law(model)[2]) < 4.5 * (a / a.mean() - b / b.mean()).std() / np.sqrt(CHAINS) < 0.3
+    np.testing.assert_allclose(statistics["up"][0], w)
+    a, b = statistics["up"][0], statistics["down"][0]
+    log_z = float(tables.base) + statistics["levels"][0, 0] + np.log(a.mean() / b.mean())
+    assert abs(log_z - law(model)[2]) < 4.5 * (a / a.mean() - b / b.mean()).std() / np.sqrt(CHAINS) < 0.3
 
 
 def test_histograms_become_flat() -> None:
     """Of D, what lies beyond the end knots being counted there, from levels that are all 0."""
     tables = Multicanonical(bins=4).plan(MODELS["bits"])._replace(levels=np.zeros(5))
-    program, rng = FlatSweeps(HostArrays()), np.random.default_rng(3)
+    program, rng = FlatHistogramProgram(HostArrays()), np.random.default_rng(3)
     state = program.init(rng, tables, exact_start(MODELS["bits"], 256).astype(float))
     for index in range(1, 201):
         state = program.warm(rng, tables, state, index)
-    seen = []
+    log_weights = []
     for _ in range(40):
         state = program.step(rng, tables, state)
-        seen.append(state.d)
-    shares = np.array([np.interp(np.concatenate(seen), tables.knots, one).mean() for one in np.eye(5)])
+        log_weights.append(state.d)
+    shares = np.array([np.interp(np.concatenate(log_weights), tables.knots, unit).mean() for unit in np.eye(5)])
     assert (np.abs(5 * shares - 1) < 0.3).all()
     assert np.ptp(state.theta) > 0.5
 
@@ -57,16 +61,16 @@ def test_compiled_code_learns_the_levels_that_the_program_does() -> None:
     for backend in ("numpy", "numba"):
         engine = bound(MODELS["bits"], backend, Multicanonical(bins=4))[1]
         state = engine.adapt(engine.warm(engine.init(2, exact_start(MODELS["bits"], CHAINS)), 60), True)
-        _, seen = engine.advance(state, 1)
-        learnt.append(seen["levels"][0, 0])
+        _, statistics = engine.advance(state, 1)
+        learnt.append(statistics["levels"][0, 0])
     assert abs(learnt[0] - learnt[1]) < 0.1
 
 
 def test_levels_are_the_integral_of_beta() -> None:
     betas = np.linspace(0, 1, 11)
-    knots, levels = first_levels(betas, 10 * betas, 20)  # the mean of D is 10 β
+    knots, levels = initial_levels(betas, 10 * betas, 20)  # the mean of D is 10 β
     np.testing.assert_allclose(levels, knots**2 / 20, atol=1e-9)
-    knots, levels = first_levels(betas, np.full(11, 3.0), 4)
+    knots, levels = initial_levels(betas, np.full(11, 3.0), 4)
     assert (np.diff(knots) > 0).all()
     assert np.isfinite(levels).all()
 
@@ -83,9 +87,9 @@ def test_weights_that_no_square_holds_end_in_a_verdict(size: float) -> None:
         trace.add(
             {"s": s, "w": w, "up": w[None], "down": np.ones((1, 16)), "levels": np.zeros((1, 16)), "trips": w}, 40
         )
-    found = method.estimate(model, tables, trace)
-    assert np.isfinite(found.marginals).all()
-    assert found.status != "ok" or size < 1
+    estimate = method.estimate(model, tables, trace)
+    assert np.isfinite(estimate.marginals).all()
+    assert estimate.status != "ok" or size < 1
 
 
 PARITY = np.array([[40.0, -40.0], [-40.0, 40.0], [40.0, -40.0], [-40.0, 40.0]])
@@ -109,7 +113,7 @@ def test_what_was_not_seen_of_the_hot_end_is_claimed(
 ) -> None:
     exact = spinbench.exact(model, cache=False).log_z
     for seed in range(5):
-        found = spinbench.run(
+        result = spinbench.run(
             model, "multicanonical", backend, samples, chains=chains, seed=seed, bins=bins, simplify=False
         )
-        assert abs(found.log_z - exact) < 4 * found.log_z_se
+        assert abs(result.log_z - exact) < 4 * result.log_z_se

@@ -10,7 +10,7 @@ from small_graphs import bound, keeps_law
 
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.methods.baselines.proposals import Kind, forest
+from spinbench.methods.baselines.proposals import Kind, build_proposal
 from spinbench.methods.baselines.weighted import Rejection
 from spinbench.models import FactorGraph
 
@@ -43,7 +43,7 @@ STATES = np.stack(np.meshgrid(*map(np.arange, CARDS), indexing="ij"), axis=-1).r
 def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, proposal: Any) -> None:
     model = graph(kind)
     tables = factor_tables(model)
-    law = forest(tables, proposal)
+    law = build_proposal(tables, proposal)
     above = [STATES[:, p] if p >= 0 else np.zeros(len(STATES), dtype=int) for p in law.parents]
     log_q = np.sum([law.logs[v][above[v], STATES[:, v]] for v in range(len(CARDS))], axis=0)
     assert np.exp(log_q).sum() == pytest.approx(1.0)
@@ -58,7 +58,7 @@ def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, propos
 def test_mean_field_is_a_stationary_point() -> None:
     """E_q log p* - log q rises along no change of one variable's law."""
     model = graph("loop")
-    law = forest(factor_tables(model), "mean_field")
+    law = build_proposal(factor_tables(model), "mean_field")
     q = [np.exp(log[0]) for log in law.logs]
 
     def bound(q: list[Any]) -> float:
@@ -77,7 +77,7 @@ def test_accepted_draws_have_the_exact_law(backend: str) -> None:
     engine = bound(model, backend, Rejection())[1]
     state, accepted = engine.init(1, np.zeros((len(CARDS), 2000), dtype=np.int8)), []
     for _ in range(4):
-        state, seen = engine.advance(state, 1)
-        x = np.array([part.argmax(axis=0) for part in np.split(seen["s"], np.cumsum(CARDS)[:-1])])
-        accepted.append(x[:, seen["kept"] > 0])
+        state, statistics = engine.advance(state, 1)
+        x = np.array([part.argmax(axis=0) for part in np.split(statistics["s"], np.cumsum(CARDS)[:-1])])
+        accepted.append(x[:, statistics["kept"] > 0])
     assert keeps_law(model, np.hstack(accepted))

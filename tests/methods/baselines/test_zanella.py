@@ -7,7 +7,7 @@ import pytest
 from small_graphs import bound
 
 from spinbench.api.trace import Trace
-from spinbench.methods.baselines.weighing import weighed
+from spinbench.methods.baselines.weighing import ratio_means
 from spinbench.methods.baselines.zanella import Zanella
 from spinbench.models import FactorGraph
 
@@ -19,9 +19,9 @@ def test_a_variable_alone_waits_as_barker_has_it(backend: str) -> None:
     engine = bound(model, backend, Zanella())[1]
     state = engine.init(1, np.array([[0, 1]], dtype=np.int8))
     for w, s in (([4 / 3, 4], [[0, 4]]), ([4, 4 / 3], [[4, 0]])):
-        state, seen = engine.advance(state, 1)
-        np.testing.assert_allclose(seen["w"], w)
-        np.testing.assert_allclose(seen["s"], s)
+        state, statistics = engine.advance(state, 1)
+        np.testing.assert_allclose(statistics["w"], w)
+        np.testing.assert_allclose(statistics["s"], s)
 
 
 def test_errors_are_those_of_ratios() -> None:
@@ -33,9 +33,9 @@ def test_errors_are_those_of_ratios() -> None:
             w = rng.exponential(size=16)
             s = w * (rng.random(16) < 0.3 + 0.2 * (w > 1))
             trace.add({"s": s[None], "w": w, "stuck": 0 * w}, 1)
-        found = weighed((2,), trace)
+        means = ratio_means((2,), trace)
         truth = 0.3 + 0.2 * 2 * np.exp(-1)  # E[w; w > 1] = 2 / e
-        z.append((found.means[0] - truth) / (found.series.std() / np.sqrt(found.series.size)))
-        np.testing.assert_allclose(found.series.mean(), found.means[0])
-        assert 0.4 < found.share < 0.65  # of exponential weights one half
+        z.append((means.means[0] - truth) / (means.series.std() / np.sqrt(means.series.size)))
+        np.testing.assert_allclose(means.series.mean(), means.means[0])
+        assert 0.4 < means.share < 0.65  # of exponential weights one half
     assert abs(np.mean(np.square(z)) - 1) < 0.35

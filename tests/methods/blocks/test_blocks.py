@@ -11,7 +11,7 @@ from small_graphs import bound, graph
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.blocks.blocks import Blocks
-from spinbench.methods.blocks.planning import cover, partition
+from spinbench.methods.blocks.planning import plan_covering_blocks, plan_disjoint_blocks
 from spinbench.models import FactorGraph
 from spinbench.reference.orders.order import pairs_of
 from spinbench.testing.laws.cases import enumerate_law
@@ -36,11 +36,11 @@ def test_zeros_have_a_floor_at_higher_temperatures(backend: str) -> None:
     feasible = np.isfinite(slopes)
     assert 0.02 < p[feasible].sum() < 0.98
     engine = bound(model, backend, Blocks(size=12))[1]
-    _, seen = engine.climb(engine.init(0, np.zeros((7, CHAINS), dtype=np.int8)), np.array([0.0, beta]), 10)
-    there = np.isfinite(seen[-1, 1])
+    _, slopes_by_rung = engine.climb(engine.init(0, np.zeros((7, CHAINS), dtype=np.int8)), np.array([0.0, beta]), 10)
+    is_feasible = np.isfinite(slopes_by_rung[-1, 1])
     for values, exact in (
-        (there, p[feasible].sum()),
-        (np.where(there, seen[-1, 1], 0.0), p[feasible] @ slopes[feasible]),
+        (is_feasible, p[feasible].sum()),
+        (np.where(is_feasible, slopes_by_rung[-1, 1], 0.0), p[feasible] @ slopes[feasible]),
     ):
         assert abs(values.mean() - exact) < 4.5 * values.std() / np.sqrt(CHAINS)
 
@@ -51,9 +51,9 @@ def test_states_from_which_the_mode_cannot_be_reached() -> None:
     tables = [((v, v + 1), equal) for v in range(3)] + [((0, 4), np.array([[0.3, -np.inf], [0.2, 1.0]]))]
     tables += [((v, 4), np.array([[0.0, 0.4], [-0.2, 0.1]])) for v in (1, 2, 3)]
     model = FactorGraph.from_log_tables([2] * 5, tables)
-    found = spinbench.run(model, Blocks(size=4), "numpy", budget=200, chains=16)
-    resolved = "log Z unresolved" not in found.status
-    assert not resolved or abs(found.log_z - enumerate_law(model).log_z) < 5 * found.log_z_se
+    result = spinbench.run(model, Blocks(size=4), "numpy", budget=200, chains=16)
+    resolved = "log Z unresolved" not in result.status
+    assert not resolved or abs(result.log_z - enumerate_law(model).log_z) < 5 * result.log_z_se
 
 
 @pytest.mark.parametrize("size", [4, 9, 30])
@@ -62,7 +62,7 @@ def test_plans_cover_all_with_bounded_buckets(size: int) -> None:
     tables: Any = Blocks(size=size).plan(model)
     assert tables.cards.prod(axis=1).max() <= size
     cards, pairs = np.array(SEVEN), pairs_of(factor.scope for factor in model.factors)
-    blocks = cover(cards, pairs, size, 2)
+    blocks = plan_covering_blocks(cards, pairs, size, 2)
     assert set().union(*blocks) == set(range(7))
-    assert sorted(v for block in partition(cards, pairs, size, blocks[0]) for v in block) == list(range(7))
+    assert sorted(v for block in plan_disjoint_blocks(cards, pairs, size, blocks[0]) for v in block) == list(range(7))
     assert tables.share[: tables.starts[len(blocks)]].sum() == pytest.approx(7)

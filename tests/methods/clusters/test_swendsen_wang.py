@@ -7,8 +7,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.methods.clusters.bonds import bonds_of
-from spinbench.methods.clusters.moves import Clusters
+from spinbench.methods.clusters.bonds import build_bonds
+from spinbench.methods.clusters.moves import ClusterMoves
 from spinbench.models import PairwiseModel
 
 
@@ -19,14 +19,14 @@ def test_labels_and_sums_are_those_of_connected_components():
     path = np.stack([order[:-1], order[1:]], axis=1)
     hubs = np.array([(h, i) for h in (0, 1) for i in range(2, n)])
     edges = np.unique(np.sort(np.concatenate([path, hubs]), axis=1), axis=0)
-    bonds = bonds_of(PairwiseModel.from_edges(np.zeros(n), edges, np.ones(len(edges))), rng.permutation(n))
+    bonds = build_bonds(PairwiseModel.from_edges(np.zeros(n), edges, np.ones(len(edges))), rng.permutation(n))
     assert bonds.neighbours.shape[1] > n
     backend = NumpyBackend(precision="float64")
     shares = np.array([0.0, 0.02, 0.3, 1.0])
     opened = rng.random((len(edges), len(shares))) < shares
     values = rng.normal(size=(n, len(shares)))
-    labels = Clusters(backend).labels(bonds, opened)
-    sums = Clusters(backend).sums(labels, values)
+    labels = ClusterMoves(backend).label_clusters(bonds, opened)
+    sums = ClusterMoves(backend).sum_over_clusters(labels, values)
     for c in range(len(shares)):
         ends = bonds.ends[opened[:, c]]
         graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))

@@ -71,25 +71,25 @@ def test_draws_and_log_z_of_each_layout(name: str, setting: str, backend: str) -
     tables, bound_engine = engine(name, backend, method)
     states, p, log_z = law(model)
     start = exact_start(model, 1024)
-    begun = bound_engine.init(3, start)
-    seen_at_start = bound_engine.look(begun)
+    initial = bound_engine.init(3, start)
+    initial_looks = bound_engine.look(initial)
     order = range(model.num_variables) if method.scan == "raster" else tables.order.tolist()
-    expected = [transition(model, tables, order, s) for s in start.T[:16]]
-    np.testing.assert_allclose(seen_at_start["log_t"][:16], expected, rtol=1e-9)
+    expected = [log_transition(model, tables, order, s) for s in start.T[:16]]
+    np.testing.assert_allclose(initial_looks["log_t"][:16], expected, rtol=1e-9)
 
     steps = 40
-    state, seen = bound_engine.advance(begun, steps)
+    state, statistics = bound_engine.advance(initial, steps)
     chains = np.empty((model.num_variables, 1024))
-    chains[tables.order] = seen["p" if method.marginals == "rao_blackwell" else "s"] / steps
+    chains[tables.order] = statistics["p" if method.marginals == "rao_blackwell" else "s"] / steps
     error = chains.std(axis=1) / np.sqrt(1024)
     assert (np.abs(chains.mean(axis=1) - states @ p) <= 4.5 * error).all()
-    looked, mode_p = bound_engine.look(state), np.exp(float(tables.mode_log_weight) - log_z)
-    forward, backward = np.exp(looked["log_t"]), np.exp(-looked["log_r"])  # means p(s*) and 1 / p(s*)
+    looks, mode_p = bound_engine.look(state), np.exp(float(tables.mode_log_weight) - log_z)
+    forward, backward = np.exp(looks["log_t"]), np.exp(-looks["log_r"])  # means p(s*) and 1 / p(s*)
     assert abs(forward.mean() - mode_p) < 4.5 * forward.std() / 32
     assert abs(backward.mean() * mode_p - 1) < 4.5 * backward.std() * mode_p / 32
 
 
-def transition(model: PairwiseModel, tables: Any, order: Any, s: np.ndarray) -> float:
+def log_transition(model: PairwiseModel, tables: Any, order: Any, s: np.ndarray) -> float:
     """log T(s* <- s) from the definition; s (N,) in the order of variables."""
     mode = np.empty(model.num_variables)
     mode[tables.order] = tables.mode
@@ -102,18 +102,20 @@ def transition(model: PairwiseModel, tables: Any, order: Any, s: np.ndarray) -> 
     return total
 
 
-def errors_of(**settings: Any) -> np.ndarray:
+def marginal_errors(**settings: Any) -> np.ndarray:
     model = MODELS["disconnected"][0]
     return spinbench.run(model, "gibbs", "numba", 9000, chains=16, log_z="none", **settings).marginals_se
 
 
 def test_rao_blackwell_marginals_have_smaller_errors() -> None:
-    assert (errors_of() < errors_of(marginals="empirical")).all()
+    assert (marginal_errors() < marginal_errors(marginals="empirical")).all()
 
 
 def test_a_sample_of_one_update_says_less_than_a_ninth_of_a_sweep() -> None:
     """Of nine variables."""
-    sweeps, updates = (errors_of(scan="random", sample=each, marginals="empirical") for each in ("sweep", "update"))
+    sweeps, updates = (
+        marginal_errors(scan="random", sample=each, marginals="empirical") for each in ("sweep", "update")
+    )
     assert (updates > 2 * sweeps).all()
 
 

@@ -10,7 +10,7 @@ import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import marginal_rows
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.graph_plan import graph_ranges
+from spinbench.methods.gibbs.graph_plan import conditional_ranges
 from spinbench.models import FactorGraph
 
 CHAINS = 4096
@@ -27,7 +27,7 @@ CASES = [
 ]
 
 
-def reported(model: FactorGraph) -> np.ndarray:
+def exact_probabilities(model: FactorGraph) -> np.ndarray:
     """The probabilities of what is reported, in order."""
     states, p, _ = law(model)
     variables, values = marginal_rows(np.array(model.cardinalities))
@@ -39,14 +39,14 @@ def test_exact_draws_have_the_marginals_and_transitions_of_their_law(name: str, 
     method, model = SETTINGS[setting], MODELS[name]
     tables, engine = bound(model, backend, method)
     steps = 9 if method.sample == "update" else 3
-    state, seen = engine.advance(engine.init(2, exact_start(model, CHAINS)), steps)
-    chains = seen["p" if method.marginals == "rao_blackwell" else "s"] / steps
+    state, statistics = engine.advance(engine.init(2, exact_start(model, CHAINS)), steps)
+    chains = statistics["p" if method.marginals == "rao_blackwell" else "s"] / steps
     error = chains.std(axis=1) / np.sqrt(CHAINS)
-    np.testing.assert_array_less(abs(chains.mean(axis=1) - reported(model)), 4.5 * error + 1e-9)
-    looked = engine.look(state)
-    assert np.isfinite(looked["log_r"]).all()
+    np.testing.assert_array_less(abs(chains.mean(axis=1) - exact_probabilities(model)), 4.5 * error + 1e-9)
+    looks = engine.look(state)
+    assert np.isfinite(looks["log_r"]).all()
     target = float(np.exp(tables.mode_log_weight - law(model)[2]))  # Σ_s p(s) T(s* <- s) = p(s*)
-    weights = [np.exp(looked["log_t"]), *([np.exp(seen["log_t"]) / steps] if "log_t" in seen else [])]
+    weights = [np.exp(looks["log_t"]), *([np.exp(statistics["log_t"]) / steps] if "log_t" in statistics else [])]
     for each in weights:
         assert abs(each.mean() - target) < 4.5 * each.std() / np.sqrt(CHAINS)
 
@@ -54,19 +54,19 @@ def test_exact_draws_have_the_marginals_and_transitions_of_their_law(name: str, 
 @pytest.mark.parametrize("name", MODELS)
 def test_ranges_hold_every_conditional(name: str) -> None:
     tables = factor_tables(MODELS[name])
-    low, high = graph_ranges(tables)
+    low, high = conditional_ranges(tables)
     joint = law(MODELS[name])[1].reshape(MODELS[name].cardinalities)
     for row, (v, k) in enumerate(zip(*marginal_rows(tables.cardinalities), strict=True)):
-        own = np.moveaxis(joint, v, 0).reshape(joint.shape[v], -1)
-        seen = own[k, own.sum(axis=0) > 0] / own.sum(axis=0)[own.sum(axis=0) > 0]
-        assert low[row] - 1e-12 <= seen.min() <= seen.max() <= high[row] + 1e-12
+        weights = np.moveaxis(joint, v, 0).reshape(joint.shape[v], -1)
+        conditionals = weights[k, weights.sum(axis=0) > 0] / weights.sum(axis=0)[weights.sum(axis=0) > 0]
+        assert low[row] - 1e-12 <= conditionals.min() <= conditionals.max() <= high[row] + 1e-12
     assert name == "zeros" or ((low > 0) & (high < 1)).all()
 
 
 def test_where_the_kernel_refuses_the_program_runs_and_says_why() -> None:
-    found = spinbench.run(MODELS["zeros"], "gibbs", "numba", 20, chains=4, scan="random", log_z="chib")
-    assert found.tier == "generic"
-    assert any("takes sweeps of factor graphs in fixed order" in note for note in found.notes)
+    result = spinbench.run(MODELS["zeros"], "gibbs", "numba", 20, chains=4, scan="random", log_z="chib")
+    assert result.tier == "generic"
+    assert any("takes sweeps of factor graphs in fixed order" in note for note in result.notes)
 
 
 def test_threads_and_batches_change_nothing() -> None:
@@ -75,7 +75,7 @@ def test_threads_and_batches_change_nothing() -> None:
         engine = bound(MODELS["states"], "numba", method)[1]
         state, total = engine.init(9, exact_start(MODELS["states"], 100)), 0.0
         for steps in cuts:
-            state, seen = engine.advance(state, steps)
-            total = total + seen["p"]
+            state, statistics = engine.advance(state, steps)
+            total = total + statistics["p"]
         runs.append(total)
     np.testing.assert_allclose(runs[0], runs[1], rtol=1e-12)

@@ -35,7 +35,7 @@ MODELS = {
 
 
 @cache
-def weights_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+def states_and_log_weights(name: str) -> tuple[np.ndarray, np.ndarray]:
     """States (S, N) of positive weight, and log p* of each, less the constant."""
     model = MODELS[name]
     states = (np.arange(2**model.num_variables)[:, None] >> np.arange(model.num_variables)) & 1
@@ -44,20 +44,20 @@ def weights_of(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def bound(name: str, backend: str, method: Gibbs, precision: Any = "float64") -> Any:
+def bind_engine(name: str, backend: str, method: Gibbs, precision: Any = "float64") -> Any:
     with pytest.MonkeyPatch.context() as patch:
         if name.startswith("many blocks"):
             patch.setattr(sweep_layouts, "MAX_BLOCKS", 4)
         if name == "lists":
             patch.setattr(rows, "DENSE_FACTOR", 0)
             patch.setattr(rows, "MAX_WINDOWS", 0)
-        given = as_taken(MODELS[name], method)
-        return binding.bind(method, backend, given, method.plan(given), precision=precision).engine
+        bound_model = as_taken(MODELS[name], method)
+        return binding.bind(method, backend, bound_model, method.plan(bound_model), precision=precision).engine
 
 
-def states_at(name: str, beta: float, count: int) -> np.ndarray:
+def draw_states(name: str, beta: float, count: int) -> np.ndarray:
     """(N, count) exact draws of p*^beta, of the variables that samplers have in place of groups."""
-    states, weights = weights_of(name)
+    states, weights = states_and_log_weights(name)
     law = np.exp(beta * weights)
     draws = states[np.random.default_rng(2).choice(len(law), size=count, p=law / law.sum())]
     if MODELS[name].groups:
@@ -69,7 +69,7 @@ def states_at(name: str, beta: float, count: int) -> np.ndarray:
 
 def p_value(name: str, beta: float, slopes: np.ndarray) -> float:
     """Of a χ² test that slopes are those of draws of p*^beta; each must be one that a state has."""
-    values, number = np.unique(weights_of(name)[1].round(9), return_counts=True)
+    values, number = np.unique(states_and_log_weights(name)[1].round(9), return_counts=True)
     nearest = abs(slopes[:, None] - values).argmin(axis=1)
     np.testing.assert_allclose(slopes, values[nearest], atol=1e-4)
     law = number * np.exp(beta * values)
@@ -87,8 +87,8 @@ STATIONARY = [
 
 @pytest.mark.parametrize(("backend", "name", "scan"), STATIONARY)
 def test_tempered_sweeps_leave_their_law_as_it_is(backend: str, name: str, scan: Any) -> None:
-    engine = bound(name, backend, Gibbs(scan=scan, log_z="stones"))
-    state = engine.init(4, states_at(name, 0.6, 20_000))
+    engine = bind_engine(name, backend, Gibbs(scan=scan, log_z="stones"))
+    state = engine.init(4, draw_states(name, 0.6, 20_000))
     state, slopes = engine.climb(state, np.array([0.6]), 3)
     assert slopes.shape == (3, 1, 20_000)
     assert p_value(name, 0.6, slopes[-1, 0]) > 1e-3
@@ -100,7 +100,7 @@ def test_tempered_sweeps_leave_their_law_as_it_is(backend: str, name: str, scan:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_draws_at_temperature_infinity_are_independent(backend: str) -> None:
     """Of where the chains were, and of each other."""
-    engine = bound("dense", backend, Gibbs(log_z="stones"), "float32")
+    engine = bind_engine("dense", backend, Gibbs(log_z="stones"), "float32")
     state = engine.init(4, np.ones((6, 20_000), dtype=np.int8))
     _, slopes = engine.climb(state, np.zeros(2), 2)
     for now in slopes.reshape(4, -1):
@@ -131,17 +131,17 @@ def test_a_kernel_without_the_looks_that_log_z_needs_is_told_so() -> None:
     """As one of another distribution may be: `look` has a default, which sees nothing."""
     blind: Any = SimpleNamespace(look=lambda state: {})
     with pytest.raises(InvalidResultError, match="gave nothing; the method needs 'log_t', 'log_r'"):
-        stones.overlap(blind, None, 0.0, 8)
+        stones.measure_overlap(blind, None, 0.0, 8)
 
 
 @pytest.mark.parametrize(
-    ("backend", "samples", "most"), [("numba", (4_000, 64_000), 0.45), ("numpy", (500, 8_000), 0.7)]
+    ("backend", "samples", "max_ratio"), [("numba", (4_000, 64_000), 0.45), ("numpy", (500, 8_000), 0.7)]
 )
-def test_the_error_falls_with_the_length_of_the_run(backend: str, samples: tuple[int, int], most: float) -> None:
+def test_the_error_falls_with_the_length_of_the_run(backend: str, samples: tuple[int, int], max_ratio: float) -> None:
     """Though burn-in is as long, in which the shorter run climbs more than what a twentieth of its steps allows."""
     model = generators.grid(6, 6, c2=0.4, seed=3)
     exact = spinbench.exact(model).log_z
     options = {"burn_in": 300, "log_z": "stones", "seed": 2, "chains": 32, "simplify": False}
     short, long = (spinbench.run(model, "gibbs", backend, n, **options) for n in samples)
-    assert long.log_z_se < most * short.log_z_se
+    assert long.log_z_se < max_ratio * short.log_z_se
     assert all(abs(run.log_z - exact) < 4 * run.log_z_se for run in (short, long))

@@ -47,7 +47,7 @@ def law(name: str, beta: float) -> np.ndarray:
     return np.exp(log_p - np.logaddexp.reduce(log_p))
 
 
-class Arrays:
+class ArraySweeps:
     """On a backend with arrays."""
 
     def __init__(self, backend: str, tables: FactorTables, scan: Any) -> None:
@@ -71,8 +71,8 @@ class Arrays:
         def sweep(t: Any, x: Any, p: Any, beta: Any) -> Any:
             return self.bath.sweep_and_conditionals(key, t, x, p, beta, backward=backward)
 
-        drawn, p = self.run(sweep, x.astype(np.int32), empty, beta)
-        return drawn, p[:-1]
+        x_after, p = self.run(sweep, x.astype(np.int32), empty, beta)
+        return x_after, p[:-1]
 
     def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:
         return self.run(self.bath.log_transition, x.astype(np.int32), mode.astype(np.int32))
@@ -81,7 +81,7 @@ class Arrays:
         return self.run(lambda t, x: self.bath.log_weights(t.entries, x, floored=floored), x.astype(np.int32))
 
 
-class Compiled:
+class NumbaSweeps:
     """On numba."""
 
     def __init__(self, _: str, tables: FactorTables, scan: Any) -> None:
@@ -109,14 +109,14 @@ class Compiled:
 
     def log_weights(self, x: np.ndarray, floored: bool) -> np.ndarray:
         states = self.chains(x).x
-        found = np.zeros((len(states), states.shape[2]))
-        sweeps.sum_weights(self.tables, floored, states, found)
-        return layout.of_chains(found, x.shape[1])
+        log_weights = np.zeros((len(states), states.shape[2]))
+        sweeps.sum_weights(self.tables, floored, states, log_weights)
+        return layout.of_chains(log_weights, x.shape[1])
 
 
 @cache
-def bath(backend: str, name: str, scan: str) -> Any:
-    return (Compiled if backend == "numba" else Arrays)(backend, factor_tables(MODELS[name]), scan)
+def sweeps_of(backend: str, name: str, scan: str) -> Any:
+    return (NumbaSweeps if backend == "numba" else ArraySweeps)(backend, factor_tables(MODELS[name]), scan)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -126,18 +126,22 @@ def bath(backend: str, name: str, scan: str) -> Any:
 )
 def test_each_chain_keeps_the_law_of_its_temperature(backend: str, name: str, scan: str, backward: bool) -> None:
     """Chains of three temperatures beside each other, from exact draws; at beta = 0 from a state of no weight."""
-    x, number = states(name), np.random.default_rng(4)
+    x, rng = states(name), np.random.default_rng(4)
     betas = [1.0, 0.3, 0.0]
-    drawn = [number.choice(x.shape[1], p=law(name, beta), size=CHAINS) for beta in betas[:2]]
-    drawn.append(np.full(CHAINS, x.shape[1] - 1))
-    after, p = bath(backend, name, scan).sweep(x[:, np.concatenate(drawn)], np.repeat(betas, CHAINS), backward=backward)
-    found = np.ravel_multi_index(tuple(after), MODELS[name].cardinalities).reshape(3, CHAINS)
+    starts = [rng.choice(x.shape[1], p=law(name, beta), size=CHAINS) for beta in betas[:2]]
+    starts.append(np.full(CHAINS, x.shape[1] - 1))
+    after, p = sweeps_of(backend, name, scan).sweep(
+        x[:, np.concatenate(starts)], np.repeat(betas, CHAINS), backward=backward
+    )
+    end_states = np.ravel_multi_index(tuple(after), MODELS[name].cardinalities).reshape(3, CHAINS)
     variables, values = marginal_rows(np.array(MODELS[name].cardinalities))
     for k, beta in enumerate(betas):
-        assert chi_square(np.bincount(found[k], minlength=x.shape[1]), law(name, beta)) > 1e-4
+        assert chi_square(np.bincount(end_states[k], minlength=x.shape[1]), law(name, beta)) > 1e-4
         exact = (x[variables] == values[:, None]) @ law(name, beta)
-        own = p[:, k * CHAINS : (k + 1) * CHAINS]
-        np.testing.assert_array_less(abs(own.mean(axis=1) - exact), 5 * own.std(axis=1) / np.sqrt(CHAINS) + 1e-9)
+        conditionals = p[:, k * CHAINS : (k + 1) * CHAINS]
+        np.testing.assert_array_less(
+            abs(conditionals.mean(axis=1) - exact), 5 * conditionals.std(axis=1) / np.sqrt(CHAINS) + 1e-9
+        )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -147,7 +151,7 @@ def test_transitions_leave_the_law_as_it_is(backend: str, name: str) -> None:
     x, p = states(name), law(name, 1.0)
     possible = np.flatnonzero(p)
     for target in possible[:: max(1, len(possible) // 6)]:
-        log_t = bath(backend, name, "raster").log_transition(x[:, possible], x[:, target])
+        log_t = sweeps_of(backend, name, "raster").log_transition(x[:, possible], x[:, target])
         assert np.exp(log_t) @ p[possible] == pytest.approx(p[target], rel=1e-6)
 
 
@@ -155,10 +159,10 @@ def test_transitions_leave_the_law_as_it_is(backend: str, name: str) -> None:
 def test_log_weights_are_sums_of_entries(backend: str) -> None:
     model, x = MODELS["zeros"], states("zeros")
     constant = factor_tables(model).log_constant
-    found = bath(backend, "zeros", "raster").log_weights(x, False)
-    np.testing.assert_allclose(found + constant, model.log_weight(x.T), rtol=1e-6)
-    cold = bath(backend, "zeros", "raster").log_weights(x, True)
+    log_weights = sweeps_of(backend, "zeros", "raster").log_weights(x, False)
+    np.testing.assert_allclose(log_weights + constant, model.log_weight(x.T), rtol=1e-6)
+    cold = sweeps_of(backend, "zeros", "raster").log_weights(x, True)
     np.testing.assert_allclose(cold - np.logaddexp.reduce(0.3 * cold) / 0.3, np.log(law("zeros", 0.3)) / 0.3, atol=1e-4)
-    possible = np.isfinite(found)
-    np.testing.assert_allclose(cold[possible], found[possible], rtol=1e-6)
-    assert (cold[~possible] < found[possible].max() - FLOOR).all()
+    possible = np.isfinite(log_weights)
+    np.testing.assert_allclose(cold[possible], log_weights[possible], rtol=1e-6)
+    assert (cold[~possible] < log_weights[possible].max() - FLOOR).all()

@@ -87,12 +87,12 @@ def test_agrees_with_enumeration(
     model, method = MODELS[kind], replace(METHODS[name], **changes)  # type: ignore[type-var]
     kinds = {"numpy": NumpyBackend, "jax": JaxBackend}
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        found = sample(method, model, kinds[backend](precision=precision), 150 if backend == "numpy" else 1000, 96)
+        estimate = sample(method, model, kinds[backend](precision=precision), 150 if backend == "numpy" else 1000, 96)
     states, p, log_z = law(model)
-    assert (np.abs(found.marginals - states @ p) <= 4 * found.marginals_error_bound + 1e-6).all()
-    assert found.marginals_error_bound.max() < 0.1
-    assert ("zero_state" if changes else "mirrored") in found.log_z_estimates
-    for value, error in found.log_z_estimates.values():
+    assert (np.abs(estimate.marginals - states @ p) <= 4 * estimate.marginals_error_bound + 1e-6).all()
+    assert estimate.marginals_error_bound.max() < 0.1
+    assert ("zero_state" if changes else "mirrored") in estimate.log_z_estimates
+    for value, error in estimate.log_z_estimates.values():
         assert abs(value - log_z) <= 4 * error + 1e-6 < 1.3
 
 
@@ -117,15 +117,15 @@ def test_exact_draws_stay_exact(name: str, groups: Any) -> None:
     state = program.init(backend.fold_in(key, 0), tables, start.astype(float))
     for t in range(1, 4):
         state = program.step(backend.fold_in(key, t), tables, state)
-    seen = program.observe(tables, state)
-    assert name.startswith("block") or 0.4 < seen["accept"].mean() < 0.97
-    draws = draw_units(backend, backend.fold_in(key, 99), tables.sites, seen["p"])
+    statistics = program.observe(tables, state)
+    assert name.startswith("block") or 0.4 < statistics["accept"].mean() < 0.97
+    draws = draw_units(backend, backend.fold_in(key, 99), tables.sites, statistics["p"])
     assert keeps_law(model, draws)
     assert np.any(draws != start, axis=0).mean() > 0.3
 
 
 def test_too_few_draws_leave_log_z_open() -> None:
-    found = sample(BlockGibbs(), MODELS["dense"], NumpyBackend(), 6, 4)
-    assert (found.log_z, found.log_z_se, found.log_z_estimates) == (None, None, {})
-    assert found.diagnostics["log_z_draws"] == 24
-    assert np.isfinite(found.marginals).all()
+    estimate = sample(BlockGibbs(), MODELS["dense"], NumpyBackend(), 6, 4)
+    assert (estimate.log_z, estimate.log_z_se, estimate.log_z_estimates) == (None, None, {})
+    assert estimate.diagnostics["log_z_draws"] == 24
+    assert np.isfinite(estimate.marginals).all()

@@ -13,9 +13,9 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import binding
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import replace_zeros
-from spinbench.methods.tempering.estimates import Travel, trend
+from spinbench.methods.tempering.estimates import Travel, common_drift
 from spinbench.methods.tempering.ladders import Ladders, Rungs
-from spinbench.methods.tempering.pilot import ladder
+from spinbench.methods.tempering.pilot import place_rungs
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import PairwiseModel
 
@@ -34,17 +34,17 @@ def test_every_rung_keeps_its_law(model: Any) -> None:
     rng = np.random.default_rng(1)
     key, index, state = engine.init(3, states[rng.integers(len(states), size=ladders)].T)
     laws = [np.exp(b * w - np.logaddexp.reduce(b * w)) for b, w in zip(tables.betas, weights, strict=True)]
-    drawn = [states[rng.choice(len(states), size=ladders, p=law / law.sum())] for law in laws]
-    begun = [engine.init(3, part.T)[2].x[:, -1] for part in drawn]
-    state = state._replace(x=np.stack(begun, axis=1))
-    moved = (key, index, state)
+    draws_by_rung = [states[rng.choice(len(states), size=ladders, p=law / law.sum())] for law in laws]
+    initial = [engine.init(3, part.T)[2].x[:, -1] for part in draws_by_rung]
+    state = state._replace(x=np.stack(initial, axis=1))
+    chains = (key, index, state)
     for _ in range(6):
-        moved, _ = engine.advance(moved, 1)
-        seen = moved[2].seen.at
+        chains, _ = engine.advance(chains, 1)
+        log_weights = chains[2].last_swaps.at
         for r, law in enumerate(laws):
             values = weights[0]
             spread = np.sqrt(law @ values**2 - (law @ values) ** 2) / np.sqrt(ladders)
-            assert abs(seen[r].mean() - law @ values) < 5 * spread
+            assert abs(log_weights[r].mean() - law @ values) < 5 * spread
 
 
 def _states(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -62,14 +62,14 @@ def _states(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
 def test_equal_temperatures_always_swap() -> None:
     backend = NumpyBackend()
     ladders, rng = Ladders(backend), np.random.default_rng(0)
-    places = ladders.begin(3, np.zeros(5))
+    places = ladders.initial_places(3, np.zeros(5))
     rungs = Rungs(np.array([0.5, 0.5, 0.5]), np.zeros(2))
-    _, seen = ladders.swap(rng.random((2, 5)), 0, rungs, places, rng.normal(size=(3, 5)), None)
-    assert (seen.rejected == 0).all()
+    _, statistics = ladders.swap_neighbours(rng.random((2, 5)), 0, rungs, places, rng.normal(size=(3, 5)), None)
+    assert (statistics.rejected == 0).all()
 
 
 def test_rungs_lie_at_equal_parts_of_the_barrier() -> None:
-    betas = ladder(np.array([0.0, 0.5, 1.0]), np.array([0.0, 3.0, 4.0]), 0)
+    betas = place_rungs(np.array([0.0, 0.5, 1.0]), np.array([0.0, 3.0, 4.0]), 0)
     assert len(betas) == 9
     assert betas[[0, 3, 6, -1]] == pytest.approx([0.0, 0.25, 0.5, 1.0], abs=1e-6)
 
@@ -81,10 +81,10 @@ def test_ladders_on_their_way_do_not_know_log_z(drift: float) -> None:
     model = GRAPH
     tables, trace = method.plan(model), Trace(method.reductions)
     for step in range(64):
-        one = {name: np.zeros((1, 16)) for name in ("rejected", "levels")}
+        zeros = {name: np.zeros((1, 16)) for name in ("rejected", "levels")}
         bridges = {"up": 0.3 + drift * step / 640 + 0.02 * rng.normal(size=(1, 16)), "down": np.full((1, 16), 0.3)}
         p = np.clip(0.5 + 0.02 * rng.normal(size=(18, 16)), 0, 1)
-        trace.add({"p": p, "trips": np.full(16, 5.0), "lost": np.zeros(16), **one, **bridges}, 1)
+        trace.add({"p": p, "trips": np.full(16, 5.0), "lost": np.zeros(16), **zeros, **bridges}, 1)
     assert ("log Z unresolved" in method.estimate(model, tables, trace).doubts) == (drift > 0)
 
 
@@ -92,17 +92,17 @@ def test_claims_grow_by_what_ladders_have_in_common() -> None:
     """A move that all make together counts, one that some make and others make up for does not."""
     late = np.repeat([0.0, 1.0], 8)[:, None, None]
     together, apart = 0.3 + 0.01 * np.arange(8), np.array([0.3, -0.3] * 4)
-    assert trend(late * together) == pytest.approx(together.mean(), rel=0.01)
-    assert trend(late * apart) == 0.0
+    assert common_drift(late * together) == pytest.approx(together.mean(), rel=0.01)
+    assert common_drift(late * apart) == 0.0
 
 
-@pytest.mark.parametrize(("trips", "efficient", "enough"), [(200, 0.3, False), (200, 0.8, True), (19, 1.0, False)])
-def test_replicas_that_remember_have_to_come_round(trips: int, efficient: float, enough: bool) -> None:
+@pytest.mark.parametrize(("trips", "efficiency", "sufficient"), [(200, 0.3, False), (200, 0.8, True), (19, 1.0, False)])
+def test_replicas_that_remember_have_to_come_round(trips: int, efficiency: float, sufficient: bool) -> None:
     """8 ladders of 25 rungs: 280 trips where sweeps mix slowly, 80 where they nearly draw states anew, 20 anyhow."""
-    moving = Travel(12.0, trips, 200, trips / efficient, 0.5, 0.0)
-    assert moving.enough == enough
-    assert moving.visits == trips
-    assert moving._replace(barrier=0.4).enough
+    travel = Travel(12.0, trips, 200, trips / efficiency, 0.5, 0.0)
+    assert travel.is_sufficient == sufficient
+    assert travel.visits == trips
+    assert travel._replace(barrier=0.4).is_sufficient
 
 
 def test_estimates_see_what_was_lost() -> None:

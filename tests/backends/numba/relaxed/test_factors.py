@@ -22,7 +22,7 @@ from spinbench.backends.numba.relaxed.matrices import (
 )
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
 from spinbench.mathematics.relaxation.density import relax
-from spinbench.methods.relaxed.tables import Factor, draw_velocity, make_tables, noise_rows
+from spinbench.methods.relaxed.tables import Factor, build_tables, draw_velocity, noise_rows
 from spinbench.models import PairwiseModel, generators
 
 KINDS = ["float32", "float64"]
@@ -97,7 +97,7 @@ def test_draws_from_given_noise(name: str, n: int, single: bool, kind: str, monk
     known, stored = FORMS[name]
     monkeypatch.setattr(factors, "WORTH", 0.0 if name == "dense" else 1.0)
     monkeypatch.setattr(factors, "WIDEST_BAND", -1 if name == "edges" else 100)
-    tables = make_tables(relaxation, known, 0.5)
+    tables = build_tables(relaxation, known, 0.5)
     factor = factors.make_factor(tables, None, layout)
     assert isinstance(factor, Harmonium if name == "harmonium" else Gram)
     assert isinstance(factor.root, stored)
@@ -151,13 +151,13 @@ def test_lattices_are_stored_by_diagonals_and_dense_models_whole() -> None:
     relaxation, layout = relax(generators.grid(6, 9), "dd", 0.1), make_layout("float64", True, 54)
     known: Factor
     for known in ("gram", "edges"):
-        factor = factors.make_factor(make_tables(relaxation, known, 0.5), None, layout)
+        factor = factors.make_factor(build_tables(relaxation, known, 0.5), None, layout)
         assert isinstance(factor, Gram)
         assert isinstance(factor.gram, Banded)
         assert isinstance(factor.root, Banded)
         assert sorted(factor.gram.offsets.tolist()) == [-9, -1, 0, 1, 9]
         assert sorted(factor.root.offsets.tolist()) == list(range(-9, 1))
-    tables = make_tables(relax(make_model(30), "dd", 0.1), "gram", 0.5)
+    tables = build_tables(relax(make_model(30), "dd", 0.1), "gram", 0.5)
     dense = factors.make_factor(tables, None, make_layout("float64", True, 30))
     assert isinstance(dense, Gram)
     assert isinstance(dense.gram, Dense)

@@ -19,14 +19,14 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    fields,
     log_z_statistics,
     noise_rows,
+    unit_log_odds,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outside(RelaxedMethod):
+class BlackJAXMethod(RelaxedMethod):
     """Settings that all have: those of every sampler of the relaxation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"arrays", "jax"})
@@ -52,26 +52,26 @@ class Outside(RelaxedMethod):
         }
 
 
-class OutsideProgram(ChainProgram):
+class BlackJAXProgram(ChainProgram):
     """Of p(x) over a backend's arrays, at the positions (N, C) of chains."""
 
-    def draw(self, key: Key, t: RelaxedTables, s: Array) -> Array:
+    def draw_positions(self, key: Key, t: RelaxedTables, s: Array) -> Array:
         """x ~ p(x|s) for s (N, C)."""
         return draw_position(self._xp, t, s, self._backend.normal(key, (noise_rows(t), s.shape[1])))
 
     def log_density(self, t: RelaxedTables, x: Array) -> Array:
         """(C,): log p(x) up to a constant."""
         pull = x if t.precision is None else self._xp.matmul(t.precision, x)
-        normaliser = family.log_normaliser(self._xp, t.sites, fields(self._xp, t, x))
+        normaliser = family.log_normaliser(self._xp, t.sites, unit_log_odds(self._xp, t, x))
         return normaliser - 0.5 * self._xp.sum(x * pull, axis=0)
 
-    def seen(self, t: RelaxedTables, x: Array, log_z: family.LogZ) -> dict[str, Array]:
+    def chain_statistics(self, t: RelaxedTables, x: Array, log_z: family.LogZ) -> dict[str, Array]:
         """The statistics that marginals and log Z are made of."""
-        u = fields(self._xp, t, x)
+        u = unit_log_odds(self._xp, t, x)
         return {"p": family.unit_means(self._xp, t.sites, u), **log_z_statistics(self._xp, t, u, log_z)}
 
 
-def of_one(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def for_single_chain(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """A function of (N, C) positions as one of a single chain's (N,)."""
 
     def call(x: Array) -> Array:
@@ -80,7 +80,7 @@ def of_one(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return call
 
 
-def every_chain(move: Callable[[Any, Any], Any], key: Key, chains: Any, count: int) -> Any:
+def map_over_chains(move: Callable[[Any, Any], Any], key: Key, chains: Any, count: int) -> Any:
     """`move(key, chain)` of all chains at once; their axis stays the last, where scalars become (C,)."""
     import jax
 
