@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from spinbench.mathematics.rounding import largest
 from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models.checks import largest_finite_magnitude
 
 SOFT = (-30.0, -1e3, -1e5)
 """Log weights that stand for zeros and are none; the last is the largest that float32 allows."""
@@ -98,7 +98,7 @@ def log_z(model: Model) -> tuple[float, float]:
         total += table[tuple(states[:, scope].T)].astype(np.longdouble)
     peak = total.max()
     found = peak + np.log(np.exp(total - peak).sum())
-    size = abs(model.log_constant) + sum(largest(table) for _, table in parts) + math.log(len(states))
+    size = abs(model.log_constant) + sum(largest_finite_magnitude(table) for _, table in parts) + math.log(len(states))
     return float(found), 4.0 * float(np.finfo(np.longdouble).eps) * len(states) * size + 1e-15 * abs(float(found))
 
 
