@@ -192,6 +192,6 @@ def test_a_cell_that_fails_stands_on_the_page(report: Any) -> None:
 def test_what_cannot_be_reported_is_one_sentence(
     words: tuple[str, ...], sentence: str, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(comparison.environment, "root", lambda: None)
+    monkeypatch.setattr(comparison.environment, "history_root", lambda: None)
     assert cli.main(["report", *words]) == 2
     assert sentence in capsys.readouterr().err
