@@ -8,6 +8,7 @@ import math
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from spinbench.auditing.exact_answers import (
     mean_log_weight,
 )
 from spinbench.auditing.local_conditionals import fit_beta, local_logits
-from spinbench.auditing.out_of_reach import check_bracket, check_modes
+from spinbench.auditing.out_of_reach import check_bracket, check_modes, check_symmetry
 from spinbench.auditing.samples import read_samples
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
@@ -52,8 +53,14 @@ FloatArray = npt.NDArray[np.float64]
 
 ALPHA = 0.01
 """Probability with which draws of the model's own law fail."""
-MAX_LOGITS = 2**25
-"""Numbers that conditional probabilities of all variables take: of more draws every second, third, … is looked at."""
+MAX_LOGITS, LOGITS_A_SECOND = 2**25, 2**19
+"""Numbers that conditional probabilities of all variables take, and those a second of the budget, of which looks at
+them take a quarter: of more draws every second, third, … is looked at."""
+SERIES_A_SECOND = 2**20
+"""Draws of all frequencies together that are compared with exact ones, a second of the budget, of which they take a
+quarter."""
+EXACT_SHARE = 1 / 8
+"""Of the budget, that one exact answer may take: the energy's check and β's fit ask for as many more."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,9 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
             independent draws, (variables, chains, draws) of chains; spins -1 and +1 of binary models or states from 0.
         model: any model.
         alpha: probability of a false alarm, between 0 and 1.
-        budget: seconds, such as "10 s": exact answers that are predicted to take longer are not asked for, and bounds
-            get half of it.
+        budget: seconds, such as "10 s": exact answers that are predicted to take an eighth of it are not asked for,
+            bounds get half of it, of more draws than it has time for some are looked at, and what would begin when it
+            is spent is left out, which a note says.
         seed: of what is searched.
 
     Raises:
@@ -155,6 +163,7 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     if not 0 < alpha < 1:
         raise SpinbenchError(f"alpha={alpha!r} was given; a number between 0 and 1 is needed")
     seconds = seconds_allowed(budget)
+    until = monotonic() + seconds
     model = replace(model, origin=None)
     read = read_samples(samples, model)
     graph = to_factor_graph(model)
@@ -165,18 +174,19 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
         failed = Check("possible states", 0.0, detail)
         return Audit(model.name, (failed,), alpha, "the model's zeros", log_weights.size, 0.0, notes=tuple(read.notes))
     draws = Draws(read.states, log_weights, read.chained)
-    step = -(-draws.number * sum(graph.cardinalities) // MAX_LOGITS)
-    thinned = draws._replace(states=draws.states[..., ::step], log_weights=log_weights[:, ::step])
+    thinned = draws.thinned(sum(graph.cardinalities), min(MAX_LOGITS, int(LOGITS_A_SECOND * seconds)))
     logits = local_logits(graph, thinned.states)
     beta = (*fit_beta(logits), "maximum pseudo-likelihood")
     events, notes = marginal_events(model), list(read.notes)
-    known = exact_answer(model, seconds)
+    known = exact_answer(model, EXACT_SHARE * seconds)
     checks: list[Check | None]
     rows: list[Row] = []
     if known is not None:
         p = event_probabilities(known, model)
-        rows = compare_frequencies("marginal", draws, events, p)
-        pairs = compare_frequencies("pair", draws, pair_events(model), pair_probabilities(model, known.pairs))
+        joint = pair_events(model)
+        looked = draws.thinned(len(events) + len(joint), int(SERIES_A_SECOND * seconds))
+        rows = compare_frequencies("marginal", looked, events, p)
+        pairs = compare_frequencies("pair", looked, joint, pair_probabilities(model, known.pairs))
         means = [mean_log_weight(model, b, seconds) for b in (1 - SPACING, 1.0, 1 + SPACING)]
         top = heaviest_probability(known)
         checks = [
@@ -185,17 +195,20 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
             check_energy(draws, means, SPACING),
             check_state_frequencies(model, draws),
             check_heaviest(draws, known.best_state, (top, top)),
-            check_chains(draws, events, p),
+            check_chains(looked, events, p),
         ]
         rows += pairs
-        beta = fit_by_energy(model, draws, beta, seconds)
+        beta = fit_by_energy(model, draws, beta, until)
         truth = "exact answers"
     else:
         checks = [check_conditionals(thinned, logits), check_temperature(thinned, logits)]
-        checks += [check_chains(draws, events, None), check_modes(model, draws, notes)]
-        checks.append(check_bracket(model, draws, seconds, seed, notes))
+        looked = thinned
+        checks += [check_chains(thinned, events, None), check_symmetry(model, thinned)]
+        checks += [check_modes(model, thinned, notes), check_bracket(model, draws, until, seed, notes)]
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
     times = autocorrelation_times(log_weights[None]) if read.chained else np.ones(1)
+    if looked.number < draws.number:
+        notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
     found = [check for check in checks if check is not None]
     if not found:
         raise SpinbenchError(f"{model.name}: {draws.number} draws are too few to compare anything")
@@ -210,6 +223,6 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
         beta=beta[0],
         beta_se=beta[1],
         beta_by=beta[2],
-        r_hat=largest_r_hat(draws, events) if read.chained else math.nan,
+        r_hat=largest_r_hat(looked, events) if read.chained else math.nan,
         notes=tuple(notes),
     )

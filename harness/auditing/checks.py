@@ -86,6 +86,11 @@ class Draws(NamedTuple):
         """All of them."""
         return self.log_weights.size
 
+    def thinned(self, series: int, most: int) -> Draws:
+        """Every second, third, … draw, so that so many series of them have no more numbers than `most`."""
+        step = max(1, -(-self.number * series // max(most, 1)))
+        return self._replace(states=self.states[..., ::step], log_weights=self.log_weights[:, ::step])
+
     def effective(self, series: FloatArray) -> FloatArray:
         """(Q,) independent draws that means of series (Q, C, D) are worth."""
         times = autocorrelation_times(series) if self.chained else np.ones(len(series))

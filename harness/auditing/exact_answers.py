@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import numpy as np
 import numpy.typing as npt
 
@@ -58,15 +60,18 @@ def mean_log_weight(model: Model, beta: float, seconds: float) -> float:
 
 
 def fit_by_energy(
-    model: Model, draws: Draws, first: tuple[float, float, str], seconds: float
+    model: Model, draws: Draws, first: tuple[float, float, str], until: float
 ) -> tuple[float, float, str]:
     """β at which the exact mean log weight is that of the draws, the maximum of their likelihood, by secants from the
-    pseudo-likelihood's; that one stays where they lead nowhere."""
+    pseudo-likelihood's; that one stays where they lead nowhere, or not before the monotonic clock's `until`."""
     wanted = float(draws.log_weights.mean())
     low, high = 1.0, first[0] if np.isfinite(first[0]) and abs(first[0] - 1) > SPACING else 1 + SPACING
     try:
+        seconds = max(until - monotonic(), 1e-3)
         below, above = (mean_log_weight(model, beta, seconds) - wanted for beta in (low, high))
         for _ in range(SECANT_STEPS):
+            if monotonic() > until:
+                return first
             slope = (above - below) / (high - low)
             if not slope > 0 or abs(above) <= SECANT_TOLERANCE * slope * max(abs(high), 1.0):
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ IntArray = npt.NDArray[np.int64]
 
 MAX_BETA = 1e3
 """Beyond which an estimate says that draws are as cold as can be told."""
-STEPS = 60
-"""Bisections of β: more than the digits of a float."""
+STEPS, TOLERANCE = 60, 1e-10
+"""Newton's steps of β, or halvings where these lead out of what is left, until they are as short."""
 
 
 class Logits(NamedTuple):
@@ -71,15 +72,17 @@ def fit_beta(logits: Logits) -> tuple[float, float]:
         low, high = 2 * low, low
         if low < -MAX_BETA:
             return -float("inf"), float("inf")
+    beta = (low + high) / 2
     for _ in range(STEPS):
-        middle = (low + high) / 2
-        if slope(logits, middle)[0].mean() > 0:
-            low = middle
-        else:
-            high = middle
-    score, curvature = slope(logits, low)
+        score, curvature = slope(logits, beta)
+        low, high = (beta, high) if score.mean() > 0 else (low, beta)
+        newton = beta + float(score.mean()) / curvature if curvature > 0 else math.inf
+        following = newton if low < newton < high else (low + high) / 2
+        if abs(following - beta) <= TOLERANCE * max(abs(beta), 1.0):
+            break
+        beta = following
     effective = score.size / float(autocorrelation_times(score[None])[0]) if score.shape[1] > 1 else score.size
-    return low, float(score.std() / np.sqrt(effective) / curvature)
+    return beta, float(score.std() / np.sqrt(effective) / curvature)
 
 
 def slope(logits: Logits, beta: float) -> tuple[FloatArray, float]:

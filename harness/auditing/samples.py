@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.auditing.columns import order_variables
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.models import Model
 
@@ -72,7 +73,7 @@ def read_samples(source: Any, model: Model) -> Samples:
     if not raw.values.size or raw.values.size > MAX_NUMBERS:
         raise SpinbenchError(f"{name}: there are {raw.values.size:,} numbers; 1 to {MAX_NUMBERS:,} are needed")
     values, chained, notes = _arrange(raw, model, name)
-    values, ordered = _order_variables(values, raw.labels, model, name)
+    values, ordered = order_variables(values, raw.labels, model, name)
     states, assumed = _states(values, model, name)
     return Samples(states, chained, (*notes, *ordered, assumed))
 
@@ -113,7 +114,8 @@ def _read_csv(path: Path) -> _Raw:
         raise SpinbenchError(f"{path}: the file is empty")
     if not any(all(map(_is_number, line)) for line in lines):
         raise SpinbenchError(f"{path}: no line has numbers alone, with commas between them")
-    header = [] if all(map(_is_number, lines[0])) else [word.strip() for word in lines.pop(0)]
+    named = _is_numbered(lines) or not all(map(_is_number, lines[0]))
+    header = [word.strip() for word in lines.pop(0)] if named else []
     for number, line in enumerate(lines):
         if len(line) != len(lines[0]) or not all(map(_is_number, line)):
             raise SpinbenchError(
@@ -125,11 +127,27 @@ def _read_csv(path: Path) -> _Raw:
     return _states_of_columns(table, header, path)
 
 
+def _is_numbered(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether the first line has the numbers of columns, 0 to N - 1 in any order, which are no states further down."""
+    width = len(lines[0])
+    if {word.strip() for word in lines[0]} != set(map(str, range(width))):
+        return False
+    others = {word.strip() for line in lines[1:] for word in line}
+    return bool(others) and str(width - 1) not in others
+
+
 def _states_of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Path) -> _Raw:
     """A table of a line a draw, perhaps with columns "chain" and "draw"."""
     places = {PLACES[word.lower()]: k for k, word in enumerate(header) if word.lower() in PLACES}
     kept = [k for k in range(table.shape[1]) if k not in places.values()]
     labels = tuple(header[k] for k in kept) if header else ()
+    numbers = table[:, list(places.values())]
+    if not np.isfinite(numbers).all():
+        row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        raise SpinbenchError(f"{path}: the {list(places)[column]} of line {row} is {numbers[row, column]}")
+    if "draw" in places and len(np.unique(numbers, axis=0)) < len(table):
+        lacking = "" if "chain" in places else "; a column chain tells chains apart"
+        raise SpinbenchError(f"{path}: the number of a draw occurs twice in one chain{lacking}")
     if "chain" not in places:
         return _Raw(table[:, kept], ("draw", "variable"), labels)
     of_draw = table[:, places["draw"]] if "draw" in places else np.arange(len(table))
@@ -205,23 +223,10 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[npt.NDArray[Any], bool
     return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{said}",)
 
 
-def _order_variables(
-    values: npt.NDArray[Any], labels: tuple[Hashable, ...], model: Model, name: str
-) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
-    """In the model's order, by labels where these are the model's."""
-    wanted = list(model.labels) or list(range(model.num_variables))
-    own = {str(label): place for place, label in enumerate(labels)}
-    if labels and all(str(label) in own for label in wanted):
-        return values[[own[str(label)] for label in wanted]], ("columns are found by their labels",)
-    if (labels and model.labels) or len(values) != model.num_variables:
-        lacking = next((label for label in wanted if str(label) not in own), None)
-        raise SpinbenchError(f"{name}: no column is named as the model's variable {lacking!r}")
-    return values, ("columns are in the order of the model's variables",)
-
-
 def _states(values: npt.NDArray[Any], model: Model, name: str) -> tuple[States, str]:
     """From 0 to K - 1; and what the numbers were taken for."""
-    whole = np.rint(np.where(np.isfinite(values), values, 0.5)).astype(np.int64)
+    with np.errstate(invalid="ignore"):  # of numbers beyond int64, which differ from what they become
+        whole = np.rint(np.where(np.isfinite(values), values, 0.5)).astype(np.int64)
     if (wrong := whole != values).any():
         v, c, d = np.argwhere(wrong)[0].tolist()
         raise SpinbenchError(f"{name}: variable {v} is {values[v, c, d]:g} in draw {d}; states are whole numbers")

@@ -21,7 +21,7 @@ _UNITS = {
 }
 _TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*")
 _EXAMPLES = "examples: 10000, '10000 samples', '2 s', '500 ms', '1 min'"
-_ERRORS: dict[str, Literal["marginals", "log Z"]] = {"se": "marginals", "log_z_se": "log Z"}
+ERRORS: dict[str, Literal["marginals", "log Z"]] = {"se": "marginals", "log_z_se": "log Z"}
 _TOLERANCE = re.compile(r"\s*(\w+)\s*<\s*([0-9.eE+-]+)\s*")
 
 
@@ -53,7 +53,7 @@ class Tolerance:
             below = float(match[2]) if match else math.nan
         except ValueError:
             below = math.nan
-        if not match or match[1] not in _ERRORS or not 0 < below < math.inf:
+        if not match or match[1] not in ERRORS or not 0 < below < math.inf:
             raise SpinbenchError(f"until={text!r} was given; 'se<0.01' or 'log_z_se<0.1', say, is needed")
         return cls(match[1], below)
 
@@ -64,17 +64,17 @@ class Tolerance:
             found = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))
         else:
             found = math.inf if estimate.log_z_se is None else estimate.log_z_se
-        return math.inf if math.isnan(found) or estimate.doubted(_ERRORS[self.what]) else found
+        return math.inf if math.isnan(found) or estimate.doubted(ERRORS[self.what]) else found
 
     def reached(self, estimate: Estimate) -> bool:
         """Whether that is small enough."""
         return self.error(estimate) < self.below
 
-    def sentence(self, estimate: Estimate) -> str:
-        """The same for people."""
-        error, what = self.error(estimate), _ERRORS[self.what]
+    def sentence(self, estimate: Estimate, doubt: str = "") -> str:
+        """The same for people, with why what the error is of is doubtful all the same."""
+        error, what = self.error(estimate), ERRORS[self.what]
         if self.reached(estimate):
-            return f"{self} was reached: {error:.2g}"
+            return f"{self} was reached: {error:.2g}" + (f", but {what} doubtful: {doubt}" if doubt else "")
         if math.isfinite(error):
             return f"{self} was not reached: {error:.2g}; a larger budget is needed"
         return (

@@ -19,7 +19,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts
 from spinbench.inference.binding import BoundMethod, plan_and_bind
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import ERRORS, Budget
+from spinbench.inference.checks.evidence import doubt
 from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.laps import Seconds
@@ -250,6 +251,10 @@ def _result(
     source: RunSource,
 ) -> Result:
     estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
+    sentence = ""
+    if tolerance is not None:
+        reason = doubt(estimate, ERRORS[tolerance.what]) if tolerance.reached(estimate) else ""
+        sentence = tolerance.sentence(estimate, reason)
     return Result(
         marginals=estimate.marginals,
         marginals_se=estimate.marginals_se,
@@ -287,7 +292,7 @@ def _result(
         laps=outcome.laps,
         kernel=bound.kernel,
         reached=tolerance.reached(estimate) if tolerance else None,
-        notes=tuple(filter(None, [note, tolerance.sentence(estimate) if tolerance else "", *bound.notes])),
+        notes=tuple(filter(None, [note, sentence, *bound.notes])),
         source=source,
     )
 

@@ -184,12 +184,13 @@ class Origin:
         return Origin(self.cardinalities, states, variables, self.labels, conditionals)
 
     def _pull_back_conditionals(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
-        """Conditionals of derived variables, each of which has to be an original one."""
+        """Conditionals of derived variables, each of which is an original one or stands for nothing."""
         if not later:
             return ()
         owner = {units[0]: v for v, units in enumerate(self.variables) if len(units) == 1}
-        variables = [owner.get(unit, -1) for unit in range(1 + max(owner))]
-        return tuple(each.embed(variables, self.cardinalities, self.states) for each in later)
+        variables = [owner.get(unit, -1) for unit in range(1 + max(owner, default=-1))]
+        standing = [each for each in later if each.variable in owner]
+        return tuple(each.embed(variables, self.cardinalities, self.states) for each in standing)
 
     @cached_property
     def _binary_layout(self) -> tuple[IntArray, IntArray, FloatArray] | None:

@@ -135,7 +135,8 @@ def simplify(model: Model, max_parents: int = 1) -> Model:
     * repeatedly, variables of no factor, or of one whose sum over them is constant ("barren nodes": Shachter,
       "Evaluating influence diagrams", Operations Research 1986), with this factor.
 
-    A pairwise model stays as it is. `original_marginals` of the result gives back the marginals of all variables; where
+    A pairwise model stays as it is, unless it has neither edges nor groups: then no variable is left.
+    `original_marginals` of the result gives back the marginals of all variables; where
     one was summed out given two others or more, they say nothing of it, and it is NaN.
 
     Args:
@@ -152,7 +153,7 @@ def simplify(model: Model, max_parents: int = 1) -> Model:
 def compute_simplification(model: Model, max_parents: int = 1) -> Simplification:
     """As `simplify`, with what was done."""
     if isinstance(model, PairwiseModel):
-        return Simplification(model, model)
+        return Simplification(model, model) if model.num_edges or model.groups else _sum_out_independent(model)
     if model.cardinalities == (1,) and not model.factors:
         return Simplification(model, model, is_solved=True)
     flat = model.flat
@@ -179,6 +180,21 @@ def _repeat_simplification(first: Simplification, max_parents: int) -> Simplific
         return first
     rounding = first.rounding + further.rounding
     return Simplification(first.original, further.model, first.step.then(further.step), rounding, further.is_solved)
+
+
+def _sum_out_independent(model: PairwiseModel) -> Simplification:
+    """Of variables that are independent each sums out."""
+    sums = np.logaddexp(0.0, model.biases)
+    tables = np.exp(np.stack([-sums, model.biases - sums], axis=-1))
+    count = model.num_variables
+    conditionals = tuple(Conditional(v, (), table) for v, table in enumerate(tables))
+    step = Origin(model.cardinalities, ((0, 1),) * count, ((),) * count, model.labels, conditionals)
+    constant = math.fsum([model.log_constant, *sums.tolist()])
+    origin = step if model.origin is None else model.origin.then(step)
+    left = FactorGraph((1,), (), constant, model.name, (), origin)
+    return Simplification(
+        model, left, step, EPSILON * (abs(model.log_constant) + 2 * float(sums.sum())), is_solved=True
+    )
 
 
 def _count_variables_factors_states(model: Model) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from spinbench.api import LogZKind
+from spinbench.api import Estimate, LogZKind
 from spinbench.api.bounds import CERTAIN, Bound, Grade
 from spinbench.inference.marginals import all_states
 
@@ -100,6 +100,18 @@ def marginals_evidence(kind: LogZKind, se: Any, error_bounds: Any, status: str) 
     if (bounds > np.maximum(MARGINAL_TOLERANCE, STANDARD_ERRORS * errors)).any():
         return Evidence("doubtful", worst, _WIDE)
     return Evidence("converged", worst)
+
+
+def doubt(estimate: Estimate, quantity: str) -> str:
+    """Why "marginals" or "log Z" of an estimate are doubtful; empty: they are not."""
+    if quantity == "marginals":
+        errors = estimate.marginals_se, estimate.marginals_error_bound
+        evidence = marginals_evidence(estimate.log_z_kind, *errors, estimate.status)
+    else:
+        assert estimate.log_z is not None
+        errors = estimate.log_z_se, estimate.log_z_error_bound
+        evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, errors, estimate.bounds, estimate.status)
+    return evidence.reason if evidence.level == "doubtful" else ""
 
 
 def _distance(log_z: float, bounds: Sequence[Bound]) -> float:

@@ -120,6 +120,28 @@ def test_a_mode_that_is_missed_is_found_without_an_exact_answer(monkeypatch: pyt
     assert failed(found) & {"modes", "heaviest state"}
 
 
+def test_a_mode_that_probes_find_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spinbench.auditing.audit.exact_answer", lambda model, seconds: None)
+    monkeypatch.setattr("spinbench.auditing.audit.check_bracket", lambda *given: None)
+    draws = exact_draws(WELLS, 4000, 7)
+    assert "modes" in failed(spinbench.audit(draws[draws.sum(axis=1) < 4], WELLS))
+    assert spinbench.audit(draws, WELLS).passes
+
+
+@pytest.mark.parametrize("field", [0.0, 0.1])
+def test_half_of_a_large_symmetric_law_is_no_law(field: float) -> None:
+    """Where no bound and no probe reaches, and the budget has time for some of the draws alone."""
+    model = generators.torus(40, 40, 0.5, field)
+    states = np.ones((1600, 4, 500), dtype=np.int8)
+    states[np.random.default_rng(0).random(states.shape) < 0.05] = 0
+    found = spinbench.audit(states, model, budget="1 s")
+    assert ("symmetry" in {check.name for check in found.checks}) == (field == 0.0)
+    assert ("symmetry" in failed(found)) == (field == 0.0)
+    said = " ".join(found.sentences())
+    assert "modes that the samples have missed were not looked for by probes of the model" in said
+    assert "of the draws, evenly spaced, as the budget allows" in said
+
+
 def test_what_is_asked_has_to_make_sense() -> None:
     for alpha in (0.0, 1.0, -1):
         with pytest.raises(SpinbenchError, match="a number between 0 and 1 is needed"):

@@ -65,6 +65,13 @@ def test_independent_draws(tmp_path: Path, kind: str, spins: bool) -> None:
     assert ("spins of -1 and +1, which are states 0 and 1" in found.notes) == spins
 
 
+@pytest.mark.parametrize("header", ["0,1,2", "2,1,0", "x2,x1,x0", "v[2],v[0],v[1]", "s3,s2,s1", "up,down,side"])
+def test_columns_are_found_by_their_numbers(tmp_path: Path, header: str) -> None:
+    path = write(tmp_path / "s.csv", "\n".join([header, *(",".join(map(str, row)) for row in DRAWS.tolist())]))
+    order = [int(word.strip("xv[]s")) for word in header.split(",")] if any(map(str.isdigit, header)) else [0, 1, 2]
+    np.testing.assert_array_equal(read_samples(path, PLAIN).states[np.array(order) - min(order), 0].T, DRAWS)
+
+
 @pytest.mark.parametrize("kind", ["array", "npz of a run", "csv"])
 def test_chains(tmp_path: Path, kind: str) -> None:
     rows = ["chain,draw,a,b,c"]
@@ -116,6 +123,11 @@ def test_stored_states_of_a_result_and_of_arviz(tmp_path: Path) -> None:
         (PAIR, np.zeros((0, 3)), "there are 0 numbers"),
         (PAIR, np.zeros(3), "have shape (3,); (draws, 3) or (3, chains, draws) is needed"),
         (PAIR, [[0, 1], [0]], "rows have different lengths"),
+        (
+            PAIR,
+            np.full((4, 3), 2**63, dtype=np.uint64),
+            "variable 0 is 9.22337e+18 in draw 0; states are whole numbers",
+        ),
         (K_ARY, -np.ones((3, 2)), "variable 0 is -1 in draw 0, where 0 to 1 is needed"),
         (PAIR, "nowhere.npz", "nowhere.npz: there is no such file of samples"),
     ],
@@ -133,6 +145,10 @@ def test_what_is_no_samples(model: Any, source: Any, words: str) -> None:
         ("s.csv", "a,b\n1,0\n0\n", "draw 1 is '0'; 2 numbers are needed"),
         ("s.csv", "a,b,x\n1,0,0\n", "no column is named as the model's variable 'c'"),
         ("s.csv", "chain,a,b,c\n0,1,1,1\n0,1,1,1\n1,1,1,1\n", "chains have 1 to 2 draws; as many of each are needed"),
+        ("s.csv", "a,b,a,c\n1,0,1,1\n", "two columns are named 'a'"),
+        ("s.csv", "chain,a,b,c\n0,1,1,1\nnan,1,1,1\n", "the chain of line 1 is nan"),
+        ("s.csv", "draw,chain,a,b,c\n0,0,1,1,1\n0,0,1,0,1\n", "the number of a draw occurs twice in one chain"),
+        ("s.csv", "draw,a,b,c\n3,1,1,1\n3,1,0,1\n", "occurs twice in one chain; a column chain tells chains apart"),
         ("s.csv", "", "the file is empty"),
         ("s.json", "{}", "this JSON is no dimod SampleSet"),
         ("s.csv", "a;b;c\n1;0;1\n", "no line has numbers alone, with commas between them"),

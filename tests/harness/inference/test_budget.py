@@ -13,7 +13,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.budget import Budget, Tolerance
 from spinbench.inference.observers import StoppingRule
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel, generators
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,12 @@ def test_a_budget_in_seconds_is_a_limit_only() -> None:
     assert result.seconds.total < 500
 
 
+def test_a_wide_error_bound_beside_a_standard_error_that_is_reached_is_said() -> None:
+    result = spinbench.run(generators.grid(6, 6, seed=1), "gibbs", "numpy", 16, burn_in=50, until="se<0.05")
+    assert (result.reached, result.level) == (True, "doubtful")
+    assert result.notes[0].endswith(", but marginals doubtful: its error bound is too wide")
+
+
 def test_what_is_doubted_is_not_reached() -> None:
     graph = FactorGraph.from_tables((3, 2), [((0,), [1.0, 2.0, 5.0]), ((0, 1), [1.0, 1, 2, 1, 3, 1])])
     few, many = (spinbench.run(graph, "gibbs", "numpy", 2000, chains=c, until="se<0.1") for c in (4, 16))
@@ -137,7 +143,7 @@ def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> No
     asked = []
     trace = Trace({})
     for trace.samples in range(1, 100_000):
-        if rule.is_due(trace):
+        if trace.samples >= rule.next:
             asked.append(trace.samples)
             if rule.is_reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(trace.samples))), trace.samples):
                 break

@@ -11,7 +11,9 @@ import spinbench
 from spinbench import reference
 from spinbench.models import (
     FactorGraph,
+    PairwiseModel,
     catalogue,
+    condition,
     conditionals,
     simplify,
     to_pairwise,
@@ -155,7 +157,14 @@ NETWORK = FactorGraph.from_tables(
     (2, 3, 2),
     [((0,), [0.3, 0.7]), ((0, 1), [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), ((1, 2), [[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])],
 )
-DETERMINED = FactorGraph.from_tables((2, 2), [((0,), [1.0, 0.0]), ((0, 1), [[0.0, 3.0], [1.0, 1.0]])])
+FIELDS, COUPLINGS = [0.7, -0.4, 0.2, 1.1, -0.9], [1.5, -2.0, 0.6, 0.8]
+APART = PairwiseModel.from_edges(FIELDS, [], [], name="apart")
+RING = PairwiseModel.from_edges(FIELDS[:4], [(0, 1), (1, 2), (2, 3), (3, 0)], COUPLINGS, name="ring")
+OBSERVED = condition(RING, {0: 1, 1: 0, 2: 1, 3: 1})
+PARTED = condition(RING, {0: 1, 2: 1})
+DETERMINED = FactorGraph.from_tables(
+    (2, 2), [((0,), [1.0, 0.0]), ((0, 1), [[0.0, 3.0], [1.0, 1.0]])], name="determined"
+)
 
 
 ANSWERED = [
@@ -165,7 +174,7 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize(("method", "options"), ANSWERED, ids=str)
-@pytest.mark.parametrize("model", [NETWORK, DETERMINED], ids=["network", "determined"])
+@pytest.mark.parametrize("model", [NETWORK, DETERMINED, APART, OBSERVED, PARTED], ids=lambda model: model.name)
 def test_what_simplification_solves_is_answered_and_not_sampled(model, method, options):
     exact = spinbench.exact(model, pairs=True)
     result = spinbench.run(model, method, "numpy", 40, **options)
@@ -178,4 +187,4 @@ def test_what_simplification_solves_is_answered_and_not_sampled(model, method, o
     assert result.notes[0] == "simplified: no variable is left to choose, so that the answer is exact"
     assert result.samples == (40 if options else 1)
     if options:
-        assert result.states.shape == (16, 5, model.num_variables)
+        assert result.states.shape == (16, 5, len(exact.marginals))
