@@ -26,7 +26,7 @@ def order_variables(
     if labels and all(str(label) in places for label in names):
         return values[[places[str(label)] for label in names]], ("columns are found by their labels",)
     if (labels and model.labels) or len(values) != model.num_variables:
-        lacking = next((label for label in names if str(label) not in own), None)
+        lacking = next((label for label in names if str(label) not in places), None)
         raise SpinbenchError(f"{name}: no column is named as the model's variable {lacking!r}")
     return values, ("columns are in the order of the model's variables",)
 
