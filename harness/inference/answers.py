@@ -11,7 +11,6 @@ import functools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +28,8 @@ from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.choice import DEFAULT_SECONDS
-from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
+from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 from spinbench.reference.network import IntArray
 from spinbench.reference.orders.order import ENTRY_SECONDS
@@ -93,18 +93,10 @@ class _Grid:
         return compiled_solvers().kinds["grid"].build(problem)
 
 
-@dataclass(frozen=True)
 class _WherePays:
-    """NumPy's solver, or the same in compiled code where it is so much faster that loading it pays.
+    """Bucket trees in NumPy, or in compiled code where it is so much faster that loading it pays."""
 
-    Attributes:
-        name: of the solver.
-        searches: whether NumPy's takes a search before it can say how long it will take.
-    """
-
-    name: str
-    searches: bool
-    can_sample: bool = True
+    can_sample = True
 
     def passed_by(self, problem: Problem) -> bool:
         """Never: `build` chooses."""
@@ -113,25 +105,21 @@ class _WherePays:
     def build(self, problem: Problem) -> Solver:
         """NumPy's, unless the compiled one is predicted to be ahead by `_LONG`: it takes some 2 `ENTRY_SECONDS` an
         entry, and is there for many variables, whose plan in Python takes longer than loading it."""
-        many = len(problem.cardinalities) > MANY
-        if many and self.searches:
-            return compiled_solvers().kinds[self.name].build(problem)
-        solver = NUMPY_SOLVERS.kinds[self.name].build(problem)
-        enough = _LONG
-        if isinstance(solver, Elimination):
-            enough += 2 * ENTRY_SECONDS * solver.order.entries if solver.planned else math.inf
-        if not many and solver.seconds <= enough:
+        if len(problem.cardinalities) > MANY:
+            return compiled_solvers().kinds["bucket_tree"].build(problem)
+        solver = MatrixTree.build(problem)
+        entries = problem.order.entries if solver.planned else math.inf
+        if solver.seconds <= _LONG + 2 * ENTRY_SECONDS * entries:
             return solver
-        compiled = compiled_solvers().kinds[self.name].build(problem)
-        return compiled if many or compiled.seconds < solver.seconds else solver
+        compiled = compiled_solvers().kinds["bucket_tree"].build(problem)
+        return compiled if compiled.seconds < solver.seconds else solver
 
 
 ALL_SOLVERS = Solvers(
     {
         **NUMPY_SOLVERS.kinds,
         "grid": _Grid(),
-        "rbm": _WherePays("rbm", searches=False),
-        "bucket_tree": _WherePays("bucket_tree", searches=True),
+        "bucket_tree": _WherePays(),
     },
     compiled_from=MANY,
     loading_seconds=loading_seconds,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from spinbench.reference.solver import Solver, ZeroWeightError, binary_marginals
 MAX_BITS = 24
 _BLOCK_ENTRIES = 2**20
 MAX_SMALLER = 24
-_CHUNK = 2**13
+_LOW_BITS = 8
+_BLOCK = 2**16  # states at a time
+_GROUP = 3  # variables: the two products take longer with more, all else with fewer
+_SPREAD = 200.0  # of a field; exp of it is far inside the range of float64 for all of a group, too
 
 
 class Enumeration(Solver):
@@ -91,11 +94,27 @@ class Enumeration(Solver):
         return self._unravel(draw(self._log_weights(), count, rng))
 
 
+class Block(NamedTuple):
+    """States h of the smaller layer: some of its high bits with all of the low ones.
+
+    Attributes:
+        high: (H, bits) int64 states of the high bits.
+        logs: (H, L) log weights of the states.
+        factors: of each group of variables of the other layer ((H, 2^g), (L, 2^g)), a term for each of its states:
+            Π_v (1 + exp(field_v)), scaled to at most 1, is the product of one and the other transposed.
+    """
+
+    high: IntArray
+    logs: FloatArray
+    factors: list[tuple[FloatArray, FloatArray]]
+
+
 class Bipartite(Solver):
     """Binary pairwise models whose graph is bipartite, with at most 24 variables in the smaller layer.
 
     log Z = log Σ_h exp(a·h + Σ_v log(1 + exp(b_v + (W h)_v))). A disconnected graph has its smaller side of every
-    part summed.
+    part summed. With h = (high bits, low bits), the exponential of a field is a number for the high bits times one for
+    the low bits, so that of few variables v the product Π_v (1 + exp(field_v)) at all h is a product of two matrices.
     """
 
     name = "rbm"
@@ -107,14 +126,13 @@ class Bipartite(Solver):
         self.constant = pairwise.constant
         self.width = len(summed)
         self.small, self.large = pairwise.biases[summed], pairwise.biases[self.others]
-        place = np.empty(pairwise.size, dtype=np.int64)
-        place[summed], place[self.others] = np.arange(len(summed)), np.arange(len(self.others))
-        ends = pairwise.edges.copy()
-        swap = np.isin(ends[:, 1], summed)
-        ends[swap] = ends[swap][:, ::-1]
+        inner = np.isin(pairwise.edges, summed)  # one end of each edge
+        ends = np.searchsorted(summed, pairwise.edges[inner]), np.searchsorted(self.others, pairwise.edges[~inner])
         self.weights = np.zeros((len(summed), len(self.others)))
-        self.weights[place[ends[:, 0]], place[ends[:, 1]]] = pairwise.couplings
-        self.seconds = 1e-4 + 2.0**self.width * (len(self.others) * 1.5e-8 + self.width * 3e-9)
+        self.weights[ends] = pairwise.couplings
+        spread = np.abs(self.weights).cumsum(axis=0).max(axis=1, initial=0.0)  # of fields, over so many low bits
+        self.low_bits = int((spread[:_LOW_BITS] <= _SPREAD).sum())
+        self.seconds = 1e-4 + 2.0**self.width * (len(self.others) * 1.5e-9 + 3e-8)
 
     @classmethod
     def build(cls, problem: Problem) -> Self:
@@ -133,52 +151,78 @@ class Bipartite(Solver):
         return cls(pairwise, summed)
 
     def memory(self, *, marginals: bool) -> int:
-        """Blocks of states of the smaller layer, and in `sample` the weight of each."""
-        block = min(_CHUNK, (1 << self.width))
-        return 8 * (4 * block * (len(self.others) + self.width + 2) + (2 * (1 << self.width) if marginals else 0))
+        """A block of states, tables of the groups, and in `sample` the weight of each state."""
+        low, high = 1 << self.low_bits, min(_BLOCK >> self.low_bits, 1 << self.width - self.low_bits)
+        block = 4 * high * low + (high + low) * (6 * len(self.others) + 2 * self.width)
+        return 8 * (block + (2 * (1 << self.width) if marginals else 0))
 
-    def _blocks(self) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
-        """Of each block of smaller-layer states h: h, log weight, exp(-|field|) and field of the other layer."""
-        shifts = np.arange(self.width)
-        for start in range(0, (1 << self.width), _CHUNK):
-            h = np.arange(start, min(start + _CHUNK, (1 << self.width)))[:, None] >> shifts & 1
-            field = h @ self.weights + self.large
-            decay = np.exp(-np.abs(field))
-            weight = h @ self.small + np.maximum(field, 0).sum(axis=1)
-            for first in range(0, decay.shape[1], 512):  # a product of 512 factors up to 2 stays finite
-                weight += np.log(np.prod(1.0 + decay[:, first : first + 512], axis=1))
-            yield h, weight, decay, field
+    def _blocks(self) -> Iterator[Block]:
+        bits = self.low_bits
+        low = _states(bits)
+        low_field = low @ self.weights[:bits]
+        top = low_field.max(axis=0)
+        tables = _terms(np.exp(low_field - top), np.ones_like(low_field))
+        spread = float((top - low_field.min(axis=0)).max(initial=0.0))
+        together = max(1, int(_GROUP * _SPREAD / (_GROUP * spread + 1)))  # groups whose products do not underflow
+        states = _states(self.width - bits)
+        for high in np.split(states, range(_BLOCK >> bits, len(states), _BLOCK >> bits)):
+            field = high @ self.weights[bits:] + self.large + top
+            size = np.logaddexp(0.0, field)
+            factors = list(zip(_terms(np.exp(field - size), np.exp(-size)), tables, strict=True))
+            logs = (high @ self.small[bits:] + size.sum(axis=1))[:, None] + low @ self.small[:bits]
+            for begin in range(0, len(tables), together):
+                product = np.ones_like(logs)
+                for terms, table in factors[begin : begin + together]:
+                    product *= terms @ table.T
+                logs += np.log(product)
+            yield Block(high, logs, factors)
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """One pass over the states of the smaller layer, with running rescaling."""
-        peak, total = -np.inf, 0.0
+        peak, total, low = -np.inf, 0.0, _states(self.low_bits)
         ones = np.zeros(self.width + len(self.others))
-        for h, weight, decay, field in self._blocks():
-            top = max(peak, float(weight.max()))
+        for high, logs, factors in self._blocks():
+            top = max(peak, float(logs.max()))
             shrink = np.exp(peak - top)
-            p = np.exp(weight - top)
+            p = np.exp(logs - top)
             total = total * shrink + float(p.sum())
             if marginals:
-                ones *= shrink
-                ones[: self.width] += p @ h
-                ones[self.width :] += p @ (np.where(field >= 0, 1.0, decay) / (1.0 + decay))
+                joint = [((p / (terms @ table.T) @ table) * terms).sum(axis=0) for terms, table in factors]
+                large = [sums @ _states(len(sums).bit_length() - 1) for sums in joint]
+                ones = ones * shrink + np.concatenate([p.sum(axis=0) @ low, p.sum(axis=1) @ high, *large])
             peak = top
         log_z = self.constant + peak + float(np.log(total))
         if not marginals:
             return log_z, None
         ordered = np.empty_like(ones)
-        ordered[self.summed], ordered[self.others] = ones[: self.width] / total, ones[self.width :] / total
+        ordered[np.concatenate([self.summed, self.others])] = ones / total
         return log_z, binary_marginals(ordered)
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the smaller layer from its distribution, then the other layer given it."""
-        index = draw(np.concatenate([weight for _, weight, _, _ in self._blocks()]), count, rng)
+        index = draw(np.concatenate([block.logs.ravel() for block in self._blocks()]), count, rng)
         states = np.empty((count, self.width + len(self.others)), dtype=np.int64)
         h = index[:, None] >> np.arange(self.width) & 1
         logistic = rng.logistic(size=(count, len(self.others)))
         states[:, self.summed] = h
         states[:, self.others] = logistic < h @ self.weights + self.large
         return states
+
+
+def _states(bits: int) -> IntArray:
+    """(2^bits, bits) all states, the first bit fastest."""
+    return np.asarray(np.arange(1 << bits)[:, None] >> np.arange(bits) & 1)
+
+
+def _terms(on: FloatArray, off: FloatArray) -> list[FloatArray]:
+    """(n, 2^g) of each group of columns of `on` and `off` (n, V): products of one of both each, as in `_states`."""
+    found = []
+    for begin in range(0, on.shape[1], _GROUP):
+        terms = np.ones((len(on), 1))
+        for v in range(begin, min(begin + _GROUP, on.shape[1])):
+            terms = np.concatenate([terms * off[:, v : v + 1], terms * on[:, v : v + 1]], axis=1)
+        found.append(terms)
+    return found
 
 
 def _smaller_sides(pairwise: Pairwise) -> IntArray:

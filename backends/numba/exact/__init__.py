@@ -2,7 +2,6 @@
 
     grid           frontier elimination, of binary pairs on an open R x C grid, C <= R, C = 21 in a gibibyte: always
         grid_kernels       over the rows and their columns, down and up
-    bipartite      a sum over the smaller layer of two, of at most 24 spins: where NumPy would take more than a second
     tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
                    than 15 000 variables; samples
         buckets            what each bucket multiplies, and the room it takes
@@ -11,6 +10,6 @@
         shared             how these are compiled; messages around 1
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
-notice where that would lose something: `grid` then hands over to `tree`, the others to the solver of the same name in
-NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
+notice where that would lose something: `grid` then hands over to `tree`, and that to bucket elimination in NumPy.
+Closed forms, two-layer and small models are NumPy's alone (`spinbench.reference`).
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from spinbench.backends.numba.compiling import compile_seconds
-from spinbench.backends.numba.exact.bipartite import CompiledBipartite
 from spinbench.backends.numba.exact.grid import Grid
 from spinbench.backends.numba.exact.tree import CompiledTree
 from spinbench.methods.exact_kernel import ExactKernel
@@ -14,7 +13,7 @@ class NumbaExactKernel(ExactKernel):
     """Compiled solvers wherever there is one."""
 
     solvers = Solvers(
-        {**NUMPY_SOLVERS.kinds, "grid": Grid, "rbm": CompiledBipartite, "bucket_tree": CompiledTree},
+        {**NUMPY_SOLVERS.kinds, "grid": Grid, "bucket_tree": CompiledTree},
         compiled_from=0,
         nothing=1e-4,
         loading_seconds=compile_seconds,
