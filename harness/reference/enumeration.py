@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
-from spinbench.reference.orders.plan import neighbours
+from spinbench.reference.orders.plan import breadth_first, neighbours
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, binary_marginals, draw
 
@@ -227,21 +227,14 @@ def _terms(on: FloatArray, off: FloatArray) -> list[FloatArray]:
 
 def _smaller_sides(pairwise: Pairwise) -> IntArray:
     adjacency = neighbours(pairwise.size, pairwise.edges)
-    side = np.full(pairwise.size, -1, dtype=np.int64)
+    steps: dict[int, int] = {}
     chosen: list[int] = []
     for root in range(pairwise.size):
-        if side[root] >= 0:
-            continue
-        side[root], stack = 0, [root]
-        sides: tuple[list[int], list[int]] = ([root], [])
-        while stack:
-            v = stack.pop()
-            for u in adjacency[v]:
-                if side[u] < 0:
-                    side[u] = 1 - side[v]
-                    sides[side[u]].append(u)
-                    stack.append(u)
-                elif side[u] == side[v]:
-                    raise NotApplicableError("a graph without odd loops, and this model has one")
-        chosen += sides[0] if len(sides[0]) < len(sides[1]) else sides[1]
+        if root not in steps:
+            part = breadth_first(adjacency, root)
+            sides = [[v for v in part if part[v] % 2 == side] for side in (0, 1)]
+            chosen += min(sides, key=len)
+            steps |= part
+    if any((steps[u] - steps[v]) % 2 == 0 for u, v in pairwise.edges.tolist()):
+        raise NotApplicableError("a graph without odd loops, and this model has one")
     return np.array(sorted(chosen), dtype=np.int64)

@@ -7,7 +7,7 @@ States that hard zeros rule out disappear, and with them variables of one state;
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -30,7 +30,7 @@ from spinbench.reference.network import (
     without_zeros,
 )
 from spinbench.reference.orders.order import HOPELESS, SEARCH_SECONDS, Order, elimination_order, pairs_of
-from spinbench.reference.orders.plan import neighbours
+from spinbench.reference.orders.plan import breadth_first, neighbours
 
 
 def grid_sites(pairwise: Pairwise) -> IntArray | None:
@@ -64,10 +64,13 @@ def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     if n < 4 or len(corners) != 4 or pairwise.degrees.min() < 2 or pairwise.degrees.max() > 4:
         return None
     adjacency = neighbours(n, pairwise.edges)
-    near = _distances(adjacency, corners[0])
-    beside = min(corners[1:], key=near.__getitem__)
-    columns = int(near[beside]) + 1
-    column, odd = np.divmod(near - _distances(adjacency, beside) + columns - 1, 2)
+    steps = breadth_first(adjacency, corners[0])
+    if len(steps) < n:
+        return None
+    beside = min(corners[1:], key=steps.__getitem__)
+    columns, back = steps[beside] + 1, breadth_first(adjacency, beside)
+    near = np.array([steps[v] for v in range(n)])
+    column, odd = np.divmod(near - [back[v] for v in range(n)] + columns - 1, 2)
     row = near - column
     rows = n // columns
     if rows * columns != n or count != 2 * n - rows - columns or odd.any():
@@ -79,19 +82,6 @@ def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     i, j = pairwise.edges.T
     adjacent = np.abs(row[i] - row[j]) + np.abs(column[i] - column[j]) == 1
     return site if adjacent.all() and (site >= 0).all() else None
-
-
-def _distances(adjacency: list[set[int]], start: int) -> IntArray:
-    distance = np.full(len(adjacency), 10 * len(adjacency), dtype=np.int64)
-    distance[start] = 0
-    queue = deque([start])
-    while queue:
-        v = queue.popleft()
-        for u in adjacency[v]:
-            if distance[u] > distance[v] + 1:
-                distance[u] = distance[v] + 1
-                queue.append(u)
-    return distance
 
 
 class NotApplicableError(Exception):

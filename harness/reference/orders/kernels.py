@@ -1,7 +1,8 @@
 """Min-fill in compiled code; Numba is loaded with this module, and only where it is needed.
 
 `min_fill` orders vertices on a matrix of adjacency bits: adding a fill edge costs a pass over two of its rows, which
-updates the counts of missing edges of all that it touches, so nothing is counted anew.
+updates the counts of missing edges of all that it touches, so nothing is counted anew. The edges of the graph itself
+are added in the same way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from numba import njit
 from spinbench.reference.network import IntArray
 
 ONE = np.uint64(1)
+GONE = 2**30
+"""For the fill of what was eliminated: more than any vertex has."""
 COMPILED: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 
 
@@ -60,45 +63,6 @@ def members(row, near):  # type: ignore[no-untyped-def]
 
 
 @njit(**COMPILED)
-def is_edge(u, w, bits):  # type: ignore[no-untyped-def]
-    return bits[u, w >> 6] >> np.uint64(w & 63) & ONE
-
-
-@njit(**COMPILED)
-def new_graph(bits, weight):  # type: ignore[no-untyped-def]
-    """The whole graph; `near` is room for the neighbours of one."""
-    m = weight.size
-    near = np.empty(m, dtype=np.int64)
-    graph = Graph(bits, weight, np.zeros(m, np.int64), weight.copy(), np.zeros(m, np.int64))
-    for v in range(m):
-        graph.degree[v] = members(bits[v], near)
-        for a in range(graph.degree[v]):
-            graph.size[v] += weight[near[a]]
-            for b in range(a):
-                if not is_edge(near[a], near[b], bits):
-                    graph.fill[v] += 1
-    return graph
-
-
-@njit(**COMPILED)
-def choose(alive, graph, random):  # type: ignore[no-untyped-def]
-    """Where in `alive` the vertex of least fill stands, and the next random state (xorshift)."""
-    best, tied, chosen = np.int64(2**62), 0, 0
-    for k in range(alive.size):
-        score = (graph.fill[alive[k]] << 32) + graph.size[alive[k]]
-        if score < best:
-            best, tied, chosen = score, 1, k
-        elif score == best:
-            tied += 1
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            if (random >> np.uint64(11)) % np.uint64(tied) == 0:
-                chosen = k
-    return chosen, random
-
-
-@njit(**COMPILED)
 def remove(v, near, graph):  # type: ignore[no-untyped-def]
     """Takes v from its neighbours."""
     for u in near:
@@ -128,20 +92,27 @@ def connect(u, w, graph, both, near):  # type: ignore[no-untyped-def]
 
 
 @njit(**COMPILED)
-def min_fill(bits, weight, random, order):  # type: ignore[no-untyped-def]
-    """Writes the order of m vertices, least fill first, then least clique, then at random; `bits` is used up."""
+def min_fill(pairs, weight, order):  # type: ignore[no-untyped-def]
+    """Writes the order of m vertices, least fill first, then least clique, then least number.
+
+    Args:
+        pairs: (E, 2) int64 neighbours, each pair once.
+        weight: (m,) as in `Graph`.
+        order: (m,) int64.
+    """
     m = weight.size
-    graph, alive = new_graph(bits, weight), np.arange(m)
-    near, both, common = np.empty(m, np.int64), np.empty(bits.shape[1], np.uint64), np.empty(m, np.int64)
-    random = random * np.uint64(0x9E3779B97F4A7C15) | ONE
+    none = np.zeros(m, np.int64)
+    graph = Graph(np.zeros((m, (m + 63) // 64), np.uint64), weight, none, weight.copy(), none.copy())
+    near, both, common = np.empty(m, np.int64), np.empty(graph.bits.shape[1], np.uint64), np.empty(m, np.int64)
+    for u, w in pairs:
+        connect(u, w, graph, both, common)
     for step in range(m):
-        chosen, random = choose(alive[: m - step], graph, random)
-        v = alive[chosen]
-        alive[chosen] = alive[m - step - 1]
+        v = np.argmin((graph.fill << 32) + graph.size)
         order[step] = v
-        around = near[: members(bits[v], near)]
+        around = near[: members(graph.bits[v], near)]
         remove(v, around, graph)
+        graph.fill[v] = GONE
         for a in range(around.size):
             for w in around[a + 1 :]:
-                if not is_edge(around[a], w, bits):
+                if not graph.bits[around[a], w >> 6] >> np.uint64(w & 63) & ONE:
                     connect(around[a], w, graph, both, common)

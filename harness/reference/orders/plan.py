@@ -141,21 +141,21 @@ def row_orders(size: int, pairs: IntArray) -> Iterator[list[int]]:
         pairs: (E, 2) variables that share a table.
     """
     yield list(range(size))
-    near, found = neighbours(size, pairs), dict[int, None]()
+    near, found = neighbours(size, pairs), dict[int, int]()
     for v in range(size):
         if v not in found:
-            found |= dict.fromkeys(_breadth_first(near, _breadth_first(near, v)[-1]))
+            found |= breadth_first(near, list(breadth_first(near, v))[-1])
     yield list(found)[::-1]
 
 
-def _breadth_first(near: Sequence[set[int]], start: int) -> list[int]:
-    """Vertices from `start` on, of the neighbours of each first those that have few themselves."""
-    order, seen = [start], {start}
-    for v in order:  # which grows
-        fresh = sorted(near[v] - seen, key=lambda u: len(near[u]))
-        order += fresh
-        seen.update(fresh)
-    return order
+def breadth_first(near: Sequence[set[int]], start: int) -> dict[int, int]:
+    """Steps from `start` to each vertex in reach, of the neighbours of each first to those that have few themselves."""
+    steps, waiting = {start: 0}, [start]
+    for v in waiting:  # which grows
+        fresh = sorted(near[v] - steps.keys(), key=lambda u: len(near[u]))
+        waiting += fresh
+        steps |= dict.fromkeys(fresh, steps[v] + 1)
+    return steps
 
 
 class Stripped(NamedTuple):
@@ -212,19 +212,16 @@ def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> 
 
     Args:
         cardinalities: of the variables.
-        pairs: (E, 2) variables that share a table.
+        pairs: (E, 2) variables that share a table, without repetitions.
         seed: of the ties.
     """
     from spinbench.reference.orders import kernels
 
-    first = strip(cardinalities, pairs)
-    size = first.core.size
-    if not size or size > MAX_CORE:
-        return [*first.order.tolist(), *first.core.tolist()]
-    bits = np.zeros((size, (size + 63) // 64), dtype=np.uint64)
-    for u, v in (first.pairs.T, first.pairs[:, ::-1].T):
-        np.bitwise_or.at(bits, (u, v >> 6), np.uint64(1) << (v & 63).astype(np.uint64))
-    weights = np.round(np.log2(np.asarray(cardinalities)[first.core]) * 2**20).astype(np.int64)
+    size = len(cardinalities)
+    if size > MAX_CORE:
+        return list(range(size))
+    names = np.random.default_rng(seed).permutation(size)
+    weights = np.round(np.log2(np.asarray(cardinalities)[names]) * 2**20).astype(np.int64)
     order = np.empty(size, dtype=np.int64)
-    kernels.min_fill(bits, weights, np.uint64(2 * seed + 1), order)
-    return [*first.order.tolist(), *first.core[order].tolist()]
+    kernels.min_fill(np.argsort(names)[pairs], weights, order)
+    return names[order].tolist()
