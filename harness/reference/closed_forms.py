@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.foundation.threads import one_blas_thread
+from spinbench.models.lattices import torus_edges
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem, grid_sites
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals, draw
@@ -105,7 +106,7 @@ class Torus(Solver):
         if n < 9 or len(pairwise.edges) != 2 * n or np.ptp(pairwise.couplings) or pairwise.fields.any():
             raise refusal
         for columns in range(3, n // 3 + 1):
-            if n % columns == 0 and np.array_equal(pairwise.edges, _torus_edges(n // columns, columns)):
+            if n % columns == 0 and np.array_equal(pairwise.edges, torus_edges(n // columns, columns)):
                 break
         else:
             raise refusal
@@ -123,13 +124,6 @@ class Torus(Solver):
         log_z = self.constant + kaufman_log_z(self.rows, self.columns, self.coupling)
         ones = np.full(self.rows * self.columns, 0.5)
         return log_z, binary_marginals(ones) if marginals else None
-
-
-def _torus_edges(rows: int, columns: int) -> IntArray:
-    site = np.arange(rows * columns).reshape(rows, columns)
-    pairs = [np.stack([site, np.roll(site, -1, axis=axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)]
-    edges = np.sort(np.concatenate(pairs), axis=1)
-    return np.asarray(edges[np.lexsort((edges[:, 1], edges[:, 0]))], dtype=np.int64)
 
 
 def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
@@ -247,20 +241,16 @@ def _loop_matrix(pairwise: Pairwise, position: FloatArray) -> sparse.csc_array:
     tail, head = np.concatenate([pairwise.edges, pairwise.edges[:, ::-1]]).T
     way = position[head] - position[tail]
     angle = np.arctan2(way[:, 1], way[:, 0])
-    leaving = np.argsort(tail, kind="stable")
-    first = np.searchsorted(tail[leaving], np.arange(pairwise.size + 1))
-    degree = np.diff(first)[head]
-    d = np.repeat(np.arange(2 * count), degree)
-    within = np.arange(len(d)) - np.repeat(np.cumsum(degree) - degree, degree)
-    f = leaving[first[head[d]] + within]
+    edge = np.arange(2 * count)
+    begins = sparse.csr_array((np.ones(2 * count), (tail, edge)), shape=(pairwise.size, 2 * count))
+    follows = begins[head].tocoo()
+    d, f = follows.row, follows.col
     onward = f != (d + count) % (2 * count)
     d, f = d[onward], f[onward]
     turn = (angle[f] - angle[d] + np.pi) % (2 * np.pi) - np.pi
     values = -np.tanh(pairwise.couplings / 4)[f % count] * np.exp(0.5j * turn)
-    diagonal = np.arange(2 * count)
-    rows, columns = np.concatenate([diagonal, d]), np.concatenate([diagonal, f])
-    entries = np.concatenate([np.ones(2 * count, dtype=np.complex128), values])
-    return sparse.csc_array((entries, (rows, columns)), shape=(2 * count, 2 * count))
+    loops = sparse.csc_array((values, (d, f)), shape=(2 * count, 2 * count))
+    return sparse.csc_array(sparse.eye_array(2 * count) + loops)
 
 
 def _log_determinant(matrix: sparse.csc_array) -> tuple[float, float]:

@@ -65,11 +65,7 @@ class Enumeration(Solver):
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:
-        cards = self.problem.cardinalities
-        states = np.empty((len(index), len(cards)), dtype=np.int64)
-        for v in range(len(cards) - 1, -1, -1):
-            index, states[:, v] = np.divmod(index, cards[v])
-        return states
+        return np.stack(np.unravel_index(index, (1, *self.problem.cardinalities))[1:] or [index[:0]], axis=1)
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Sums over all states."""

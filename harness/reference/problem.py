@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
+from spinbench.models.lattices import grid_edges, sort_edges
 from spinbench.models.possible_states import origin_of_possible_states
 from spinbench.reference.network import (
     FlatFactors,
@@ -59,29 +60,24 @@ def _row_length(pairwise: Pairwise) -> int:
 
 def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     """Sites from the distances to two corners on the shorter side."""
-    n, count = pairwise.size, len(pairwise.edges)
+    n = pairwise.size
     corners = np.flatnonzero(pairwise.degrees == 2).tolist()
     if n < 4 or len(corners) != 4 or pairwise.degrees.min() < 2 or pairwise.degrees.max() > 4:
         return None
     adjacency = neighbours(n, pairwise.edges)
     steps = breadth_first(adjacency, corners[0])
-    if len(steps) < n:
+    beside = min(corners[1:], key=lambda corner: steps.get(corner, n))
+    columns, back = steps.get(beside, n) + 1, breadth_first(adjacency, beside)
+    if n % columns or len(back) < n:
         return None
-    beside = min(corners[1:], key=steps.__getitem__)
-    columns, back = steps[beside] + 1, breadth_first(adjacency, beside)
     near = np.array([steps[v] for v in range(n)])
-    column, odd = np.divmod(near - [back[v] for v in range(n)] + columns - 1, 2)
-    row = near - column
-    rows = n // columns
-    if rows * columns != n or count != 2 * n - rows - columns or odd.any():
-        return None
-    if min(row.min(), column.min()) < 0 or row.max() >= rows or column.max() >= columns:
-        return None
-    site = np.full((rows, columns), -1, dtype=np.int64)
-    site[row, column] = np.arange(n)
-    i, j = pairwise.edges.T
-    adjacent = np.abs(row[i] - row[j]) + np.abs(column[i] - column[j]) == 1
-    return site if adjacent.all() and (site >= 0).all() else None
+    column = (near - [back[v] for v in range(n)] + columns - 1) // 2
+    place = (near - column) * columns + column
+    order = np.argsort(place)
+    edges = sort_edges(place[pairwise.edges])
+    if np.array_equal(place[order], np.arange(n)) and np.array_equal(edges, grid_edges(n // columns, columns)):
+        return order.reshape(-1, columns)
+    return None
 
 
 class NotApplicableError(Exception):
@@ -165,7 +161,8 @@ class Problem:
         return elimination_order(self.cardinalities, self.pairs, seconds=self.search_seconds, hopeless=self.hopeless)
 
     @cached_property
-    def _pairwise(self) -> Pairwise | None:
+    def pairwise_view(self) -> Pairwise | None:
+        """The view of finite couplings between binary variables; None where there is none."""
         if self._given is not None:
             return self._given
         network = self.network
@@ -183,9 +180,9 @@ class Problem:
         Raises:
             NotApplicableError: there is none.
         """
-        if self._pairwise is None:
+        if self.pairwise_view is None:
             raise NotApplicableError("binary variables and finite pairwise couplings, and this model has others")
-        return self._pairwise
+        return self.pairwise_view
 
     @cached_property
     def sites(self) -> IntArray:

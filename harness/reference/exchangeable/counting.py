@@ -29,7 +29,7 @@ from spinbench.reference.exchangeable.symmetry import (
     sum_out,
     tables_by_shape,
 )
-from spinbench.reference.network import FloatArray, IntArray, Scope, merge_tables, split
+from spinbench.reference.network import FloatArray, IntArray, Scope, flat_network, merge_tables, split
 from spinbench.reference.orders.order import ENTRY_SECONDS, elimination_order, first_order, pairs_of
 from spinbench.reference.problem import NetworkProblem, NotApplicableError, Problem
 from spinbench.reference.solver import Solver, draw_states
@@ -38,8 +38,6 @@ MIN_DEGREE = 8
 """Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary."""
 MAX_CLASSES = 2000
 """Classes whose elimination order takes a second to find, or less."""
-SAMPLE = 4 * MAX_CLASSES
-"""Variables that are compared first, of many, to see whether there are more classes than that."""
 FEW = 200
 """Variables of which one elimination order is found in milliseconds."""
 COMPARISON_SECONDS = 1e-4
@@ -180,12 +178,17 @@ class Exchangeable(Solver):
     def build(cls, problem: Problem) -> Exchangeable:
         """Applies where some variables are exchangeable once those of at most two neighbours are summed out."""
         inner = inner_variables(len(problem.cardinalities), problem.pairs)
-        if not inner.any() and _least_classes(problem) == len(inner):
+        view = problem.pairwise_view
+        if not inner.any() and view is not None and least_classes(view) == len(inner):
             raise NotApplicableError(f"{_REFUSAL}none")
-        removed, network = sum_out(problem.flat, inner) if inner.any() else ([], problem.flat)
-        tables = tables_by_shape(network)
+        removed: list[InnerVariable] = []
+        flat = problem.flat
+        if inner.any():
+            removed, network = sum_out(problem.network, inner)
+            flat = flat_network(network)
+        tables = tables_by_shape(flat)
         labels = np.full(len(inner), -1, dtype=np.int64)
-        labels[~inner] = np.unique(exchangeable_classes(tables, network.states)[~inner], return_inverse=True)[1]
+        labels[~inner] = np.unique(exchangeable_classes(tables, flat.states)[~inner], return_inverse=True)[1]
         left, count = len(inner) - len(removed), int(labels.max(initial=-1)) + 1
         if count == left:
             raise NotApplicableError(f"{_REFUSAL}none of more than two neighbours")
@@ -193,15 +196,14 @@ class Exchangeable(Solver):
             raise NotApplicableError(
                 f"at most {MAX_CLASSES} classes of exchangeable variables, and this model has {count}"
             )
-        return cls(problem, classes_of(labels, tables, network.states), removed, network.constant)
+        return cls(problem, classes_of(labels, tables, flat.states), removed, flat.constant)
 
     @classmethod
     def passed_by(cls, problem: Problem) -> bool:
         """Whether elimination needs no help, or too few variables can be alike, which is seen before any table."""
         size, pairs = len(problem.cardinalities), problem.pairs
         degrees = np.bincount(pairs.ravel(), minlength=size)
-        left = degrees > MAX_NEIGHBOURS
-        count = int(left.sum())
+        count = int((degrees > MAX_NEIGHBOURS).sum())
         least = max(2, count - MAX_CLASSES)  # of variables that are worth being merged
         if (degrees >= MIN_DEGREE).sum() < least:
             return True
@@ -209,13 +211,9 @@ class Exchangeable(Solver):
             pairs = pairs_without(inner_variables(size, pairs), pairs)
             if (np.bincount(pairs.ravel(), minlength=size) >= MIN_DEGREE).sum() < least:
                 return True
-        if size <= FEW:
-            return ENTRY_SECONDS * first_order(problem.cardinalities, problem.pairs).entries < COMPARISON_SECONDS * size
-        if count <= SAMPLE:
+        if size > FEW:
             return False
-        chosen = np.zeros(size, dtype=bool)
-        chosen[np.random.default_rng(0).choice(np.flatnonzero(left), SAMPLE, replace=False)] = True
-        return least_classes(pairs, np.ones(len(pairs)), chosen) > MAX_CLASSES
+        return ENTRY_SECONDS * first_order(problem.cardinalities, problem.pairs).entries < COMPARISON_SECONDS * size
 
     def memory(self, *, marginals: bool) -> int:
         """The tables over counts, what their elimination takes, and the compositions."""
@@ -285,12 +283,3 @@ class Exchangeable(Solver):
             given = conditional[tuple(states[:, u] for u in neighbours)]
             states[:, v] = draw_states(given.reshape(-1, conditional.shape[-1]).T, count, rng)
         return states
-
-
-def _least_classes(problem: Problem) -> int:
-    """A lower bound that is had at once, for finite couplings of binary variables; 0 for other models."""
-    try:
-        pairwise = problem.pairwise
-    except NotApplicableError:
-        return 0
-    return least_classes(pairwise.edges, pairwise.couplings, np.ones(pairwise.size, dtype=bool))

@@ -10,16 +10,14 @@ Variables of at most two neighbours are summed out before symmetry is looked for
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.models.factor_graph import FactorArrays
-from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Scope
+from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Network, Pairwise, Scope, merge_tables
 
 RELATIVE_DIFFERENCE = 1e-12
 """Between log values that differ by rounding alone, as sums of the same terms in another order do."""
@@ -43,18 +41,9 @@ class Tables(NamedTuple):
 
 
 def tables_by_shape(network: FlatFactors) -> list[Tables]:
-    """All tables; those over the same variables are added up."""
+    """All tables, of which no two are over the same variables."""
     flat = FactorArrays(network.states, network.scope, np.diff(network.start), network.values[:], network.offset)
-    return [_merge(scopes, flat.stack_tables(which, shape)) for which, scopes, shape in flat.group_by_shape()]
-
-
-def _merge(scopes: IntArray, logs: FloatArray) -> Tables:
-    """Adds up the tables of one scope."""
-    order = np.lexsort(scopes.T[::-1])
-    new = np.append(True, (scopes[order][1:] != scopes[order][:-1]).any(axis=1))
-    if new.all():
-        return Tables(scopes, logs)
-    return Tables(scopes[order][new], np.add.reduceat(logs[order], np.flatnonzero(new), axis=0))
+    return [Tables(scopes, flat.stack_tables(which, shape)) for which, scopes, shape in flat.group_by_shape()]
 
 
 def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
@@ -116,26 +105,19 @@ def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
     return result
 
 
-def least_classes(edges: IntArray, weights: FloatArray, chosen: Mask) -> int:
-    """A lower bound on the number of classes, from a random projection of what some variables are coupled to.
+def least_classes(pairwise: Pairwise) -> int:
+    """A lower bound on the number of classes, from a random projection of what the variables are coupled to.
 
     It takes a few passes over the edges, where `exchangeable_classes` sorts all values.
-
-    Args:
-        edges: (E, 2) pairs of variables.
-        weights: (E,) of the same value for edges of equal tables.
-        chosen: (n,) the variables that are compared.
     """
-    random = np.random.default_rng(0).random(chosen.size)
-    i, j = edges.T
-    touching = np.flatnonzero(chosen[i] | chosen[j])
-    i, j, weights = i[touching], j[touching], weights[touching]
-    pull = np.bincount(i, weights * random[j], chosen.size) + np.bincount(j, weights * random[i], chosen.size)
+    n, weights = pairwise.size, pairwise.couplings
+    random = np.random.default_rng(0).random(n)
+    i, j = pairwise.edges.T
+    pull = np.bincount(i, weights * random[j], n) + np.bincount(j, weights * random[i], n)
     rounding = 1e-9 * max(1.0, float(np.abs(pull).max(initial=0.0)))
     swapped = pull[i] - pull[j] + weights * (random[i] - random[j])  # 0 for two that are coupled and exchangeable
-    coupled = (np.abs(swapped) <= rounding) & chosen[i] & chosen[j]
-    apart = np.diff(np.sort(pull[chosen])) <= rounding
-    return int(chosen.sum() - coupled.sum() - apart.sum())
+    coupled, apart = np.abs(swapped) <= rounding, np.diff(np.sort(pull)) <= rounding
+    return int(n - coupled.sum() - apart.sum())
 
 
 class InnerVariable(NamedTuple):
@@ -172,60 +154,39 @@ def pairs_without(inner: Mask, pairs: IntArray) -> IntArray:
     return np.concatenate([pairs[~hanging], np.unique(bridges, axis=0)])
 
 
-def sum_out(network: FlatFactors, inner: Mask) -> tuple[list[InnerVariable], FlatFactors]:
-    """The inner variables, and the network without them; it may have several tables of one scope.
-
-    Variables keep their numbers.
-    """
-    owner = np.repeat(np.arange(len(network.start) - 1), np.diff(network.start))
-    touched = np.zeros(len(network.start) - 1, dtype=bool)
-    touched[owner[inner[network.scope]]] = True
-    tables: dict[int, list[tuple[Scope, FloatArray]]] = defaultdict(list)
-    for t in np.flatnonzero(touched).tolist():
-        scope = tuple(network.scope[network.start[t] : network.start[t + 1]].tolist())
-        values = network.values[network.offset[t] : network.offset[t + 1]]
-        tables[next(v for v in scope if inner[v])].append((scope, values.reshape(network.states[list(scope)])))
-    constant, removed, left = network.constant, [], []
+def sum_out(network: Network, inner: Mask) -> tuple[list[InnerVariable], Network]:
+    """The inner variables, and the network without their tables. Variables keep their numbers."""
+    touching: dict[int, list[tuple[Scope, FloatArray]]] = defaultdict(list)
+    pieces: list[tuple[Scope, FloatArray]] = []
+    for scope, table in network.tables.items():
+        v = next((v for v in scope if inner[v]), None)
+        (pieces if v is None else touching[v]).append((scope, table))
+    removed = []
     alike: dict[tuple[object, ...], tuple[FloatArray, FloatArray]] = {}
     for v in np.flatnonzero(inner).tolist():
-        neighbours = tuple(sorted({u for scope, _ in tables[v] for u in scope} - {v}))
+        neighbours = tuple(sorted({u for scope, _ in touching[v] for u in scope} - {v}))
         axes = {u: k for k, u in enumerate((*neighbours, v))}
-        placed = [(tuple(axes[u] for u in scope), table) for scope, table in tables[v]]
+        placed = [(tuple(axes[u] for u in scope), table) for scope, table in touching[v]]
+        states = tuple(network.cardinalities[u] for u in axes)
         # thousands of them have the same tables; those of one key share their arrays
-        key = (network.states[list(axes)].tobytes(), *((at, table.tobytes()) for at, table in placed))
+        key = (states, *((at, table.tobytes()) for at, table in placed))
         if key not in alike:
-            alike[key] = _eliminate(network.states[list(axes)], placed)
+            alike[key] = _eliminate(states, placed)
         message, conditional = alike[key]
         removed.append(InnerVariable(v, neighbours, conditional))
-        if neighbours:
-            left.append((neighbours, message))
-        else:
-            constant += float(message)
-    return removed, _with_tables(replace(network, constant=constant), ~touched, left)
+        pieces.append((neighbours, message))
+    return removed, merge_tables(network.cardinalities, pieces, network.constant)
 
 
-def _eliminate(states: IntArray, tables: list[tuple[tuple[int, ...], FloatArray]]) -> tuple[FloatArray, FloatArray]:
+def _eliminate(states: Scope, tables: list[tuple[tuple[int, ...], FloatArray]]) -> tuple[FloatArray, FloatArray]:
     """The log sum over the last axis, and the conditional probabilities along it."""
     logs = np.zeros(states)
     for axes, table in tables:
         turned = table.transpose(np.argsort(axes))
-        logs += turned.reshape([k if axis in axes else 1 for axis, k in enumerate(states.tolist())])
+        logs += turned.reshape([k if axis in axes else 1 for axis, k in enumerate(states)])
     peak = logs.max(axis=-1, keepdims=True)
     weights = np.exp(logs - np.where(np.isneginf(peak), 0.0, peak))
     total = weights.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
         message = np.where(total > 0, peak + np.log(total), -np.inf)[..., 0]
     return message, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-
-
-def _with_tables(network: FlatFactors, kept: Mask, added: list[tuple[Scope, FloatArray]]) -> FlatFactors:
-    """Some of a network's tables, and others behind them."""
-    orders, sizes = np.diff(network.start), np.diff(network.offset)
-    scopes = list(itertools.chain.from_iterable(scope for scope, _ in added))
-    return replace(
-        network,
-        start=np.cumsum([0, *orders[kept], *(len(scope) for scope, _ in added)], dtype=np.int64),
-        scope=np.concatenate([network.scope[np.repeat(kept, orders)], np.array(scopes, dtype=np.int64)]),
-        offset=np.cumsum([0, *sizes[kept], *(table.size for _, table in added)], dtype=np.int64),
-        values=np.concatenate([network.values[np.repeat(kept, sizes)], *(table.ravel() for _, table in added)]),
-    )
