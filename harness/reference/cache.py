@@ -25,8 +25,6 @@ from spinbench.reference.answer import Cost, ExactAnswer
 VERSION = 5  # raise it whenever a solver's answers change
 NUMBERS = np.dtype("<f8")
 """Of the marginals, whatever the machine's own order of bytes."""
-MAX_ORDER = 20_000
-"""Variables of an elimination order that is kept."""
 
 
 def folder() -> Path:
@@ -55,7 +53,7 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
     told, _, numbers = content.partition(b"\n")
     told_of: dict[str, Any] = json.loads(told)
     flat = np.frombuffer(numbers, dtype=NUMBERS).astype(np.float64)
-    cards = model.cardinalities
+    cards, cost = model.cardinalities, told_of["cost"]
     if (marginals and flat.size != sum(cards)) or (max_bytes > told_of["max_bytes"] and bool(np.isnan(flat).any())):
         return None
     return ExactAnswer(
@@ -67,18 +65,8 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
         told_of["seconds"],
         backend=told_of["backend"],
         cached=True,
-        cost=None if told_of["cost"] is None else Cost(**told_of["cost"] | {"order": _order(told_of["cost"])}),
+        cost=None if cost is None else Cost(**cost | {"order": cost["order"] and tuple(cost["order"])}),
     )
-
-
-def _as_json(cost: Cost) -> dict[str, Any]:
-    """Without the order of very many variables, which elimination finds again at once."""
-    short = cost.order is not None and len(cost.order) <= MAX_ORDER
-    return dataclasses.asdict(dataclasses.replace(cost, order=cost.order if short else None))
-
-
-def _order(told: dict[str, Any]) -> tuple[int, ...] | None:
-    return None if told["order"] is None else tuple(told["order"])
 
 
 def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None:
@@ -90,7 +78,7 @@ def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None
         "method": answer.method,
         "backend": answer.backend,
         "max_bytes": max_bytes,
-        "cost": None if answer.cost is None else _as_json(answer.cost),
+        "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
     content = json.dumps(told).encode() + b"\n" + numbers

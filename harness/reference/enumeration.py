@@ -65,7 +65,8 @@ class Enumeration(Solver):
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:
-        return np.stack(np.unravel_index(index, (1, *self.problem.cardinalities))[1:] or [index[:0]], axis=1)
+        # with an axis of one state, or there might be none
+        return np.stack(np.unravel_index(index, (1, *self.problem.cardinalities)), axis=1)[:, 1:]
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Sums over all states."""
@@ -229,7 +230,7 @@ def _smaller_sides(pairwise: Pairwise) -> IntArray:
         if root not in steps:
             part = breadth_first(adjacency, root)
             sides = [[v for v in part if part[v] % 2 == side] for side in (0, 1)]
-            chosen += min(sides, key=len)
+            chosen += min(sides, key=lambda side: len(side))
             steps |= part
     if any((steps[u] - steps[v]) % 2 == 0 for u, v in pairwise.edges.tolist()):
         raise NotApplicableError("a graph without odd loops, and this model has one")

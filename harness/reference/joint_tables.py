@@ -117,10 +117,6 @@ class _WholeProblem(Problem):
             tables.setdefault(scope, np.zeros([network.cardinalities[v] for v in scope]))
         return Network(network.cardinalities, tables, network.constant)
 
-    @property
-    def scopes(self) -> list[Scope]:
-        return list(self.network.tables)
-
     @cached_property
     def pairs(self) -> IntArray:
         return pairs_of(self.network.tables)

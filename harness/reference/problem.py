@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, Origin, PairwiseModel
+from spinbench.models.groups import merge_groups
 from spinbench.models.lattices import grid_edges, sort_edges
 from spinbench.models.possible_states import origin_of_possible_states
 from spinbench.reference.network import (
@@ -146,6 +147,9 @@ class Problem:
     @cached_property
     def network(self) -> Network:
         """The general view."""
+        if isinstance(self.model, PairwiseModel):
+            graph = merge_groups(self.model)
+            return _lower(graph, possible_origin(graph))
         return _lower(self.model, self.origin)
 
     @cached_property
@@ -222,7 +226,7 @@ def _given_pairs(model: Model) -> Pairwise | None:
     return Pairwise(model.biases, *without_zeros(model.edges, model.couplings), model.log_constant)
 
 
-def _lower(model: Model, origin: Origin) -> Network:
+def _lower(graph: FactorGraph, origin: Origin) -> Network:
     """The model's tables over the possible states of the variables that are left."""
     sources, cards = origin.carriers.tolist(), origin.derived_cardinalities
     every = Origin.identity(origin.cardinalities).states
@@ -231,23 +235,11 @@ def _lower(model: Model, origin: Origin) -> Network:
     ]
 
     def pieces() -> Iterable[tuple[Scope, FloatArray]]:
-        for scope, table in _tables(model):
+        for scope, table in ((factor.scope, factor.log_table) for factor in graph.factors):
             kept = tuple([sources[v] for v in scope if sources[v] >= 0])
             if all(unchanged[v] for v in scope):
                 yield kept, table
-            elif len(set(kept)) == len(kept):  # two members of a group are never 1 together
+            else:
                 yield kept, table[np.ix_(*(origin.states[v] for v in scope))].reshape([cards[u] for u in kept])
 
-    return merge_tables(cards, pieces(), model.log_constant)
-
-
-def _tables(model: Model) -> Iterable[tuple[Scope, FloatArray]]:
-    """Log tables and their scopes; of couplings those that are not 0."""
-    if isinstance(model, FactorGraph):
-        yield from ((factor.scope, factor.log_table) for factor in model.factors)
-        return
-    for v, bias in enumerate(model.biases.tolist()):
-        yield (v,), np.array([0.0, bias])
-    for pair, weight in zip(model.edges.tolist(), model.couplings.tolist(), strict=True):
-        if weight:
-            yield tuple(pair), np.array([[0.0, 0.0], [0.0, weight]])
+    return merge_tables(cards, pieces(), graph.log_constant)

@@ -224,4 +224,4 @@ def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> 
     weights = np.round(np.log2(np.asarray(cardinalities)[names]) * 2**20).astype(np.int64)
     order = np.empty(size, dtype=np.int64)
     kernels.min_fill(np.argsort(names)[pairs], weights, order)
-    return names[order].tolist()
+    return [int(v) for v in names[order]]
