@@ -149,7 +149,7 @@ class Problem:
         """The general view."""
         if isinstance(self.model, PairwiseModel):
             graph = merge_groups(self.model)
-            return _lower(graph, possible_origin(graph))
+            return _lower(graph, origin_of_possible_states(graph))
         return _lower(self.model, self.origin)
 
     @cached_property
