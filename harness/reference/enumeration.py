@@ -229,8 +229,8 @@ def _smaller_sides(pairwise: Pairwise) -> IntArray:
     for root in range(pairwise.size):
         if root not in steps:
             part = breadth_first(adjacency, root)
-            sides = [[v for v in part if part[v] % 2 == side] for side in (0, 1)]
-            chosen += min(sides, key=lambda side: len(side))
+            even, odd = ([v for v in part if part[v] % 2 == parity] for parity in (0, 1))
+            chosen += even if len(even) < len(odd) else odd
             steps |= part
     if any((steps[u] - steps[v]) % 2 == 0 for u, v in pairwise.edges.tolist()):
         raise NotApplicableError("a graph without odd loops, and this model has one")
