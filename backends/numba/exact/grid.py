@@ -14,17 +14,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.backends.numba.exact import grid_kernels
 from spinbench.backends.numba.exact.tree import CompiledTree
-from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.reference.network import FloatArray
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver
 
 _FLOOR = 1e-280
 _TOO_STRONG = "its couplings are too strong for plain sums in float64"
+
+
+class Sweep(NamedTuple):
+    """What the pass down over all rows leaves.
+
+    Attributes:
+        coefficients: (R, C, 2, 2, 2) [row, column, left spin, new spin, old spin].
+        fronts: (R + 1, 2^C) the frontier after each row, or the last one alone.
+        copy: work.
+    """
+
+    coefficients: FloatArray
+    fronts: FloatArray
+    copy: FloatArray
 
 
 class Grid(Solver):
@@ -62,37 +77,24 @@ class Grid(Solver):
         yield from tree.fallbacks()
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        """Down over all rows, then up again for marginals."""
-        coefficients, log_scale = site_factors(self.site, self.problem.pairwise)
-        fronts = np.empty((self.rows + 1 if marginals else 1, 2**self.width))
-        copy = np.empty(grid_kernels.copy_size(self.width))
-        log_sum: float = grid_kernels.forward(coefficients, fronts, copy, _FLOOR)
-        if math.isnan(log_sum):
-            raise PrecisionError(_TOO_STRONG)
+        """Forward over all rows, then backward for marginals."""
+        log_z, sweep = self._forward(keep=marginals)
         if not marginals:
-            return log_scale + log_sum, None
+            return log_z, None
         both, back = np.empty(2 * self.site.size), np.empty(2**self.width)
-        if not grid_kernels.backward(self.site, coefficients, fronts, copy, back, both, _FLOOR):
+        if not grid_kernels.backward(self.site, *sweep, back, both, _FLOOR):
             raise PrecisionError(_TOO_STRONG)
-        return log_scale + log_sum, both
+        return log_z, both
 
-
-def site_factors(site: IntArray, pairwise: Pairwise) -> tuple[FloatArray, float]:
-    """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
-
-    Args:
-        site: (R, C), the variables of the sites.
-        pairwise: the model.
-
-    Returns:
-        (R, C, 2, 2, 2) [row, column, left spin, to, from], and the log of all that was taken out.
-    """
-    ends = np.argsort(site.ravel())[pairwise.edges]
-    below = np.abs(ends[:, 1] - ends[:, 0]) == site.shape[1]
-    beside = np.zeros((2, site.size))
-    beside[below.astype(np.int64), ends.max(axis=1)] = pairwise.couplings / 4
-    left, up = beside.reshape(2, *site.shape, 1, 1, 1)
-    field, spins = pairwise.fields[site][..., None, None, None], np.array([-1.0, 1.0])
-    largest = np.abs(field) + np.abs(left) + np.abs(up)
-    logs = spins[:, None] * (field + left * spins[:, None, None] + up * spins) - largest
-    return np.exp(logs), pairwise.spin_constant + float(largest.sum())
+    def _forward(self, *, keep: bool) -> tuple[float, Sweep]:
+        pairwise = self.problem.pairwise
+        sweep = Sweep(
+            np.empty((self.rows, self.width, 2, 2, 2)),
+            np.empty((self.rows + 1 if keep else 1, 2**self.width)),
+            np.empty(grid_kernels.copy_size(self.width)),
+        )
+        model = pairwise.biases, pairwise.edges, pairwise.couplings
+        log_z: float = grid_kernels.forward(self.site, *model, *sweep, _FLOOR)
+        if math.isnan(log_z):
+            raise PrecisionError(_TOO_STRONG)
+        return pairwise.constant + log_z, sweep

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from spinbench.backends.numba.exact.shared import SHARED
-from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.arrays import as_words, empty_array
+from spinbench.backends.numba.kernel_cache import CALLEE, njit
+from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load, store
 
@@ -110,6 +110,7 @@ def copy_size(width: int) -> int:
 
 
 LOG_2 = math.log(2.0)
+NOISE = 8 * np.finfo(np.float64).eps
 
 
 @njit(**SHARED)
@@ -123,6 +124,49 @@ def _extremes(front, work):
     return work[0], work[1]
 
 
+@njit(error_model="numpy", **CALLEE)
+def _weigh(site, biases, edges, couplings, coefficients):
+    """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
+
+    Args:
+        site: (R, C) int64, the variables of the sites.
+        biases, edges, couplings: (N,), (E, 2), (E,) of the model over {0, 1}.
+        coefficients: gets (R, C, 2, 2, 2) [row, column, left spin, to, from].
+
+    Returns:
+        log of all that was taken out.
+    """
+    columns, sites, to_factors = site.shape[1], address(site, 0), address(coefficients, 0)
+    place = empty_array(site.size, np.int64)
+    for i in range(site.size):
+        place[load(sites, i)] = i
+    # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
+    pull, scale = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
+    left, up = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
+    for e in range(couplings.size):
+        i, j = place[edges[e, 0]], place[edges[e, 1]]
+        (up if abs(i - j) == columns else left)[larger(i, j)] = couplings[e] / 4
+        for k in (i, j):
+            pull[k] += couplings[e]
+            scale[k] += abs(couplings[e])
+    total = lost = 0.0  # Neumaier's sum
+    for i in range(site.size):
+        bias = biases[load(sites, i)]
+        field = bias / 2 + pull[i] / 4
+        if abs(field) <= NOISE * (abs(bias) + scale[i]):  # as in `Pairwise.fields`
+            field = 0.0
+        most = abs(field) + abs(left[i]) + abs(up[i])
+        for k in range(8):
+            beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
+            value = to * (field + left[i] * beside + up[i] * above) - most
+            store(to_factors, 8 * i + k, math.exp(value))
+        for term in (most, bias / 2, left[i], up[i]):
+            grown = total + term
+            lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
+            total = grown
+    return total + lost
+
+
 @njit(**SHARED)
 def _scaled(coefficients, peak, turned, work):
     """The coefficients of a row that also divide by `peak`; `turned`: [from, to]."""
@@ -133,25 +177,25 @@ def _scaled(coefficients, peak, turned, work):
 
 
 @njit(cache=True, error_model="numpy")
-def forward(coefficients, fronts, copy, floor):
+def forward(site, biases, edges, couplings, coefficients, fronts, copy, floor):
     """From a row of free spins down over all rows.
 
     Args:
-        coefficients: (R, C, 2, 2, 2) [row, column, left spin, to, from].
+        site, biases, edges, couplings, coefficients: as for `_weigh`.
         fronts: (R + 1, 2^C) gets the frontier after each row, or (1, 2^C) if they are not kept; each up to a factor.
         copy: as for `cross`.
         floor: an entry below it may have lost something.
 
     Returns:
-        log of the sum; NaN if an entry fell below the floor.
+        log Z; NaN if an entry fell below the floor.
     """
-    rows, width = coefficients.shape[:2]
+    rows, width = site.shape
     work = empty_array((width, 2, 2, 2), np.float64)
     front = fronts[0]
     for i in range(front.size):
         front[i] = 1.0
     # above the first row is one of free spins
-    total = -width * LOG_2
+    total = _weigh(site, biases, edges, couplings, coefficients) - width * LOG_2
     peak = 1.0
     for r in range(rows):
         above, front = front, fronts[r + 1 if fronts.shape[0] > 1 else 0]
@@ -172,8 +216,7 @@ def backward(site, coefficients, fronts, copy, back, both, floor):
     """Marginals of all sites, once `forward` has kept its fronts.
 
     Args:
-        site: (R, C) int64, the variables of the sites.
-        coefficients, copy: as for `forward`.
+        site, coefficients, copy: as for `forward`.
         back: (2^C,) work.
         both: (2N,) gets p(s = 0) and p(s = 1) of each variable.
 
