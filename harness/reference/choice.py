@@ -175,8 +175,8 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
         return needed, f"all orders of {solver.name} meet width {solver.width} or more, which takes at least {took}"
     width = "" if solver.width is None else f"meets width {solver.width} and "
     slices = getattr(solver, "count", 1)
-    way = solver.name if slices == 1 else f"{solver.name} in {slices} slices"
-    return needed, f"{way} {width}would take {took}"
+    in_slices = "" if slices == 1 else f" in {slices} slices"
+    return needed, f"{solver.name} {width}would take{in_slices} {took}"
 
 
 def _duration(seconds: float) -> str:
