@@ -67,7 +67,7 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
         step, form = (line.partition("=")[2] for line in sorted(cell, reverse=True))
         return {"step": float(step), "form": form}
 
-    monkeypatch.setattr(search.records, "path_of", lambda folder, key: key)
+    monkeypatch.setattr(search.records, "record_path", lambda folder, key: key)
     monkeypatch.setattr(search.records, "read_record", record)
     number = lambda one: abs(math.log(one["step"] / 0.1)) + (one["form"] != "good")  # noqa: E731
     monkeypatch.setitem(search.OBJECTIVES, "marginal_rmse", search.Objective(number, "distance"))  # type: ignore[arg-type]

@@ -130,7 +130,7 @@ def plain(model: PairwiseModel, method: Gibbs, draw: Any, batches: tuple[int, ..
     for steps in (WARM, *batches):
         p_sum, s_sum, log_t = np.zeros_like(s), np.zeros_like(s), np.full(CHAINS, -np.inf)
         for _ in range(steps):
-            if method.weighs_steps:
+            if method.records_log_t:
                 log_t = np.logaddexp(log_t, log_transition(tables.mode, a, W, s))
             for i in range(n):
                 p = 1 / (1 + np.exp(-(a[i] + W[i] @ s)))

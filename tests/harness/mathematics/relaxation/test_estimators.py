@@ -64,14 +64,14 @@ def test_halves_that_are_joined_allow_for_unseen_states_once() -> None:
     """Where p = q nothing but what no draw has shown is claimed: over the draws of both halves."""
     nothing = np.zeros((10, 8))
     half = ratio(nothing, nothing.ravel(), 4, estimators._UNSEEN_OF_HALF)
-    assert estimators._joined([half, half], 0.0).error_bound == pytest.approx(UNSEEN / 160)
+    assert estimators._mean_ratio([half, half], 0.0).error_bound == pytest.approx(UNSEEN / 160)
     assert ratio(nothing, nothing.ravel()).error_bound == pytest.approx(UNSEEN / 80)
 
 
 def test_halves_that_are_joined_claim_what_they_are_apart_by_more_than_chance() -> None:
     def joined(apart: float) -> float:
         halves = [Ratio(value, 0.1, 0.1, 1.0, 100.0, supported=True) for value in (0.0, apart)]
-        return estimators._joined(halves, 0.0).error_bound
+        return estimators._mean_ratio(halves, 0.0).error_bound
 
     alone = 0.1 / np.sqrt(2)
     assert [joined(0.0), joined(4 * alone)] == pytest.approx([alone, alone])
