@@ -86,7 +86,7 @@ EXACT: list[tuple[str, str, dict[str, Any], str]] = [
     *((f"importance.{b}", "tree", {}, "exact") for b in FAST),
     *((f"{name}.numpy", "flat", {"simplify": False}, "estimate") for name in ("pt", "nested")),
     *((f"{name}.numpy", "flat", {}, "exact") for name in ("pt", "nested")),
-    *((f"{name}.{b}", "one spin", {}, "lower") for name in ("g_mf", "g_bp_sequential", "forney_mf") for b in FAST),
+    *((f"{name}.{b}", "one spin", {}, "exact") for name in ("g_mf", "g_bp_sequential", "forney_mf") for b in FAST),
     ("exact.numpy", "far weights", {}, "exact"),
     *(
         (f"{name}.numpy", model, {"simplify": model == "observed potts"}, "")

@@ -113,7 +113,7 @@ MODELS: dict[str, Model] = {
     "star": PairwiseModel.from_edges(np.zeros(8), [(0, i) for i in range(1, 8)], np.ones(7)),
     "frustrated": PairwiseModel.from_edges(np.zeros(4), [(0, 1), (1, 2), (0, 2), (2, 3)], [1.0, 1.0, -1.0, 2.0]),
     "groups": PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3))),
-    "many": PairwiseModel.from_edges(np.zeros(3001), np.zeros((0, 2), dtype=int), []),
+    "many": PairwiseModel.from_edges(np.zeros(3001), [(0, 1)], [0.1]),
     "three states": FactorGraph.from_log_tables([3, 3], [((0, 1), np.arange(9.0))]),
     "triple": FactorGraph.from_log_tables([2] * 3, [((0, 1, 2), np.arange(8.0))]),
     "zero": FactorGraph.from_log_tables([2, 2], [((0, 1), np.array([[-np.inf, 0.3], [0.1, 0.2]]))]),

@@ -98,9 +98,9 @@ def test_diagnostics_have_the_layout_of_marginals() -> None:
         assert min(part.min() for part in result.ess) > 0
     assert (result.ess[2] == 1600).all()
     assert (result.r_hat[2] == 1).all()
-    pairs = PairwiseModel.from_edges([0.2, 0.5, 30.0], [(0, 1)], [0.3])
+    pairs = PairwiseModel.from_edges([0.2, 0.5, 30.0, 0.1], [(0, 1), (0, 3)], [0.3, 0.2])
     known = run(model=condition(pairs, {1: 0}), budget=200, chains=8)
-    assert known.ess.shape == known.r_hat.shape == known.marginals.shape == (3,)
+    assert known.ess.shape == known.r_hat.shape == known.marginals.shape == (4,)
     assert known.ess[1] == 1600
     assert np.isfinite(known.ess).all()
 
