@@ -76,7 +76,8 @@ class LibraryChains(Kernel):
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
         self.method, self._tables = method, tables
-        self.averaged, self._climbs = "p" in method.reductions, self.tempered and getattr(method, "climbs", False)
+        self.averaged = "p" in method.reductions
+        self._climbs = self.tempered and getattr(method, "may_use_stones", False)
         self._host = NumpyBackend()
         self._program: Any = method.program(self._host)
         self.order: Array = np.arange(model.num_variables) if isinstance(tables, GraphTables) else tables.order

@@ -54,6 +54,19 @@ class FakeGibbs(LibraryChains):
     def read(self, held):
         return (held > 0).astype("int8")
 """
+TEMPERED = """
+
+class Tempered(Fake):
+    name = "tempered"
+
+class TemperedGibbs(FakeGibbs):
+    allowed = {**FakeGibbs.allowed, "log_z": ("stones", "none")}
+    tempered = True
+
+    def move(self, held, steps, seed, beta):
+        self._sweep(beta * self._form.h, self._form.edges, beta * self._form.J, held, steps, seed)
+        return held
+"""
 POINTS = {"backends": {"fake": "Fake"}, "kernels": {"gibbs.fake": "FakeGibbs"}}
 
 
@@ -119,6 +132,17 @@ def test_samples_go_through_the_methods_own_estimators(marginals: str) -> None:
     assert found.notes[0].startswith("of the states those at the ends of calls count")
     again = spinbench.run(model, "gibbs", "fake", 1000, chains=16, seed=2, marginals=marginals)
     np.testing.assert_array_equal(again.marginals, found.marginals)
+
+
+@pytest.mark.usefixtures("library")
+def test_a_library_that_heeds_temperatures_climbs_stepping_stones(install_plugin: Any) -> None:
+    points = {"backends": {"tempered": "Tempered"}, "kernels": {"gibbs.tempered": "TemperedGibbs"}}
+    install_plugin("temperedplugin", PLUGIN + TEMPERED, points)
+    model = generators.grid(3, 3, seed=1)
+    result = spinbench.run(model, "gibbs", "tempered", 500, chains=16, seed=2, burn_in=400, log_z="stones")
+    assert "stones" in result.log_z_estimates
+    assert abs(result.log_z - spinbench.exact(model).log_z) < 5 * result.log_z_se
+    assert result.log_z_se < 0.2
 
 
 @pytest.mark.usefixtures("library")
