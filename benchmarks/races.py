@@ -114,7 +114,7 @@ def errors(model: Model, exact: spinbench.Result, target: Target, seconds: float
     """Of each candidate that has so many seconds; infinite where it cannot."""
     by_label = dict[str, float]()
     for candidate in parsed(candidates(), model)[0]:
-        method, budget = candidate.made, f"{max(seconds, 0.01):.4g} s"
+        method, budget = candidate.configured_method, f"{max(seconds, 0.01):.4g} s"
         try:
             result = spinbench.run(model, method, candidate.backend, budget, seed=seed)
         except (SpinbenchError, ArithmeticError, np.linalg.LinAlgError):

@@ -11,9 +11,16 @@ from spinbench import cli
 
 HEAD = """# Command line
 
-`spinbench COMMAND --help` prints the same. Exit status: 0; 1 if a cell or a check failed, a model has no exact answer,
-or the gate found a regression; 2 after a user's error, with one sentence on what to do; 130 after an interruption.
-`--debug` or `SPINBENCH_DEBUG=1` shows where an error comes from.
+`spinbench COMMAND --help` prints the same. `--debug` or `SPINBENCH_DEBUG=1` shows where an error comes from.
+
+| exit status | meaning |
+|---|---|
+| 0 | done; for `run`, `advise`, `bracket`, `mixing` and `audit`: resolved, ok or passed |
+| 1 | an answer that is not ok or not resolved, a tolerance that was not reached, a model without an exact answer, \
+a cell or a check that failed, samples that fail an audit, figures that `rerun` does not find again, \
+a regression that the gate found |
+| 2 | an error of the user's, with one sentence on what to do |
+| 130 | interrupted |
 """
 CONF = Path(__file__).resolve().parents[2] / "conf"
 

@@ -174,8 +174,8 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
         failed = Check("possible states", 0.0, detail)
         return Audit(model.name, (failed,), alpha, "the model's zeros", log_weights.size, 0.0, notes=tuple(read.notes))
     draws = Draws(read.states, log_weights, read.chained)
-    thinned = draws.thinned(sum(graph.cardinalities), min(MAX_LOGITS, int(LOGITS_A_SECOND * seconds)))
-    logits = local_logits(graph, thinned.states)
+    thin_draws = draws.thin(sum(graph.cardinalities), min(MAX_LOGITS, int(LOGITS_A_SECOND * seconds)))
+    logits = local_logits(graph, thin_draws.states)
     beta = (*fit_beta(logits), "maximum pseudo-likelihood")
     events, notes = marginal_events(model), list(read.notes)
     known = exact_answer(model, EXACT_SHARE * seconds)
@@ -184,7 +184,7 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     if known is not None:
         p = event_probabilities(known, model)
         joint = pair_events(model)
-        looked = draws.thinned(len(events) + len(joint), int(SERIES_A_SECOND * seconds))
+        looked = draws.thin(len(events) + len(joint), int(SERIES_A_SECOND * seconds))
         rows = compare_frequencies("marginal", looked, events, p)
         pairs = compare_frequencies("pair", looked, joint, pair_probabilities(model, known.pairs))
         means = [mean_log_weight(model, b, seconds) for b in (1 - SPACING, 1.0, 1 + SPACING)]
@@ -201,10 +201,10 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
         beta = fit_by_energy(model, draws, beta, until)
         truth = "exact answers"
     else:
-        checks = [check_conditionals(thinned, logits), check_temperature(thinned, logits)]
-        looked = thinned
-        checks += [check_chains(thinned, events, None), check_symmetry(model, thinned)]
-        checks += [check_modes(model, thinned, notes), check_bracket(model, draws, until, seed, notes)]
+        checks = [check_conditionals(thin_draws, logits), check_temperature(thin_draws, logits)]
+        looked = thin_draws
+        checks += [check_chains(thin_draws, events, None), check_symmetry(model, thin_draws)]
+        checks += [check_modes(model, thin_draws, notes), check_bracket(model, draws, until, seed, notes)]
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
     times = autocorrelation_times(log_weights[None]) if read.chained else np.ones(1)
     if looked.number < draws.number:

@@ -86,7 +86,7 @@ class Draws(NamedTuple):
         """All of them."""
         return self.log_weights.size
 
-    def thinned(self, series: int, most: int) -> Draws:
+    def thin(self, series: int, most: int) -> Draws:
         """Every second, third, … draw, so that so many series of them have no more numbers than `most`."""
         step = max(1, -(-self.number * series // max(most, 1)))
         return self._replace(states=self.states[..., ::step], log_weights=self.log_weights[:, ::step])

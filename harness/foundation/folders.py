@@ -31,7 +31,7 @@ def cache_folder() -> Path:
     return _below(Path(chosen))
 
 
-def made(part: Path) -> Path:
+def ensure_folder(part: Path) -> Path:
     """A folder below the cache's, which is made if there is none.
 
     Raises:

@@ -124,7 +124,7 @@ def _hidden(point: EntryPoint) -> str:
     return f"; the folder {next(iter(module.__path__))} hides the installed module: start Python elsewhere, or in it"
 
 
-def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
+def create(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
     """An instance of the class that is registered under a name.
 
     Raises:

@@ -214,7 +214,7 @@ def _load(chains: _Chains) -> None:
     chains.advance(chains.tables, chains.order, start_coupled_pairs(0, none, none), 1, 1, 1)
 
 
-def _started(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
+def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key: Any = (seed, 0x4D4958, stage)
     states = dispersed(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
@@ -224,7 +224,7 @@ def _started(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
 
 def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
     """(L, 0 where pilots have not met; their meeting times; sweeps)."""
-    pilots = _started(model, seed, 0, PILOTS)
+    pilots = _start_pairs(model, seed, 0, PILOTS)
     ran = chains.run(pilots, 1, until)
     if (pilots.met < 0).any():
         return 0, pilots.met, ran
@@ -234,7 +234,7 @@ def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, I
 def _times(chains: _Chains, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
     """(meeting times of as many pairs as there is time for; sweeps)."""
     since = time.perf_counter()
-    pairs = _started(model, seed, 1, FIRST)
+    pairs = _start_pairs(model, seed, 1, FIRST)
     ran = chains.run(pairs, lag, until)
     if (pairs.met < 0).any():
         return pairs.met, ran
@@ -242,7 +242,7 @@ def _times(chains: _Chains, model: Model, seed: int, lag: int, until: float) -> 
     more = min(int(ROOM * (until - time.perf_counter()) / each), MOST - FIRST)
     if more < 1:
         return pairs.met, ran
-    further = _started(model, seed, 2, more)
+    further = _start_pairs(model, seed, 2, more)
     ran = max(ran, chains.run(further, lag, until))
     return np.concatenate([pairs.met, further.met]), ran
 

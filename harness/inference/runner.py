@@ -189,7 +189,7 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     """(N, C) states that the chains start from, of the model as the method takes it."""
     start, how = request.options.start, request.how
     if start is None:
-        return starts.made(request.method, model, how.chains, how.seed)
+        return starts.initial_states(request.method, model, how.chains, how.seed)
     if not isinstance(start, str):
         return starts.checked(starts.merge_start(start, request.model, model), model)
     starts.check_name(start, request.method)

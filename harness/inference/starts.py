@@ -53,7 +53,7 @@ def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray
     return start
 
 
-def made(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
+def initial_states(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
     """(N, C) states as `dispersed`; int8 zeros for a method to which they do not matter."""
     if not method.started:
         return np.zeros((model.num_variables, chains), dtype=np.int8)

@@ -19,7 +19,7 @@ from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
-from spinbench.foundation.folders import cache_folder, made
+from spinbench.foundation.folders import cache_folder, ensure_folder
 from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
@@ -228,7 +228,7 @@ class CoreLock:
     def __init__(self) -> None:
         from filelock import FileLock, Timeout
 
-        folder = made(cache_folder() / "cores")
+        folder = ensure_folder(cache_folder() / "cores")
         announced = False
         while True:
             # From the last: the first core usually serves the machine's interrupts.
@@ -258,7 +258,7 @@ def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
     for name, folder in zip(CACHE_VARIABLES, (numba_folder(), cache_folder() / "compiled" / "jax"), strict=True):
-        variables.setdefault(name, str(made(folder)))
+        variables.setdefault(name, str(ensure_folder(folder)))
     variables.pop(OWN_CACHE_VARIABLE, None)
     if cache is not None:
         variables |= {name: str(cache / name) for name in CACHE_VARIABLES} | {OWN_CACHE_VARIABLE: "1"}

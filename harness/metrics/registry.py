@@ -30,7 +30,7 @@ def load_metric(name: str) -> Metric:
         UnknownNameError: no such metric; the closest names are offered.
         BrokenPluginError: the plugin raised on import or when it was made, is no `Metric`, or its name cannot be one.
     """
-    metric: Metric = plugins.made("metrics", name, lambda candidate: _invalid_class_reason(name, candidate))
+    metric: Metric = plugins.create("metrics", name, lambda candidate: _invalid_class_reason(name, candidate))
     return metric
 
 

@@ -30,7 +30,7 @@ def load(name: str) -> Format:
         UnknownNameError: no such format; the closest names are offered.
         BrokenPluginError: the plugin raised on import or when it was made, or is no `Format` with suffixes.
     """
-    file_format: Format = plugins.made("formats", name, _describe_malformation)
+    file_format: Format = plugins.create("formats", name, _describe_malformation)
     return file_format
 
 

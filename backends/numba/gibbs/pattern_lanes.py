@@ -37,7 +37,7 @@ from spinbench.backends.numba.simd import (
     load_vector,
     look_up,
     mix64,
-    moved,
+    offset_pointer,
     quarters,
     store,
     zero_array,
@@ -117,7 +117,7 @@ def draw_row(g, i, pattern, words, b):
         store(b.patterns, 0, pattern)
         store(b.hashes, 0, words)
         store(b.s, own, choose(equal, none + MARKS[1], drawn))
-        decide(g.thresholds, first, b.patterns, b.hashes, moved(b.s, own), MARKS, PARTS)
+        decide(g.thresholds, first, b.patterns, b.hashes, offset_pointer(b.s, own), MARKS, PARTS)
         drawn = load_vector(b.s, own)
     store(b.s, own, drawn)
     return drawn
@@ -131,7 +131,7 @@ def _sweep(g, n, averaged, z, gamma, b):
         drawn = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
         if averaged:
-            add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
+            add_pieces(g.p, i, g, pattern, offset_pointer(b.recent, own * len(g.pieces)))
         else:
             store(b.recent, own, load_vector(b.recent, own) - drawn)
 
@@ -141,9 +141,9 @@ def flush(pieces, n, averaged, recent, sums):
     """sums (N, 32) += the recent ones, which become 0."""
     for i in range(n):
         if averaged:
-            add_sums(moved(recent, i * len(pieces) * CHAINS), pieces, 1.0, moved(sums, i * CHAINS))
+            add_sums(offset_pointer(recent, i * len(pieces) * CHAINS), pieces, 1.0, offset_pointer(sums, i * CHAINS))
         else:
-            add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
+            add_counts(offset_pointer(recent, i * CHAINS), np.uint16(0), offset_pointer(sums, i * CHAINS), CHAINS)
 
 
 @njit(**INLINE)

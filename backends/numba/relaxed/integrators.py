@@ -23,7 +23,7 @@ from spinbench.backends.numba.relaxed.matrices import product
 from spinbench.backends.numba.relaxed.point import add_column, add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
-from spinbench.backends.numba.simd import address, by_types, converted, load_lanes, load_vector, sincos_turns, store
+from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
 
 # A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
 _INLINED: Any = {**KERNEL, "forceinline": True}
@@ -54,10 +54,10 @@ def force(factor, system, scratch):
 @nb.njit(**KERNEL)
 def _half_dot(x, y, n):
     """½ x·y in every lane, summed in float64."""
-    left, right, result = address(x, 0), address(y, 0), converted(zeros(x), 0.0)
+    left, right, result = address(x, 0), address(y, 0), convert(zeros(x), 0.0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        result = result + converted(load_vector(left, at) * load_vector(right, at), 0.0)
+        result = result + convert(load_vector(left, at) * load_vector(right, at), 0.0)
     return over_variables(x, result) * 0.5
 
 
@@ -68,7 +68,7 @@ def travel_by_leapfrog(system, leaps, size, scratch, here):
     """
     r, there, n = scratch.noise, scratch.there, system.n
     x = there.position
-    step = converted(size, x.dtype.type(0))
+    step = convert(size, x.dtype.type(0))
     half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
     kinetic = quadratic = _half_dot(r, r, n)
     add_scaled(r, -half, here.push, n, r)
@@ -98,11 +98,11 @@ TURN = 0.15915494309189535
 def _kick(push, step, f, n, w):
     """w += step push. Returns the kinetic energy that this gives."""
     pushes, forces, velocities = address(push, 0), address(f, 0), address(w, 0)
-    gained, half = converted(zeros(w), 0.0), step * w.dtype.type(0.5)
+    gained, half = convert(zeros(w), 0.0), step * w.dtype.type(0.5)
     for i in range(0, n, stride(w)):
         at = i * unit(w)
         q, old = load_vector(pushes, at), load_vector(velocities, at)
-        gained = gained + converted(load_vector(forces, at) * (step * (old + half * q)), 0.0)
+        gained = gained + convert(load_vector(forces, at) * (step * (old + half * q)), 0.0)
         store(velocities, at, old + step * q)
     return over_variables(w, gained)
 
@@ -124,10 +124,10 @@ def _turn(cosine, sine, centre, n, y, w, u):
 def _tilt(m, u, n):
     """m·u."""
     odds, means = address(u, 0), address(m, 0)
-    result = converted(zeros(u), 0.0)
+    result = convert(zeros(u), 0.0)
     for i in range(0, n, stride(u)):
         term = coefficient(means, i, u) * load_vector(odds, i * unit(u))
-        result = result + converted(term, 0.0)
+        result = result + convert(term, 0.0)
     return over_variables(u, result)
 
 
@@ -138,9 +138,9 @@ def travel_by_rotation(system, leaps, size, scratch, here):
     """
     factor, frame, n, there = system.factor, system.frame, system.n, scratch.there
     w, y, f = scratch.velocity, there.position, scratch.work
-    step = converted(size, y.dtype.type(0))
+    step = convert(size, y.dtype.type(0))
     sine, cosine = sincos_turns(size * TURN)
-    sine, cosine = converted(sine, y.dtype.type(0)), converted(cosine, y.dtype.type(0))
+    sine, cosine = convert(sine, y.dtype.type(0)), convert(cosine, y.dtype.type(0))
     product(factor.root, scratch.noise, w)
     add_column(here.position, -1.0, frame.shift, n, y)
     add_column(here.p, -1.0, frame.m, n, f)

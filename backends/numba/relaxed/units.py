@@ -23,7 +23,7 @@ from spinbench.backends.numba.simd import (
     address,
     at_least,
     choose,
-    converted,
+    convert,
     exp,
     fill_normal,
     in_lanes,
@@ -92,7 +92,7 @@ def add_to_sums(values, n, sums):
     whence, to = address(values, 0), address(sums, 0)
     for i in range(0, n, stride(values)):
         at = i * unit(values)
-        more = converted(load_vector(whence, at), 0.0)
+        more = convert(load_vector(whence, at), 0.0)
         store(to, at, load_lanes(to, at, lanes(values)) + more)
 
 
@@ -144,10 +144,10 @@ def group_means(u, groups, p):
 def log_normaliser(u, groups, n, energy):
     """log Σ_s exp(s·u) in every lane, the terms in u's precision and their sum in float64; `energy` is work space."""
     whence, free, width = address(u, 0), address(groups.free, 0), unit(u)
-    result = converted(zeros(u), 0.0)
+    result = convert(zeros(u), 0.0)
     for i in range(0, n, stride(u)):
         term = coefficient(free, i, u) * softplus(load_vector(whence, i * width))
-        result = result + converted(term, 0.0)
+        result = result + convert(term, 0.0)
     return _with_groups(over_variables(u, result), u, groups.of, energy)
 
 

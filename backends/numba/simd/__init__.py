@@ -22,8 +22,9 @@ rounding: multiplications and additions are fused where the machine can.
 | `checks` | the code that checks promises; `numba.machine_code.CHECKED` says whether it does |
 
 **Addresses.** `address(array, i)` is a pointer to element i of a contiguous array, counted from its begin;
-`line_address(array)` to the first element on a cache line; `moved(pointer, i)` goes on by i elements. Indices are
-integers, signed or not, in elements from the pointer on. The elements are numbers; a pointer knows their type.
+`line_address(array)` to the first element on a cache line; `offset_pointer(pointer, i)` goes on by i elements.
+Indices are integers, signed or not, in elements from the pointer on. The elements are numbers; a pointer knows their
+type.
 
 | accessor | reads or writes | type |
 |---|---|---|
@@ -101,7 +102,7 @@ from spinbench.backends.numba.simd.memory import (
     load_lanes,
     load_vector,
     look_up,
-    moved,
+    offset_pointer,
     prefetch,
     read,
     store,
@@ -124,7 +125,7 @@ from spinbench.backends.numba.simd.random_fills import fill_normal, fill_uniform
 from spinbench.backends.numba.simd.vector_sums import (
     add_panel,
     add_rows,
-    converted,
+    convert,
     in_lanes,
     quarters,
     store_sums,
@@ -169,7 +170,7 @@ __all__ = [
     "chain_keys",
     "choose",
     "constant",
-    "converted",
+    "convert",
     "copy_into",
     "count_up",
     "empty_array",
@@ -194,7 +195,7 @@ __all__ = [
     "look_up",
     "magnitude",
     "mix64",
-    "moved",
+    "offset_pointer",
     "prefetch",
     "quarters",
     "read",

@@ -22,23 +22,23 @@ def _maker(clear: bool) -> Any:
     """An intrinsic (shape, dtype) -> a new array in C order, of zeros or of what memory holds."""
 
     @intrinsic_of(lambda shape, dtype: types.Array(dtype.dtype, getattr(shape, "count", 1), "C"))
-    def made(emitter, shape, dtype):
+    def new_array(emitter, shape, dtype):
         sizes = _sizes(emitter.context, emitter.builder, emitter.typed[0])
-        return _allocated(emitter, sizes, clear)
+        return _allocate(emitter, sizes, clear)
 
-    return made
+    return new_array
 
 
 empty_array, zero_array = _maker(clear=False), _maker(clear=True)
 """As NumPy's, of shapes that fit the memory: a number of elements or a tuple of them, and a dtype."""
 
 
-def _copied_type(target: Any, source: Any) -> Any:
+def _copy_type(target: Any, source: Any) -> Any:
     alike = target.dtype == source.dtype and target.ndim == source.ndim
     return types.void if alike and target.layout == source.layout == "C" else None
 
 
-@intrinsic_of(_copied_type)
+@intrinsic_of(_copy_type)
 def copy_into(emitter, target, source):
     """`target[...] = source` of two contiguous arrays of one type and one size.
 
@@ -74,7 +74,7 @@ def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
     return [context.cast(builder, size, other, types.intp) for other, size in own]
 
 
-def _allocated(emitter: Emitter, sizes: list[ir.Value], clear: bool) -> ir.Value:
+def _allocate(emitter: Emitter, sizes: list[ir.Value], clear: bool) -> ir.Value:
     context, builder, kind, _ = emitter
     item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     step: ir.Value = context.get_constant(types.intp, item)

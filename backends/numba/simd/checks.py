@@ -61,7 +61,7 @@ def _bound(first: int, beyond: int, end: int) -> int:
     return (around or [(first, beyond)])[0][end]
 
 
-def made_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
+def build_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
     """A checked pointer to `data` in an array."""
     own = make_array(array[0])(context, builder, array[1])
     end = builder.gep(own.data, [own.nitems])

@@ -59,9 +59,9 @@ def pointer_into(array: Any) -> types.Type:
     return pointer_to(array.dtype)
 
 
-def made_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:
+def build_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:
     """The pointer to `data` of an array."""
-    return checks.made_pointer(emitter.context, emitter.builder, array, data) if CHECKED else data
+    return checks.build_pointer(emitter.context, emitter.builder, array, data) if CHECKED else data
 
 
 @intrinsic_of(lambda array, offset: pointer_into(array))
@@ -69,7 +69,7 @@ def address(emitter, array, offset):
     """Pointer to element `offset` of a contiguous array, counted in elements from its begin."""
     data = make_array(emitter.typed[0][0])(*emitter[:2], array).data
     place = emitter.builder.gep(data, [_widened(emitter.builder, emitter.typed[1])])
-    return made_pointer(emitter, emitter.typed[0], place)
+    return build_pointer(emitter, emitter.typed[0], place)
 
 
 @intrinsic_of(lambda array: pointer_into(array))
@@ -78,7 +78,7 @@ def line_address(emitter, array):
     data, builder, word = make_array(emitter.typed[0][0])(*emitter[:2], array).data, emitter.builder, ir.IntType(64)
     up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
     place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
-    return made_pointer(emitter, emitter.typed[0], place)
+    return build_pointer(emitter, emitter.typed[0], place)
 
 
 @intrinsic
@@ -93,9 +93,9 @@ def keep(typing_context, *arrays):
 
 
 @intrinsic_of(lambda pointer, offset: pointer)
-def moved(emitter, pointer, offset):
+def offset_pointer(emitter, pointer, offset):
     """A pointer to element `offset` from another one on."""
-    return displaced(emitter, *emitter.typed)
+    return element_pointer(emitter, *emitter.typed)
 
 
 @intrinsic_of(lambda pointer, index: pointer.dtype)
@@ -160,12 +160,12 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
     return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
 
 
-def _gathered_type(pointer: Any, places: Any, index: Any) -> Any:
+def _gather_type(pointer: Any, places: Any, index: Any) -> Any:
     require(places, types.uint32)
     return wide(pointer.dtype)
 
 
-@intrinsic_of(_gathered_type)
+@intrinsic_of(_gather_type)
 def gather_indexed(emitter, pointer, places, index):
     """512 bits of elements: those that numbers index, index + 1, … of `places` (uint32) name.
 
@@ -200,7 +200,7 @@ def look_up(emitter, pointer, first, places):
             "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
         )
         return builder.call(function, [entries, places])
-    found, begin = ir.Constant(target, ir.Undefined), (emitter.typed[0][0], displaced(emitter, *table))
+    found, begin = ir.Constant(target, ir.Undefined), (emitter.typed[0][0], element_pointer(emitter, *table))
     for lane in range(target.count):
         index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
         found = builder.insert_element(found, read(emitter, begin, index, target.element), word(lane))
@@ -220,7 +220,7 @@ def element_place(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     return emitter.builder.gep(data_of(emitter, pointer), [_widened(emitter.builder, index)])
 
 
-def displaced(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
+def element_pointer(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     """The pointer to an element, counted from another one on."""
     place = element_place(emitter, pointer, index)
     return checks.replaced(emitter.context, emitter.builder, pointer, place) if CHECKED else place

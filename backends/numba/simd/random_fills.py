@@ -33,7 +33,7 @@ from spinbench.backends.numba.simd.random import (
     low32_signed,
     mix64,
 )
-from spinbench.backends.numba.simd.vector_sums import counted
+from spinbench.backends.numba.simd.vector_sums import lane_indices
 from spinbench.backends.numba.simd.vectors import by_types
 
 TURN = constant(2.0**-32)
@@ -86,7 +86,7 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         start, gamma, to = keys[0], keys[1], address(out, 0)
         far, z = gamma * np.uint64(half), start + gamma * counter
         if back >= width:
-            ramp = counted(gamma, lanes) * gamma
+            ramp = lane_indices(gamma, lanes) * gamma
             for i in range(0, back, width):
                 i = smaller(i, back - width)
                 one, other = pair(z + gamma * np.uint64(i) + ramp, far)

@@ -17,7 +17,7 @@ from spinbench.backends.numba.simd.vectors import Vector, element, intrinsic_of,
 
 
 @intrinsic_of(lambda vector, like: Vector(element(like), vector.lanes))
-def converted(emitter, vector, like):
+def convert(emitter, vector, like):
     """The vector's numbers in the precision of `like`, a real number or a vector of them."""
     if emitter.target == vector.type:
         return vector
@@ -32,7 +32,7 @@ def in_lanes(emitter, number, lanes):
 
 
 @intrinsic_of(lambda like, lanes: Vector(like, len(lanes)))
-def counted(emitter, like, lanes):
+def lane_indices(emitter, like, lanes):
     """0, 1, 2, … as numbers of the type of `like`, in as many lanes as the tuple `lanes` has."""
     return numbers_from_zero(emitter.target)
 

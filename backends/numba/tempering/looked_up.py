@@ -42,7 +42,7 @@ from spinbench.backends.numba.simd import (
     load_lanes,
     load_vector,
     mix64,
-    moved,
+    offset_pointer,
     store,
 )
 from spinbench.backends.numba.tempering.replicas import Replicas
@@ -86,7 +86,7 @@ def _sweep_rows(g, rows, z, gamma, rung, last, cold, b, weights):
         if last:
             _add_weight(g, i, pattern, drawn, weights)
         if cold:
-            add_pieces(g.words.p, i, g.words, pattern, moved(b.recent, i * len(g.words.pieces) * CHAINS))
+            add_pieces(g.words.p, i, g.words, pattern, offset_pointer(b.recent, i * len(g.words.pieces) * CHAINS))
     return z
 
 

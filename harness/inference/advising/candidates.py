@@ -89,7 +89,7 @@ class Candidate:
         return max(2, min(most, 100 * most // max(variables, 1)))
 
     @property
-    def made(self) -> Method:
+    def configured_method(self) -> Method:
         """The method with its settings."""
         return self.instance or registry.make_method(self.method, dict(self.settings))
 

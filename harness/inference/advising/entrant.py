@@ -73,7 +73,9 @@ def _outcome(work: Work, request: Any) -> Outcome:
 
 def work_of(model: Model, candidate: Candidate, chains: int, seed: int) -> Work:
     """Runs of a candidate; requests are budgets."""
-    return lambda budget: run(model, candidate.made, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1)
+    return lambda budget: run(
+        model, candidate.configured_method, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1
+    )
 
 
 @dataclasses.dataclass
@@ -130,7 +132,7 @@ class Entrant:
         requests, self._requests = multiprocessing.Pipe(duplex=False)
         self.child = Child(answer_requests, (work, iter(requests.recv, None)), fork=True)
         requests.close()
-        self.sampler = self.candidate.made.stochastic
+        self.sampler = self.candidate.configured_method.stochastic
         samples = self.candidate.first(variables)
         self.ask(Budget(samples=samples, burn_in=max(1, samples // BURN_IN)) if self.sampler else ITERATIONS)
 

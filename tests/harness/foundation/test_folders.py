@@ -83,6 +83,6 @@ def test_what_stands_in_the_place_of_a_part_is_named(chosen: Path) -> None:
     part = folders.cache_folder() / "cores"
     part.write_text("")
     with pytest.raises(SpinbenchError, match=r"the folder .*cores, which cannot be made \(File exists\)"):
-        folders.made(part)
+        folders.ensure_folder(part)
     part.unlink()
-    assert folders.made(part).is_dir()
+    assert folders.ensure_folder(part).is_dir()

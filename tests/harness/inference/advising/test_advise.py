@@ -106,7 +106,7 @@ def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
     (one,), exact = candidates.parsed([("wmb", {"ibound": 6})], ring)
     assert (one.method, dict(one.settings), exact) == ("wmb", {"ibound": 6}, False)
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
-    assert found[2].made == Blocks(size=64)
+    assert found[2].configured_method == Blocks(size=64)
     other = found[0].uncompiled()
     assert other is not None
     assert other.label == "gibbs.numpy"

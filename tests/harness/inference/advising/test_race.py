@@ -36,7 +36,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: fl
 
     def start(self: Race, entrant: Entrant) -> Entrant:
         speaks = not (silent.get(entrant.candidate.method, False) and entrant.candidate.backend == "numba")
-        entrant.sampler, entrant.child, entrant._since = entrant.candidate.made.stochastic, speaks, 0.0  # type: ignore[assignment]
+        entrant.sampler, entrant.child, entrant._since = entrant.candidate.configured_method.stochastic, speaks, 0.0  # type: ignore[assignment]
         return entrant
 
     def take(self: Entrant, limit: float) -> Outcome:
