@@ -18,7 +18,7 @@ from spinbench.backends.numba.simd.memory import (
     load,
     load_lanes,
     load_vector,
-    moved,
+    offset_pointer,
     store,
 )
 
@@ -71,7 +71,7 @@ def one_element(x, i):
 
 @nb.njit
 def element_from_a_moved_address(x, i):
-    return load(moved(address(x, 2), i), -2)
+    return load(offset_pointer(address(x, 2), i), -2)
 
 
 @nb.njit
