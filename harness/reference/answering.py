@@ -141,7 +141,8 @@ class _Request:
 
     def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
         """Of a model whose variables are these of the one that was given; None: the same."""
-        problem = Problem(model, search_seconds=min(self.search_seconds, SEARCH_SHARE * self.limits.seconds))
+        seconds = min(self.search_seconds, SEARCH_SHARE * self.limits.seconds)
+        problem = Problem(model, search_seconds=seconds, max_bytes=self.limits.max_bytes)
         if self.order is None:
             return problem
         place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}

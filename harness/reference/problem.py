@@ -97,14 +97,22 @@ class Problem:
         cardinalities: (n,) of the variables that are left, all >= 2.
         hopeless: log2 of a number of entries beyond which a dense graph is given no elimination order.
         search_seconds: that the clocked search for one may take; 0: the order is the same on every machine.
+        max_bytes: memory beyond which elimination is sliced; a wide model is searched for an order longer then.
         remarks: of solvers that were not there or gave up, for refusals.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
 
-    def __init__(self, model: Model, *, hopeless: float = HOPELESS, search_seconds: float = SEARCH_SECONDS) -> None:
-        self.model, self.hopeless, self.search_seconds = model, hopeless, search_seconds
+    def __init__(
+        self,
+        model: Model,
+        *,
+        hopeless: float = HOPELESS,
+        search_seconds: float = SEARCH_SECONDS,
+        max_bytes: float = math.inf,
+    ) -> None:
+        self.model, self.hopeless, self.search_seconds, self.max_bytes = model, hopeless, search_seconds, max_bytes
         self.remarks: list[str] = []
         self._given = _given_pairs(model)
         self.cardinalities = model.cardinalities if self._given is not None else self.origin.derived_cardinalities
@@ -162,7 +170,13 @@ class Problem:
     @cached_property
     def order(self) -> Order:
         """The elimination order; searched for once, or set by who knows it."""
-        return elimination_order(self.cardinalities, self.pairs, seconds=self.search_seconds, hopeless=self.hopeless)
+        return elimination_order(
+            self.cardinalities,
+            self.pairs,
+            seconds=self.search_seconds,
+            hopeless=self.hopeless,
+            max_bytes=self.max_bytes,
+        )
 
     @cached_property
     def pairwise_view(self) -> Pairwise | None:
@@ -207,7 +221,7 @@ class NetworkProblem(Problem):
     def __init__(self, network: Network, name: str) -> None:
         self.network = network
         self.cardinalities = network.cardinalities
-        self.hopeless, self.search_seconds = HOPELESS, 0.0
+        self.hopeless, self.search_seconds, self.max_bytes = HOPELESS, 0.0, math.inf
         self._name, self._given = name, None
         self.remarks = []
 

@@ -39,19 +39,27 @@ PROGRESS: ContextVar[Callable[[int, int, float], None] | None] = ContextVar("pro
 
 
 def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:
-    """The elimination in as few slices as fit into memory, one a core; None where it takes more than `MAX_SLICES`."""
+    """The elimination in slices that fit into memory, as many at a time as take the least time; None where `MAX_SLICES`
+    do not fit.
+
+    Each core that works holds a slice of its own, so that many cores may ask for far more and smaller slices than one.
+    """
     cards = whole.problem.cardinalities
     cores = available_cores()
     chosen: list[int] = []
+    fitting: list[SlicedElimination] = []
     for v in _by_saving(whole.order, cards):
         chosen.append(v)
         count = math.prod(cards[u] for u in chosen)
         if count > MAX_SLICES:
-            return None
-        sliced = SlicedElimination(whole, chosen, min(cores, count))
-        if sliced.memory(marginals=marginals) <= max_bytes:
-            return sliced
-    return None
+            break
+        sliced = SlicedElimination(whole, chosen)
+        sliced.workers = min(cores, count, max_bytes // sliced.memory(marginals=marginals))
+        if sliced.workers:
+            fitting.append(sliced)
+        if sliced.workers == min(cores, count):
+            break
+    return min(fitting, key=lambda sliced: sliced.predict_seconds(marginals=marginals), default=None)
 
 
 def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
@@ -86,7 +94,7 @@ class SlicedElimination(Solver):
 
     name = "bucket_tree"
 
-    def __init__(self, whole: Elimination, variables: Sequence[int], workers: int) -> None:
+    def __init__(self, whole: Elimination, variables: Sequence[int], workers: int = 1) -> None:
         self.whole, self.variables, self.workers = whole, sorted(variables), workers
         self.backend = whole.backend  # type: ignore[misc]
         cards = whole.problem.cardinalities
@@ -98,7 +106,6 @@ class SlicedElimination(Solver):
         self._one = self._slice([0] * len(self.variables))
         self.order = self._one.order
         self.width = self.order.width
-        self.seconds = self.predict_seconds(marginals=True)
         self._running: set[Solver] = set()
         self._stopped = threading.Event()
         self._rooms = threading.local()

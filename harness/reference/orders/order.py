@@ -11,21 +11,23 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spinbench.foundation import deadline
-from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray, Scope
+from spinbench.reference.orders import goatd
 from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""
 ENTRY_SECONDS = 2e-9
 """Of compiled elimination (log Z), by which the search decides how long it goes on."""
+ENTRY_BYTES = 5.0
+"""Of marginals, for each entry of all cliques: 4.2 to 6 along eight orders of linkage_15."""
 SEARCH_SHARE = 0.4
 """Share of the elimination's predicted time that the search for its order may take."""
 VAIN_SEARCH_SHARE = 0.1
@@ -51,8 +53,6 @@ FIRST_TRIES = 4
 """At most, of these, for the first order."""
 TRY_SECONDS = 5e-7
 """Of one of these, per variable."""
-MIN_FILL_SECONDS = 0.5
-"""After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MANY = 15_000
 """Variables beyond which goatd gets only those that do not go first at no loss."""
 MAX_SEARCHED = 100_000
@@ -95,7 +95,13 @@ class Order:
 
 
 def elimination_order(
-    cardinalities: Sequence[int], pairs: IntArray, *, seconds: float = 0.0, seed: int = 0, hopeless: float = HOPELESS
+    cardinalities: Sequence[int],
+    pairs: IntArray,
+    *,
+    seconds: float = 0.0,
+    seed: int = 0,
+    hopeless: float = HOPELESS,
+    max_bytes: float = math.inf,
 ) -> Order:
     """The cheapest order found.
 
@@ -105,17 +111,18 @@ def elimination_order(
         seconds: that the clocked search may take beyond min-fill; 0: the same order on every machine.
         seed: of the ties.
         hopeless: log2 of a number of entries; of a graph so dense that all orders are beyond, none is made.
+        max_bytes: memory beyond which elimination is sliced, so that a search is worth more.
     """
     refusal = hopeless_order(len(cardinalities), pairs, hopeless)
     if refusal is not None:
         return refusal
     if len(cardinalities) > MANY:
-        return _strip_and_search(cardinalities, pairs, seconds, seed, hopeless)
-    return _search(cardinalities, pairs, seconds, seed)
+        return _strip_and_search(cardinalities, pairs, seconds, seed, hopeless, max_bytes)
+    return _search(cardinalities, pairs, seconds, seed, max_bytes)
 
 
 def _strip_and_search(
-    cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float
+    cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float, max_bytes: float
 ) -> Order:
     """Many variables: what can go first at no loss does, and the rest is searched if it is not too many."""
     first = strip(cardinalities, pairs)
@@ -125,23 +132,22 @@ def _strip_and_search(
     if not size:
         return order_cost(first.order, cardinalities, pairs)
     cards = np.asarray(cardinalities)[first.core].tolist()
-    rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed)
+    rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed, max_bytes)
     if not rest.order.size:
         return rest
     order = np.concatenate([first.order, first.core[rest.order]])
     return order_cost(order, cardinalities, pairs, lattice=rest.lattice)
 
 
-def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int) -> Order:
+def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, max_bytes: float) -> Order:
     first = first_order(cardinalities, pairs, seed)
     if ENTRY_SECONDS * first.entries < WORTH_TRIES or first.log2_total > OUT_OF_REACH:
         return first
     best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
-    spent, budget, better, goatd = 0.0, FIRST_PORTFOLIO, True, _goatd()
-    while goatd is not None and spent < _worth(best, seconds, better):
+    spent, budget, better = 0.0, FIRST_PORTFOLIO, True
+    while goatd.is_installed() and spent < _worth(best, seconds, max_bytes, better):
         since, before = time.perf_counter(), best
-        for copies in _copies(cardinalities):
-            order = _portfolio(goatd, pairs, copies, seed, budget)
+        for order in goatd.portfolio_orders(cardinalities, pairs, seed, budget):
             best = min(best, order_cost(order, cardinalities, pairs, best.log2_total), key=lambda one: one.log2_total)
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
@@ -153,43 +159,27 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
 def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) -> Order:
     """The best of a few min-fill orders, of one where elimination along it takes less time than another or more than
     `WORTH_TRIES`; without its variables where it is out of reach, which takes a while for many of them."""
-    if (goatd := _goatd()) is None:
+    if not goatd.is_installed():
         return order_cost(min_fill_order(cardinalities, pairs, seed), cardinalities, pairs, OUT_OF_REACH)
-    graph = _graph(goatd, cardinalities, pairs)
-    made = _min_fill(goatd, graph, seed)
+    graph = goatd.build_graph(cardinalities, pairs)
+    made = goatd.decompose_by_min_fill(graph, seed)
     for trial in range(1, FIRST_TRIES):
         entries_seconds = ENTRY_SECONDS * 2.0 ** min(made.bag_mass, 1000.0)
         if not trial * TRY_SECONDS * len(cardinalities) < entries_seconds < WORTH_TRIES:
             break
-        made = min(made, _min_fill(goatd, graph, seed + trial), key=lambda tree: tree.bag_mass)
+        made = min(made, goatd.decompose_by_min_fill(graph, seed + trial), key=lambda tree: tree.bag_mass)
     if made.bag_mass > OUT_OF_REACH:
         return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
-    return order_cost(_order_of(made.bags, made.edges), cardinalities, pairs, OUT_OF_REACH)
+    return order_cost(goatd.order_of(made.bags, made.edges), cardinalities, pairs, OUT_OF_REACH)
 
 
-def _goatd() -> Any:
-    """The package; None where it is not there."""
-    try:
-        import goatd
-    except ImportError:
-        return None
-    return goatd
-
-
-def _graph(goatd: Any, cardinalities: Sequence[int], pairs: IntArray) -> Any:
-    return goatd.Graph(len(cardinalities), list(map(tuple, pairs.tolist())))
-
-
-def _min_fill(goatd: Any, graph: Any, seed: int, **ties: Any) -> Any:
-    """The tree decomposition of a min-fill order."""
-    return goatd.decompose(graph, order="minfill", seed=seed, budget_ms=int(1000 * MIN_FILL_SECONDS), **ties)
-
-
-def _worth(best: Order, seconds: float, better: bool) -> float:
+def _worth(best: Order, seconds: float, max_bytes: float, better: bool) -> float:
     """Seconds that the clocked search may have taken so far, given whether its last round found a better order."""
     limit = min(seconds, SEARCH_SECONDS if best.log2_total < AFFORDABLE else HOPELESS_SECONDS)
     share = SEARCH_SHARE if better else VAIN_SEARCH_SHARE
-    return min(limit, share * ENTRY_SECONDS * best.entries - FIRST_PORTFOLIO)
+    # slices that fit into half of the memory took 4 times the time of the whole, those that fit into an eighth 70 times
+    excess = max(1.0, ENTRY_BYTES * best.entries / max_bytes)
+    return min(limit, share * ENTRY_SECONDS * best.entries * excess**2 - FIRST_PORTFOLIO)
 
 
 def candidate_orders(
@@ -197,7 +187,7 @@ def candidate_orders(
 ) -> list[Order]:
     """The cheapest min-fill orders, and row orders where these are cheaper, cheapest first.
 
-    They repeat as long as a min-fill order takes less than `MIN_FILL_SECONDS`.
+    They repeat as long as a min-fill order takes less than `goatd.MIN_FILL_SECONDS`.
 
     Args:
         cardinalities: of the variables.
@@ -253,53 +243,15 @@ def pairs_of(scopes: Iterable[Scope]) -> IntArray:
 
 def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int) -> list[list[int]]:
     """By min-fill, with ties at random but in the first."""
-    if (goatd := _goatd()) is None:
+    if not goatd.is_installed():
         return [min_fill_order(cardinalities, pairs, tries * seed + trial) for trial in range(min(tries, keep))]
-    graph, made = _graph(goatd, cardinalities, pairs), []
+    graph, made = goatd.build_graph(cardinalities, pairs), []
     for trial in range(tries):
         deadline.check()
         ties: dict[str, Any] = {"ties": "sample", "weights": [min(k, 2**31) for k in cardinalities]} if trial else {}
-        made.append(_min_fill(goatd, graph, tries * seed + trial, **ties))
+        made.append(goatd.decompose_by_min_fill(graph, tries * seed + trial, **ties))
     made.sort(key=lambda each: each.bag_mass)
-    return [_order_of(each.bags, each.edges) for each in made[:keep]]
-
-
-def _portfolio(goatd: Any, pairs: IntArray, copies: Sequence[int], seed: int, seconds: float) -> list[int]:
-    """By the clocked search. A variable of several copies is a clique with the same neighbours; of each, bags keep the
-    first."""
-    first = np.concatenate([[0], np.cumsum(copies)])
-    edges = [pair for v in range(len(copies)) for pair in itertools.combinations(range(first[v], first[v + 1]), 2)]
-    for u, v in pairs.tolist():
-        edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
-    graph = goatd.Graph(int(first[-1]), edges)
-    made = run_interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
-    variable = {int(at): v for v, at in enumerate(first[:-1])}
-    return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
-
-
-def _copies(cardinalities: Sequence[int]) -> Iterator[list[int]]:
-    """Vertices of each variable: one, and about log2 of its states, since goatd counts variables and not states."""
-    yield [1] * len(cardinalities)
-    if max(cardinalities, default=0) > 2:
-        yield [max(1, round(math.log2(k))) for k in cardinalities]
-
-
-def _order_of(bags: Sequence[Sequence[int]], edges: Iterable[tuple[int, int]]) -> list[int]:
-    """The order of a tree decomposition: from a root, first come the variables that only later bags hold."""
-    near: list[list[int]] = [[] for _ in bags]
-    for a, b in edges:
-        near[a].append(b)
-        near[b].append(a)
-    visited = [False] * len(bags)
-    downwards: list[Sequence[int]] = []
-    for root in range(len(bags)):
-        waiting = [] if visited[root] else [root]
-        while waiting:
-            bag = waiting.pop()
-            visited[bag] = True
-            downwards.append(bags[bag])
-            waiting += [other for other in near[bag] if not visited[other]]
-    return list(dict.fromkeys(itertools.chain.from_iterable(downwards)))[::-1]
+    return [goatd.order_of(each.bags, each.edges) for each in made[:keep]]
 
 
 def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:

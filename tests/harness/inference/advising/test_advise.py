@@ -17,7 +17,7 @@ from spinbench.inference.advising.exact_and_bounds import check_cost
 from spinbench.inference.budget import Budget
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.models import PairwiseModel, catalogue, specs
-from spinbench.reference.orders import order
+from spinbench.reference.orders import goatd
 from spinbench.sweeping import composition
 
 CANDIDATES = ["gibbs.numpy", "pt.numpy", "bp.numpy"]
@@ -81,13 +81,13 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun(
 ) -> None:
     """And no order is searched for long."""
     searched = []
-    portfolio = order._portfolio
+    portfolio_orders = goatd.portfolio_orders
 
-    def counted(*arguments: Any) -> Any:
+    def record(*arguments: Any) -> Any:
         searched.append(arguments[-1])
-        return portfolio(*arguments)
+        return portfolio_orders(*arguments)
 
-    monkeypatch.setattr(order, "_portfolio", counted)
+    monkeypatch.setattr(goatd, "portfolio_orders", record)
     with pytest.raises(IntractableError, match=message):
         check_cost(specs.build(spec), seconds)
     assert sum(searched) <= 1

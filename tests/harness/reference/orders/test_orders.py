@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -117,15 +117,15 @@ def test_the_clocked_search_is_no_worse_and_counts_states() -> None:
 
 def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("goatd")
-    from spinbench.reference.orders import order
+    from spinbench.reference.orders import goatd
 
-    portfolio, searched = order._portfolio, []
+    portfolio_orders, searched = goatd.portfolio_orders, []
 
-    def counted(goatd: Any, pairs: IntArray, copies: list[int], seed: int, seconds: float) -> list[int]:
+    def record(cardinalities: list[int], pairs: IntArray, seed: int, seconds: float) -> Iterator[list[int]]:
         searched.append(seconds)
-        return portfolio(goatd, pairs, copies, seed, seconds)
+        return portfolio_orders(cardinalities, pairs, seed, seconds)
 
-    monkeypatch.setattr(order, "_portfolio", counted)
+    monkeypatch.setattr(goatd, "portfolio_orders", record)
     assert elimination_order([2] * 3600, lattice(60, 60), seconds=60.0).log2_total > 60
     assert sum(searched) <= HOPELESS_SECONDS
 
