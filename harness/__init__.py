@@ -11,9 +11,11 @@ Names are imported on first use, so that `import spinbench` costs nothing.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing typing takes longer than all that is here
 if TYPE_CHECKING:
+    from typing import Any
+
     from spinbench.auditing.audit import audit
     from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.bracket import bracket

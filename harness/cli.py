@@ -71,17 +71,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"spinbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
             return USER_ERROR
         except KeyboardInterrupt:
-            return STATUS
+            return _report_interruption()
         except BrokenPipeError:  # `spinbench list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except Exception as error:
             if interrupted.is_set() and not debug:
-                return STATUS
+                return _report_interruption()
             if debug or not isinstance(error, OSError) or error.errno != errno.ENOSPC:
                 raise
             print(f"spinbench: {printable(str(error))}", file=sys.stderr)
             return USER_ERROR
+
+
+def _report_interruption() -> int:
+    """Says so on standard error, and returns the exit status."""
+    print("spinbench: interrupted", file=sys.stderr)
+    return STATUS
 
 
 def _dispatch(words: list[str]) -> int:
@@ -202,8 +208,9 @@ def _add_exact(commands: Any) -> None:
     exact.add_argument("--no-marginals", dest="marginals", action="store_false", help="log Z alone")
     exact.add_argument("--solver", default="auto", metavar="NAME", help="by default auto, the cheapest that fits")
     exact.add_argument(
-        "--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .csv; of a folder .csv"
+        "--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .csv, .order; folder: .csv"
     )
+    exact.add_argument("--order", type=Path, metavar="FILE", help="eliminate along it, as --output FILE.order wrote it")
     exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
     exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
 

@@ -105,6 +105,8 @@ def check_request(
         SpinbenchError: what is wrong, in one sentence.
     """
     check_model(model)
+    if not model.num_variables:
+        raise SpinbenchError(f"{model.name} has no variables; spinbench.exact gives its log Z")
     _check_number("chains", options.chains, 1)
     _check_number("seed", options.seed, 0)
     _check_number("checkpoints", options.checkpoints, 1)

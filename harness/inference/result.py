@@ -28,7 +28,7 @@ from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 
-SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
+SUFFIXES = (".MAR", ".PR", ".MPE", ".csv", ".order")
 """Of the files that hold an answer."""
 
 
@@ -245,7 +245,7 @@ class Result:
         """Write the answer to a file, which appears whole or not at all: what, its suffix says.
 
         `.MAR`, `.PR` and `.MPE` are the UAI competitions' formats, of marginals, of log10 Z and of `best_state`; `.csv`
-        has the columns of `to_dataframe`.
+        has the columns of `to_dataframe`, `.order` the numbers of `order`.
 
         Raises:
             SpinbenchError: another suffix, what the method does not give, or a file that cannot be written.
@@ -268,6 +268,10 @@ class Result:
                 if self.best_state is None:
                     raise SpinbenchError(f"{self.method} found no state of positive weight")
                 return format_mpe(self.best_state)
+            case ".order":
+                if self.order is None:
+                    raise SpinbenchError(f"{path}: there is no order, since nothing was eliminated")
+                return f"{' '.join(map(str, self.order))}\n".encode()
             case ".csv":
                 text = io.StringIO()
                 writer, columns = csv.writer(text), self.columns()

@@ -207,7 +207,7 @@ def _is_irreducible(factors: FactorArrays) -> bool:
     """Whether nothing falls away for sure, which takes no look at single factors."""
     low, high = factors.entry_ranges
     degrees = np.bincount(factors.members, minlength=len(factors.cardinalities))
-    if (factors.cardinalities == 1).any() or degrees.min() < 2 or (low == -np.inf).any() or (low == high).any():
+    if (factors.cardinalities == 1).any() or (degrees < 2).any() or (low == -np.inf).any() or (low == high).any():
         return False
     for indices, members in group_by_order(factors.members, factors.orders):
         # numbers that differ are of different sets; where they overflow, some may be alike that are not

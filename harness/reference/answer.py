@@ -31,7 +31,7 @@ class Cost:
         seconds: wall-clock time, compilation apart.
         log2_entries: log2 of the entries of all cliques, of all slices together; None: no elimination.
         slices: in which elimination goes.
-        order: variables of the model as they are eliminated; those that fell away before are not there.
+        order: variables of the model as they are eliminated; those that fall away before come first.
     """
 
     bytes: int

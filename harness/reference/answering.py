@@ -84,7 +84,7 @@ def solve(
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
-        cost=_cost(solver, variables, marginals=marginals),
+        cost=_cost(solver, variables, model.num_variables, marginals=marginals),
     )
     if cache and order is None:
         store.save(model, method, answer, max_bytes)
@@ -106,15 +106,16 @@ def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
     return listed
 
 
-def _cost(solver: Solver, variables: Sequence[int], *, marginals: bool) -> Cost:
-    """What the solver said beforehand; `variables` are the model's of the problem's."""
+def _cost(solver: Solver, variables: Sequence[int], num_variables: int, *, marginals: bool) -> Cost:
+    """What the solver said beforehand; `variables` are the model's of the problem's, of `num_variables` in all."""
     bytes_, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
     slices = getattr(solver, "count", 1)
     order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
     if order is None:
         return Cost(bytes_, seconds)
-    listed = tuple(variables[v] for v in order.order.tolist())
-    return Cost(bytes_, seconds, order.log2_total, slices, listed)
+    listed = [variables[v] for v in order.order.tolist()]
+    fell_away = sorted(set(range(num_variables)).difference(listed))
+    return Cost(bytes_, seconds, order.log2_total, slices, (*fell_away, *listed))
 
 
 @dataclass(frozen=True)

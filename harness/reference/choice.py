@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
 from spinbench.foundation.remarks import left_out
+from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
@@ -132,6 +133,8 @@ def first(
             seconds = solver.predict_seconds(marginals=marginals)
             if solver.memory(marginals=marginals) > limits.max_bytes or seconds > limits.seconds:
                 refusals.append(_refusal(solver, limits, marginals=marginals))
+                if hasattr(solver, "order") and solver.complete and not goatd.is_installed():
+                    problem.remarks.append("the package goatd finds better elimination orders: pip install goatd")
                 continue
             try:
                 return solver, action(solver)
@@ -146,7 +149,7 @@ def first(
             except (PrecisionError, NotImplementedError) as why:
                 refusals.append((math.inf, str(why)))
     least = [min(refusals)[1]] if refusals else []
-    raise IntractableError(f"{problem.name}: no exact answer: {'; '.join([*least, *problem.remarks])}")
+    raise IntractableError(f"{problem.name}: no exact answer: {'; '.join(dict.fromkeys([*least, *problem.remarks]))}")
 
 
 def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.remarks import printable
-from spinbench.inference.result import SUFFIXES
 from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, solve_side_by_side
@@ -18,8 +17,8 @@ from spinbench.reporting.display import console, print_line, short_path
 
 DEFAULT_BUDGET = "60s"
 """Of each model of a folder."""
-ALLOWED_SUFFIXES = tuple(suffix for suffix in SUFFIXES if suffix != ".MPE")
-"""The heaviest state takes an elimination of its own: `spinbench run --method exact --target map` finds it."""
+ALLOWED_SUFFIXES = (".MAR", ".PR", ".csv", ".order")
+"""The heaviest state (.MPE) is no such answer: `spinbench run --method exact --target map` finds it."""
 
 
 def run(arguments: Namespace) -> int:
@@ -42,7 +41,8 @@ def run(arguments: Namespace) -> int:
     check_outputs(arguments.output, ALLOWED_SUFFIXES)
     if arguments.uai_results is not None or arguments.jobs != 1:
         raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
-    return _answer_model(Question(name, arguments.evidence, settings, tuple(arguments.output)))
+    question = Question(name, arguments.evidence, settings, tuple(arguments.output), order=arguments.order)
+    return _answer_model(question)
 
 
 def _answer_model(question: Question) -> int:

@@ -55,6 +55,8 @@ def solve_folder(arguments: Namespace, settings: Settings) -> int:
     outputs, jobs, results = arguments.output, arguments.jobs, arguments.uai_results
     if arguments.evidence is not None:
         raise SpinbenchError("--evidence belongs to one model; in a folder, the evidence of FILE lies in FILE.evid")
+    if arguments.order is not None:
+        raise SpinbenchError("--order belongs to one model, and a folder of models was given")
     if len(outputs) > 1:
         raise SpinbenchError(f"--output was given {len(outputs)} times; a folder of models has one table, a .csv file")
     check_outputs(outputs, (".csv",))

@@ -24,7 +24,7 @@ from spinbench.inference.stored_states.source import RunSource
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
 from spinbench.reference.elimination.slices import PROGRESS
-from spinbench.reporting.commands.running import open_model
+from spinbench.reporting.commands.running import open_model, read_order
 
 Status = Literal["answered", "refused", "timeout", "failed"]
 MarginalCoverage = Literal["all", "some", "none"]
@@ -73,6 +73,7 @@ class Question(NamedTuple):
         outputs: files that the answer is written to.
         in_folder: whether it is one of many. Its result comes back without marginals, which may be large, and a file of
             marginals is left out where some are NaN, which the UAI competitions' format has not.
+        order: a file that lists the variables as they are to be eliminated.
     """
 
     source: str | Path
@@ -80,6 +81,7 @@ class Question(NamedTuple):
     settings: Settings
     outputs: tuple[Path, ...] = ()
     in_folder: bool = False
+    order: Path | None = None
 
 
 class Solved(NamedTuple):
@@ -211,6 +213,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
     yield_memory_first()
     settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
     model, _ = open_model(str(question.source), None if question.evidence is None else str(question.evidence))
+    order = None if question.order is None else read_order(question.order, model)
     answer_list: list[ExactAnswer] = []
 
     def compute_answer() -> None:
@@ -221,6 +224,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
                 marginals=settings.marginals,
                 max_bytes=max_bytes,
                 seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
+                order=order,
             )
         answer_list.append(answer)
 

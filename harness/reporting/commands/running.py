@@ -14,12 +14,12 @@ import numpy as np
 from rich.text import Text
 
 from spinbench.api import LogZKind, Method
-from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation.parameters import assignments
 from spinbench.inference import registry, runner
 from spinbench.inference.checks.evidence import Evidence
 from spinbench.inference.kernels import Wish
-from spinbench.inference.result import SUFFIXES, Result
+from spinbench.inference.result import Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
 from spinbench.reporting.display import console, new_table, print_line, short_path
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
     Returns:
         The exit status: 0, or 1 where the verdict is not ok or a tolerance was not reached.
     """
-    check_outputs(arguments.output, SUFFIXES)
+    check_outputs(arguments.output, (".MAR", ".PR", ".MPE", ".csv"))
     method = _make_method(arguments.method, assignments(arguments.set, "--set"))
     model, _ = open_model(arguments.model, arguments.evidence)
     names = ("budget", "chains", "seed", "precision", "device", "until", "target", "tier", "kernel")
@@ -69,6 +69,25 @@ def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any
         return specs.build({"name": name}), {"model": name}
     evidence_config = {} if evidence is None else {"model.evidence": str(Path(evidence))}
     return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **evidence_config}
+
+
+def read_order(path: Path, model: Model) -> list[int]:
+    """The variables that a file lists, by their numbers or all by their names, with spaces or commas between them.
+
+    Raises:
+        SpinbenchError: it cannot be read, or a name is none of the model's.
+    """
+    try:
+        words = path.read_text(encoding="utf-8").replace(",", " ").split()
+        if all(word.isdecimal() for word in words):
+            return [int(word) for word in words]
+    except (OSError, ValueError) as error:
+        raise SpinbenchError(f"--order {path} was given; the file cannot be read ({error})") from None
+    numbers = {str(label): v for v, label in enumerate(model.labels)}
+    for word in words:
+        if word not in numbers:
+            raise ModelError(f"{model.name}: {path} names {word!r}, which is no number and none of the model's labels")
+    return [numbers[word] for word in words]
 
 
 def describe_log_z(answer: Result) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -88,3 +90,20 @@ def test_an_import_that_was_interrupted_is_no_error(interrupted: bool, monkeypat
     monkeypatch.setattr(cli, "_dispatch", importing)
     with contextlib.nullcontext() if interrupted else pytest.raises(ImportError):
         assert cli.main(["list"]) == 130
+
+
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+WHILE_IMPORTED = f"sys.meta_path.insert(0, type('', (), dict(find_spec=lambda *words: {INTERRUPT})))"
+WHILE_SHUT_DOWN = f"atexit.register(lambda: {INTERRUPT})"
+
+
+@pytest.mark.parametrize(
+    ("moment", "status", "error"),
+    [(WHILE_IMPORTED, 130, "spinbench: interrupted\n"), (WHILE_SHUT_DOWN, -signal.SIGINT, "")],
+    ids=["imported", "shut down"],
+)
+def test_a_command_is_interrupted_without_a_traceback(moment: str, status: int, error: str) -> None:
+    """Before the command itself runs, and after."""
+    program = f"import atexit, os, signal, sys\nfrom spinbench.__main__ import main\n{moment}\nsys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", program, "list"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (status, error)

@@ -214,3 +214,11 @@ def test_a_defect_of_a_method_costs_that_method_alone(monkeypatch: pytest.Monkey
 def test_what_cannot_be_compared_is_refused(methods: Any, backends: Any, message: str) -> None:
     with pytest.raises(SpinbenchError, match=message):
         spinbench.compare(SIX, methods, backends)
+
+
+def test_models_without_variables_have_a_log_z_and_nothing_to_run() -> None:
+    model = PairwiseModel(np.zeros(0), np.zeros((0, 2), np.int64), np.zeros(0), log_constant=2.0)
+    for empty, log_z in [(model, 2.0), (FactorGraph((), [], log_constant=1.5), 1.5)]:
+        assert spinbench.exact(empty).log_z == pytest.approx(log_z)
+        with pytest.raises(SpinbenchError, match=r"has no variables; spinbench\.exact gives its log Z$"):
+            spinbench.run(empty, "gibbs")

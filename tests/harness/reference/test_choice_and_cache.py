@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import time
 
 import numpy as np
@@ -13,10 +14,13 @@ from small_exact_models import ladder
 
 from spinbench import reference
 from spinbench.errors import IntractableError
+from spinbench.foundation import plugins
 from spinbench.foundation.atomic import FOREIGN_AGE
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
+from spinbench.reference.counting import ganak
 from spinbench.reference.orders.plan import least_width
+from spinbench.reference.solver import GaveUpError
 
 
 def test_auto_passes_over_what_does_not_fit_the_memory():
@@ -25,6 +29,26 @@ def test_auto_passes_over_what_does_not_fit_the_memory():
     assert reference.solve(model, cache=False, max_bytes=2**14).method == "bucket_tree"
     with pytest.raises(IntractableError, match=r"model: no exact answer: .* \(max_gib\) and 600 s \(budget\)$"):
         reference.solve(model, cache=False, max_bytes=100)
+
+
+@pytest.mark.parametrize("lacking", [(), ("goatd",), ("pyganak",), ("goatd", "pyganak")])
+def test_refusals_name_the_packages_that_may_help(lacking, monkeypatch):
+    """A random formula of 60 variables, which elimination meets in tables that are too large."""
+    monkeypatch.setattr(ganak.Ganak, "solve", give_up)
+    for package in lacking:
+        monkeypatch.setitem(sys.modules, package, None)
+    rng = np.random.default_rng(1)
+    scopes = [rng.choice(60, size=3, replace=False) for _ in range(240)]
+    clauses = [(scope, np.where(np.arange(8) == rng.integers(8), 0.0, 1.0).reshape(2, 2, 2)) for scope in scopes]
+    with pytest.raises(IntractableError) as refusal:
+        reference.solve(FactorGraph.from_tables((2,) * 60, clauses), cache=False, max_bytes=2**12)
+    for package in ("goatd", "pyganak"):
+        if plugins.is_there(package) or package in lacking:
+            assert str(refusal.value).count(f"pip install {package}") == (package in lacking)
+
+
+def give_up(*args, **options):
+    raise GaveUpError("ganak had not finished counting")
 
 
 def test_auto_says_what_the_narrowest_way_would_take():

@@ -158,6 +158,19 @@ def test_an_order_can_be_given_and_repeats() -> None:
             spinbench.exact(model, order=order)
 
 
+def test_the_order_of_an_answer_has_what_fell_away_first() -> None:
+    """The last variable has one possible state, so that elimination does not meet it."""
+    rng = np.random.default_rng(0)
+    scopes = [(i, (i + 1) % 20) for i in range(20)] + [(i, (i + 3) % 20, (i + 7) % 20) for i in range(20)]
+    factors = [(scope, rng.uniform(0.5, 2.0, size=(2,) * len(scope))) for scope in scopes]
+    model = FactorGraph.from_tables((2,) * 21, [*factors, ((0, 20), np.array([[1.0, 0.0], [2.0, 0.0]]))])
+    found = spinbench.exact(model, cache=False)
+    assert found.order is not None
+    assert found.order[0] == 20
+    again = spinbench.exact(model, order=found.order, cache=False)
+    assert (again.log_z, again.order) == (found.log_z, found.order)
+
+
 def test_an_order_of_a_model_with_variables_that_fall_away() -> None:
     """One of one state, one that a hard zero decides, and two that sum out."""
     rng = np.random.default_rng(0)

@@ -110,7 +110,7 @@ def assert_written(model: Path, stem: Path) -> float:
         (["{}/a.uai", "--max-gib", "0"], 2, "max_gib=0.0 was given"),
         (["{}/a.uai", "--solver", "torus"], 2, "the exact method 'torus' needs"),
         (["{}/a.uai", "--solver", "tortoise"], 2, "there is no exact method 'tortoise'"),
-        (["{}/a.uai", "--output", "a.MPE"], 2, ".MAR, .PR, .csv are the suffixes"),
+        (["{}/a.uai", "--output", "a.MPE"], 2, ".MAR, .PR, .csv, .order are the suffixes"),
         (["{}/a.uai", "--jobs", "2"], 2, "belong to a folder"),
         (["{}", "--jobs", "0"], 2, "--jobs 0 was given"),
         (["{}", "--evidence", "a.evid"], 2, "--evidence belongs to one model"),

@@ -1,0 +1,67 @@
+"""`spinbench exact --order`: orders from files, and files of the orders that were used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import spinbench
+from spinbench import cli
+from spinbench.models import generators
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Models of 40 variables, the second with names, a small one, and files that are no orders."""
+    spinbench.save(generators.random_regular(40, 3, seed=1), tmp_path / "regular.npz")
+    spinbench.save(generators.random_regular(4, 3, seed=1), tmp_path / "small.npz")
+    names = [f"site{v}" for v in range(40)]
+    spinbench.save(replace(generators.random_regular(40, 3, seed=2), labels=tuple(names)), tmp_path / "named.npz")
+    (tmp_path / "names.order").write_text(", ".join(names[::-1]))
+    (tmp_path / "short.order").write_text("0 1 2\n")
+    (tmp_path / "words.order").write_text("0 one\n")
+    (tmp_path / "bytes.order").write_bytes(b"\xff")
+    return tmp_path
+
+
+def exact(*words: object) -> int:
+    return cli.main(["exact", *map(str, words)])
+
+
+def test_the_order_that_was_used_is_written_and_repeats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, again = folder / "first.order", folder / "again.order"
+    assert exact(folder / "regular.npz", "--output", first) == 0
+    reverse = list(map(int, first.read_text().split()))[::-1]
+    (folder / "reverse.order").write_text(",\n".join(map(str, reverse)))
+    for path in (first, folder / "reverse.order"):
+        assert exact(folder / "regular.npz", "--order", path, "--output", again) == 0
+        assert again.read_text().split() == path.read_text().replace(",", " ").split()
+    assert capsys.readouterr().out.count("written: ") == 3
+
+
+def test_names_are_an_order_too(folder: Path) -> None:
+    words = ("--solver", "bucket_tree", "--order", folder / "names.order", "--output", folder / "used.order")
+    assert exact(folder / "named.npz", *words) == 0
+    assert list(map(int, (folder / "used.order").read_text().split())) == list(range(40))[::-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{}", "--order", "a.order"], "--order belongs to one model"),
+        (["{}/regular.npz", "--order", "nowhere"], "--order nowhere was given; the file cannot be read ("),
+        (["{}/regular.npz", "--order", "{}/bytes.order"], "bytes.order was given; the file cannot be read ("),
+        (["{}/regular.npz", "--order", "{}/short.order"], "order= must name each of its 40 variables once"),
+        (["{}/regular.npz", "--order", "{}/words.order"], "words.order names '0', which is no number and none of the"),
+        (["{}/small.npz", "--output", "{}/a.order"], "a.order: there is no order, since nothing was eliminated"),
+    ],
+)
+def test_what_is_no_order_is_refused_in_a_sentence(
+    folder: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exact(*(word.format(folder) for word in words)) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
