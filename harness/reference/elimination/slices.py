@@ -40,7 +40,7 @@ PROGRESS: ContextVar[Callable[[int, int, float], None] | None] = ContextVar("pro
 
 def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:
     """The elimination in slices that fit into memory, as many at a time as take the least time; None where `MAX_SLICES`
-    do not fit.
+    do not fit, which the problem's remarks say.
 
     Each core that works holds a slice of its own, so that many cores may ask for far more and smaller slices than one.
     """
@@ -52,6 +52,8 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
         chosen.append(v)
         count = math.prod(cards[u] for u in chosen)
         if count > MAX_SLICES:
+            if not fitting:
+                whole.problem.remarks.append(f"more than {MAX_SLICES} slices would be needed, and no more are run")
             break
         sliced = SlicedElimination(whole, chosen)
         sliced.workers = min(cores, count, max_bytes // sliced.memory(marginals=marginals))

@@ -172,7 +172,7 @@ def test_without_the_package_the_refusal_says_what_helps(monkeypatch: pytest.Mon
     monkeypatch.setattr(plugins, "is_there", lambda module: False)
     with pytest.raises(UnsupportedError, match="needs the package pyganak: pip install pyganak"):
         reference.solve(clauses(10, 20, 0), method="ganak", cache=False)
-    with pytest.raises(IntractableError, match=r"\(budget\); the exact method 'ganak' needs the package"):
+    with pytest.raises(IntractableError, match=r"\(budget\); .*; the exact method 'ganak' needs the package"):
         reference.solve(clauses(60, 240, 1), cache=False, max_bytes=2**12)
 
 
