@@ -72,7 +72,7 @@ def solve(
     if cache and order is None and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
         return found
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
-    request = _Request(method, Limits(max_bytes, seconds), solvers, listed)
+    request = _Request(method, Limits(max_bytes, seconds, slicing=True), solvers, listed)
     solver, log_z, flat, variables = _answer(model, request, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
     answer = ExactAnswer(
@@ -160,18 +160,17 @@ problem's."""
 
 def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     core = _core(model, request.method)
-    sliced = replace(request, limits=replace(request.limits, slicing=True))
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
-        return _whole(model, sliced, marginals=marginals, plugins_last=plugins_last)
+        return _whole(model, request, marginals=marginals, plugins_last=plugins_last)
     places = wide_models.core_variables(core)
     if not marginals:
-        return _whole(core.model, sliced, places, marginals=False)
+        return _whole(core.model, request, places, marginals=False)
     try:
-        return _whole(model, sliced, marginals=True, plugins_last=False)
+        return _whole(model, request, marginals=True, plugins_last=False)
     except IntractableError:
-        solver, log_z, flat, variables = _whole(core.model, sliced, places, marginals=True, plugins_last=True)
-    limits = replace(request.limits, max_bytes=request.limits.max_bytes // PARTS)
+        solver, log_z, flat, variables = _whole(core.model, request, places, marginals=True, plugins_last=True)
+    limits = Limits(request.limits.max_bytes // PARTS, request.limits.seconds)
 
     def solve_part(part: FactorGraph) -> list[FloatArray]:
         if solver.name not in BUILT_IN:  # the core is too wide for elimination, and this is no narrower
