@@ -22,6 +22,11 @@ def format_count(number: int, noun: str) -> str:
 
 
 @cache
+def remark(sentence: str) -> None:
+    """Say something once in a process: on standard error, as Hydra turns logging off."""
+    print(f"spinbench: {printable(sentence)}", file=sys.stderr)
+
+
 def left_out(sentence: str) -> None:
-    """Say, once in a process, that something is left out, and why: on standard error, as Hydra turns logging off."""
-    print(f"spinbench: left out: {printable(sentence)}", file=sys.stderr)
+    """Say, once in a process, that something is left out, and why."""
+    remark(f"left out: {sentence}")

@@ -39,7 +39,7 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
     Args:
         model: any model.
         evidence: state of each observed variable, or likelihoods (K,) of its states, which need not add up to 1, by the
-            variable's index, or by its label where the model has labels.
+            variable's index, or by its label where the model has labels; by both where no label is a number.
 
     Raises:
         ModelError: a variable or state that does not exist, likelihoods that are none, or evidence of probability zero
@@ -66,6 +66,8 @@ def _parse_evidence(
 ) -> tuple[dict[int, int], dict[int, npt.NDArray[np.float64]]]:
     """{variable: state} and {variable: likelihoods}, checked."""
     index = {label: v for v, label in enumerate(model.labels)}
+    if not any(isinstance(label, int | np.integer) for label in index):  # numbers are those of variables then
+        index |= {v: v for v in range(len(index))}
     cards = model.cardinalities
     observed: dict[int, int] = {}
     likelihoods: dict[int, npt.NDArray[np.float64]] = {}

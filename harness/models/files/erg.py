@@ -15,11 +15,11 @@ from collections import Counter
 import numpy as np
 
 from spinbench.errors import ModelError
+from spinbench.foundation.remarks import format_count, remark
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
 from spinbench.models.files.format import Format, ModelFile, as_read_only, find_cycle, first_unnormalised_row
-from spinbench.models.files.text import Tokens, parse_log_weights
+from spinbench.models.files.text import Tokens, blank_out_comments, parse_log_weights
 
-_COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
 _PROBABILITIES = re.compile(rb"/\*\s*Probabilities\s*\*/", re.IGNORECASE)
 _SECTION = re.compile(rb"/\*\s*(Names|Labels|Centers)\s*\*/", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ class Ergo(Format):
         text = file.text()
         section = _SECTION.search(text)
         numbers = text if section is None else text[: section.start()]
-        tokens = Tokens(_COMMENT.sub(_blank_out_comment, numbers), file.name)
+        tokens = Tokens(blank_out_comments(numbers), file.name)
         n = tokens.count(0, "variables", low=1)
         if tokens.size < 1 + n:
             raise tokens.error(tokens.size, f"the numbers of states of {n} variables are needed")
@@ -47,20 +47,20 @@ class Ergo(Format):
         parents = _number_parents_from_zero(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
         logs = parse_log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
         offsets = [start - position - 1 - v for v, start in enumerate(starts)]  # without the counts before
-        factors = []
-        for v, (scope, start, offset) in enumerate(zip(parents, starts, offsets, strict=True)):
+        factors, unnormalised = [], []
+        for v, (scope, offset) in enumerate(zip(parents, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])
             table = logs[offset:][: math.prod(shape)].reshape(shape)
-            if (row := first_unnormalised_row(np.exp(table))) is not None:
-                raise tokens.error(
-                    start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"
-                )
+            if first_unnormalised_row(np.exp(table)) is not None:
+                unnormalised.append(v)
             factors.append(Factor((*scope, v), as_read_only(table)))
+        # the linkage networks of UAI-2008 have their evidence multiplied into the rows
+        if unnormalised:
+            remark(
+                f"{file.name}: probabilities of {format_count(len(unnormalised), 'variable')}, the first of them "
+                f"{unnormalised[0]}, do not add up to 1; the tables are taken as weights, as they stand"
+            )
         return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_read_variable_names(file, text, n))
-
-
-def _blank_out_comment(comment: re.Match[bytes]) -> bytes:
-    return b"\n" * comment.group().count(b"\n") + b" "
 
 
 def _read_parents(tokens: Tokens, position: int, n: int) -> tuple[list[list[int]], int]:

@@ -17,7 +17,7 @@ from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, parse_log_weights, read_text
+from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, blank_out_comments, parse_log_weights, read_text
 from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
@@ -26,6 +26,7 @@ Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
 MAX_UNMENTIONED_STATES = 2**20
 """Of variables that a file may name without saying more about them."""
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
+_COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
 LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
@@ -113,10 +114,13 @@ def _parse_model(tokens: Tokens, name: str, read_entries: Entries) -> FactorGrap
 def read_evidence(path: Path) -> dict[int, int]:
     """{variable: state} of a `.evid` file: "n v1 s1 … vn sn", or that after a line with the number of samples, 1.
 
+    Lines that begin with "c" or "#", and /* comments */, are passed over.
+
     Raises:
         ModelError: with line and token; also for more than one sample and for a variable with two states.
     """
-    tokens = Tokens(read_text(path), path.name)
+    text = _COMMENT_LINE.sub(b"", blank_out_comments(read_text(path)))
+    tokens = Tokens(text, path.name)
     first = tokens.integer(0, "the number of observed variables")
     start = 0
     if tokens.size != 1 + 2 * first and first == 1:

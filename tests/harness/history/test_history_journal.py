@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_records import typed, whole
 
-from spinbench.foundation.remarks import left_out
+from spinbench.foundation.remarks import remark
 from spinbench.history import axes, journal
 from spinbench.history.journal import Journal
 from spinbench.measuring.record_parts import Metric
@@ -51,7 +51,7 @@ def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) 
 def test_a_torn_entry_is_named_and_does_not_block_its_commit(
     project: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left_out.cache_clear()
+    remark.cache_clear()
     kept = Journal(tmp_path / "journal")
     sound, torn = (project.record(CELL, COMMIT) for _ in range(2))
     for one in (sound, torn):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,11 @@ def test_labels_name_evidence() -> None:
     assert_same(reduced, condition_by_hand(RAIN, {0: 1, 1: [0.1, 0.0, 0.9]}))
     assert spinbench.exact(reduced, cache=False).marginals.of(1).tolist() == [0, 0, 1]
     assert condition(RAIN, {}) is RAIN
+    assert condition(RAIN, {0: 1}).content_hash == condition(RAIN, {"rain": 1}).content_hash
+    numbered = replace(RAIN, labels=(1, 2))  # a number is a label there
+    assert condition(numbered, {1: 1}).content_hash == condition(RAIN, {"rain": 1}).content_hash
+    with pytest.raises(ModelError, match="names variable 0, which is none of the model's labels"):
+        condition(numbered, {0: 1})
 
 
 def test_a_determined_model_keeps_its_constant() -> None:

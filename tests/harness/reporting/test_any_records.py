@@ -127,7 +127,7 @@ def test_parts_may_be_of_any_type(tmp_path: Path, victim: dict[str, Any], harm: 
 
 
 def test_the_report_names_a_good_record_without_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    remarks.left_out.cache_clear()
+    remarks.remark.cache_clear()
     for name, record in (("good", GOOD), ("bad", damaged(VICTIMS[0], ("result",), ABSENT))):
         (tmp_path / f"record-{name}.json").write_text(json.dumps(record))
     assert cli.main(["report", str(tmp_path), "--tables"]) == 0

@@ -100,6 +100,8 @@ def test_files_say_what_their_formats_do(write, name, text, options, labels, law
         ("3 5 0 5 0 6 1", {5: 0, 6: 1}),
         # five tokens: two pairs, and not two samples of none and one
         ("2 0 1 3 1", {0: 1, 3: 1}),
+        ("/* Evidence */\n2\n 0    1\n 3    1\n", {0: 1, 3: 1}),
+        ("c of the example\n# again\n1 1 0\nc", {1: 0}),
     ],
 )
 def test_evidence_formats(write, text, evidence):
