@@ -12,8 +12,8 @@ from spinbench.measuring.record_parts import Metric
 CONFIDENCE = 0.95
 NORMAL_QUANTILE = 1.96
 """Quantile of the normal law for two-sided intervals of that confidence."""
-MIN_DIFFERENCE = 1e-9
-"""Errors that differ by less are equal."""
+# Errors that are less are equal.
+SMALLEST_ERROR = 1e-9
 MAX_SAMPLE_RATIO = 64
 """Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters."""
 MIN_CHECKPOINTS = 4
@@ -99,16 +99,17 @@ def pool_mean(metrics: Sequence[Metric]) -> ReplicateMean:
 
 
 def rank_values(values: Sequence[tuple[float, float]]) -> list[int]:
-    """Of (value, half-width) in ascending order: one more than the number of those that are less beyond noise.
+    """Of (error, half-width) in ascending order: one more than the number of those that are less beyond noise.
 
-    The half-width of a difference is the root of the sum of both squares (Zou and Donner, "Construction of confidence
-    intervals about effect measures", Stat. Med. 27, 2008). A value of which little is known has a low rank.
+    Errors are compared by their ratio: the half-width of a difference of logarithms is the root of the sum of both
+    squares (Zou and Donner, "Construction of confidence intervals about effect measures", Stat. Med. 27, 2008). An
+    error of which little is known has a low rank.
     """
+    # by differences, noise that grows with the error hides the distance to an error that is far smaller
+    scaled = [
+        (math.log(max(error, SMALLEST_ERROR)), half_width / max(error, SMALLEST_ERROR)) for error, half_width in values
+    ]
     return [
-        1
-        + sum(
-            value - other > max(math.hypot(half_width, other_half_width), MIN_DIFFERENCE)
-            for other, other_half_width in values[:i]
-        )
-        for i, (value, half_width) in enumerate(values)
+        1 + sum(log - other > math.hypot(half_width, other_half_width) for other, other_half_width in scaled[:i])
+        for i, (log, half_width) in enumerate(scaled)
     ]
