@@ -106,6 +106,20 @@ class Kernel(ABC):
         """As the generic program's `look`; by default nothing."""
         return {}
 
+    def look_steps(self, state: State) -> int:
+        """About how many steps a look takes that `advance_and_look` makes; 0: it does not take these chains."""
+        return 0
+
+    def advance_and_look(
+        self, state: State, steps: int, first: int, every: int
+    ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """As `advance`, with looks after step `first` and each `every` further ones, in less time than one by one.
+
+        Returns:
+            The state, the statistics of all steps, and (L, C) what each look sees, the same as `look` there.
+        """
+        raise NotImplementedError
+
     def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         """As of an `Engine`; by default there are no temperatures."""
         import numpy as np  # the contracts load no array library

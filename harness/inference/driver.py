@@ -90,17 +90,17 @@ def drive(
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
     most = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
     due = schedule.checkpoints(min(checkpoints, most))
-    snapshots, stopping_rule, final = Snapshots(budget, start, seed), StoppingRule(budget), None
+    snapshots = Snapshots(budget, engine, state, start, seed, climbs=trace.climb is not None)
+    stopping_rule, final = StoppingRule(budget), None
     laps: list[tuple[int, float, float]] = []
     for steps in schedule.batches():
         before, rest, wall, cpu = trace.samples, steps, 0.0, 0.0
         while rest:
-            some = min(rest, int(snapshots.next) - trace.samples) if trace.looks else rest
             with clock, nullcontext() if before else schedule.first_sample():
-                state, statistics = engine.advance(state, some)
+                state, statistics, some = snapshots.advance(engine, state, rest, trace)
             trace.add(statistics, some, joined=rest < steps)
             rest, wall, cpu = rest - some, wall + clock.last, cpu + clock.last_cpu
-            if snapshots.are_due(trace):
+            if trace.samples >= snapshots.next:
                 with clock:
                     snapshots.take(engine, state, trace)
         laps.append((max(trace.samples - before, 1), wall, cpu))
@@ -108,7 +108,7 @@ def drive(
             due = [t for t in due if t > schedule.progress]
             if schedule.may_estimate():
                 run.trajectory.append(_checkpoint(trace, clock.seconds, estimate, schedule, len(start)))
-        if stopping_rule.is_due(trace) and schedule.may_estimate():
+        if trace.samples >= stopping_rule.next and schedule.may_estimate():
             with schedule.estimating(trace):
                 final = estimate(trace)
             if stopping_rule.is_reached(final, trace.samples):

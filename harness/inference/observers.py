@@ -6,20 +6,26 @@ import math
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, State
+from spinbench.api import Engine, Estimate, Kernel, State
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
-EVERY = 20
-"""Steps between the first looks."""
-MIN_LOOKS, FEW_LOOKS = 8, 256
-"""Looks that a run of a few samples takes all the same, and a longer one, whatever they cost."""
-STEPS, CALLS = 60, 500_000
-"""Steps, and updates of a variable, between looks of a long run, of which they take a tenth: a look takes as long as
-six to eight steps, and with the calls around it some 50 µs more, measured with `gibbs` on numba, 1 ns an update."""
-MAX_NUMBERS = 2**18
+TIMES_APART = 10
+"""Times as long as a look takes, from one to the next: se of log Z falls with the square root of a run's length."""
+MIN_LOOKS = 8
+"""That a run takes all the same, where it has so many samples."""
+FIRST_INTERVAL = 20
+"""Steps between the first looks of a run whose length is not known."""
+LOOK_STEPS, PROGRAM_LOOK_STEPS = 6, 3
+"""Steps that a look takes: compiled, and in programs over NumPy's arrays, whose steps are slow."""
+CALL_UPDATES, WITHIN_UPDATES = 30_000, 2_000
+"""Updates of a variable, 1 ns with `gibbs` on numba, that a compiled look takes beside them: in calls of its own, and
+within a call."""
+MAX_STATES = 2**20
+"""Of variables and chains that are copied within a call, to be looked at together at its end."""
+MAX_NUMBERS = 2**20
 """That looks keep; beyond, every other one goes and they are taken half as often."""
 MAX_SLOPES = 2**20
 """Numbers that climbs keep; beyond, every other sweep goes, and chains climb half as often."""
@@ -37,25 +43,51 @@ class Snapshots:
 
     Args:
         budget: of the run, whose length is known where it is in samples without a tolerance.
+        engine, state: of the run.
         start: (N, C) states to start from.
         seed: of the run.
+        climbs: whether slopes are looked at, which rungs below need.
 
     Attributes:
         next: step after which to look again.
     """
 
-    def __init__(self, budget: Budget, start: np.ndarray, seed: int) -> None:
-        self._long_interval = STEPS + CALLS // max(start.size, 1)
-        self._every = EVERY
+    def __init__(
+        self, budget: Budget, engine: Engine, state: State, start: np.ndarray, seed: int, *, climbs: bool
+    ) -> None:
+        look_steps = engine.look_steps(state) if hasattr(engine, "look_steps") and not climbs else 0
+        self._surely_looks = look_steps > 0
+        # an engine that records states has to see them after steps of its choice
+        self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
+        if look_steps:
+            cost = look_steps + WITHIN_UPDATES / max(start.size, 1)
+        elif getattr(engine, "compiles", True):
+            cost = LOOK_STEPS + CALL_UPDATES / max(start.size, 1)
+        else:
+            cost = PROGRAM_LOOK_STEPS
+        self._long_interval = self._every = math.ceil(TIMES_APART * cost)
+        if budget.samples is None or budget.until:
+            while self._every >= 2 * FIRST_INTERVAL:
+                self._every //= 2
         if budget.samples is not None:
-            known = 0 if budget.until else budget.samples // FEW_LOOKS
-            self._every = max(1, min(budget.samples // MIN_LOOKS, max(EVERY, min(known, self._long_interval))))
+            self._every = max(1, min(budget.samples // MIN_LOOKS, self._every))
         self.next: float = self._every
         self._start, self._seed, self._climbs, self._climbed = start, seed, 0, 0
 
-    def are_due(self, trace: Trace) -> bool:
-        """Whether the steps that ended just now are some to look at."""
-        return trace.samples >= self.next
+    def advance(
+        self, engine: Engine, state: State, steps: int, trace: Trace
+    ) -> tuple[State, dict[str, np.ndarray], int]:
+        """As of an `Engine`, as far as to the next look that is not made on the way; and how many steps that were."""
+        first = int(self.next) - trace.samples if trace.looks or self._surely_looks else steps
+        if first > steps or self._kernel is None:
+            count = min(first, steps)
+            return *engine.advance(state, count), count
+        count = min(steps, first + max(MAX_STATES // self._start.size - 1, 0) * self._every)
+        state, statistics, seen = self._kernel.advance_and_look(state, count, first, self._every)
+        for values in zip(*seen.values(), strict=True):
+            trace.looks.append(dict(zip(seen, values, strict=True)))
+        self._thin(trace, trace.samples + count)
+        return state, statistics, count
 
     def take(self, engine: Engine, state: State, trace: Trace) -> None:
         """Look, and say when to look again: never where there is nothing to see."""
@@ -64,16 +96,20 @@ class Snapshots:
             self.next = math.inf
             return
         trace.looks.append({name: np.array(values, dtype=np.float64) for name, values in seen.items()})
+        self._thin(trace, trace.samples)
+        while trace.climb is not None and 0 < self._climbed + trace.climb.steps <= CLIMBING * trace.samples:
+            self._climb_again(engine, trace, trace.climb)
+
+    def _thin(self, trace: Trace, samples: int) -> None:
+        """Every other look goes, and they are taken half as often, where they are too many after so many samples."""
         numbers = 1
         for values in trace.looks[0].values():
             numbers += values.size
-        most = 2 * FEW_LOOKS if self._every < self._long_interval else max(MAX_NUMBERS // numbers, 2 * FEW_LOOKS)
-        if len(trace.looks) > most:
+        most = max(MAX_NUMBERS // numbers, 2 * MIN_LOOKS)
+        while len(trace.looks) > (most if 2 * self._every > self._long_interval else 2 * MIN_LOOKS):
             del trace.looks[::2]
             self._every *= 2
-        self.next = trace.samples // self._every * self._every + self._every
-        if trace.climb is not None and 0 < self._climbed + trace.climb.steps <= CLIMBING * trace.samples:
-            self._climb_again(engine, trace, trace.climb)
+        self.next = samples // self._every * self._every + self._every
 
     def _climb_again(self, engine: Engine, trace: Trace, climb: Climb) -> None:
         """Other chains, with random numbers of their own."""
@@ -94,15 +130,14 @@ class StoppingRule:
     asked a few times, as many as it takes to double its samples. In the limit of a small tolerance, a claim whose error
     is known ever better holds as if the length had been fixed: Glynn and Whitt, "The asymptotic validity of sequential
     stopping rules for stochastic simulations", Annals of Applied Probability 1992.
+
+    Attributes:
+        next: samples after which to ask.
     """
 
     def __init__(self, budget: Budget) -> None:
         self._tolerance = budget.until
         self.next = math.inf if budget.until is None else FEWEST_SAMPLES
-
-    def is_due(self, trace: Trace) -> bool:
-        """Whether to ask now."""
-        return trace.samples >= self.next
 
     def is_reached(self, estimate: Estimate, samples: int) -> bool:
         """Whether its error is small enough; else it is asked again when it may be, as errors fall with √samples.

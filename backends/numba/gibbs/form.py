@@ -182,6 +182,20 @@ class Chains(NamedTuple):
     log_t: Array
 
 
+class Copies(NamedTuple):
+    """States on the way, where log Z is to be looked for.
+
+    Attributes:
+        first: () steps made before the first copy.
+        every: () further steps before each of the others.
+        states: (L, *s.shape) written to.
+    """
+
+    first: int
+    every: int
+    states: Array
+
+
 class Form:
     """One way to make the sweeps: its tables, how it keeps chains, its compiled code.
 
@@ -193,10 +207,12 @@ class Form:
         name: as `GibbsKernel` chooses it.
         tables: of the form.
         looks_alone: whether it has `looks` of its own, chain by chain; others' go in vectors of chains.
+        look_steps: about how many steps a look takes at states that `run_and_copy` copied; 0: it does not.
     """
 
     name: ClassVar[Name]
     looks_alone: ClassVar[bool] = False
+    look_steps: ClassVar[int] = 0
 
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
@@ -238,6 +254,10 @@ class Form:
         """The sweeps; threads run this at once, on chains of their own."""
         raise NotImplementedError
 
+    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
+        """As `run` of a form that has `look_steps`, with copies on the way."""
+        raise NotImplementedError
+
     def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
         """(2, C) as `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`; keys (C, 2)."""
         raise NotImplementedError
@@ -264,6 +284,16 @@ def block_keys(seed: int, blocks: int, size: int) -> Array:
     keys = aligned_zeros((blocks, 2, size), WORD)
     keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
     return keys
+
+
+def keys_after(keys: Array, steps: Array, variables: int) -> Array:
+    """(L K, 2, B) whose numbers at step 0 are those of `keys` (K, 2, B) after steps (L,) of one number a variable, and
+    one more."""
+    moved = aligned_empty((len(steps), *keys.shape), keys.dtype)
+    moved[:] = keys
+    counters = steps.astype(WORD) * WORD.type(variables + 1)
+    moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
+    return moved.reshape(-1, *keys.shape[1:])
 
 
 def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:

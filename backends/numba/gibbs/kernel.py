@@ -14,12 +14,15 @@ from spinbench.backends.numba.gibbs.form import (
     LOOK_STREAM,
     Asked,
     Chains,
+    Copies,
     Form,
     Name,
     Source,
     Steps,
     by_chain,
     in_blocks,
+    keys_after,
+    lane_blocks,
 )
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
@@ -55,6 +58,8 @@ LONG_ROWS = 128
 """Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update."""
 LONG_ROWS_OF_FEW = 24
 """The same where chains are too few for vectors."""
+BLOCKED = 3
+"""Dimensions of states that are kept in blocks of chains."""
 
 
 def choose(source: Source, chains: int) -> Name:
@@ -133,6 +138,8 @@ class GibbsKernel(Kernel):
                 form.looks(self._asked, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
                 load_looks(self._source, self._asked)
+            if self.look_steps(state):
+                form.run_and_copy(self._asked, Steps(0, 0), Copies(0, 0, state.s[None][:0]), self._chains_of(state))
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -165,11 +172,31 @@ class GibbsKernel(Kernel):
             found = form.looks(self._asked, state.look_keys, state.step, state.s, state.x)
         else:
             lanes = form.lanes(state.s, chains)
-            if state.look_lanes is None or len(state.look_lanes) != len(lanes):
-                state.look_lanes = in_blocks(state.look_keys, len(lanes), lanes.shape[-1])
-            found = looks(self._source, self._asked, state.look_lanes, state.step, lanes)
+            keys = _keys_of_looks(state, len(lanes), lanes.shape[-1])
+            found = looks(self._source, self._asked, keys, state.step, lanes)
         log_t, log_r = found.reshape(2, -1)[:, :chains]
         return {"log_t": log_t, "log_r": log_r}
+
+    def look_steps(self, state: GibbsState) -> int:
+        is_plain = state.look_keys is not None and not self._method.records_log_t and self._method.threads == 1
+        return self._made_for(len(state.held)).look_steps if is_plain and state.s.ndim == BLOCKED else 0
+
+    def advance_and_look(
+        self, state: GibbsState, steps: int, first: int, every: int
+    ) -> tuple[GibbsState, dict[str, Array], dict[str, Array]]:
+        chains = len(state.held)
+        form, run, count = self._made_for(chains), self._chains_of(state), 1 + (steps - first) // every
+        copies = Copies(first, every, np.empty((count, *state.s.shape), dtype=state.s.dtype))
+        form.run_and_copy(self._asked, Steps(state.step, state.step + steps), copies, run)
+        looked_at = state.step + first + every * np.arange(count)
+        state.step += steps
+        # of a block that is wider than its chains the idle ones are not looked at
+        width = lane_blocks(chains, self._real)[1] if len(state.s) == 1 else state.s.shape[-1]
+        lanes = form.lanes(copies.states.reshape(-1, *state.s.shape[1:])[..., :width], chains)
+        keys = keys_after(_keys_of_looks(state, len(state.s), width), looked_at, self._source.model.num_variables)
+        log_t, log_r = looks(self._source, self._asked, keys, 0, lanes).reshape(2, count, -1)[:, :, :chains]
+        statistics = {"p" if self._asked.averaged else "s": by_chain(run.sums, chains)}
+        return state, statistics, {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
         if not self._method.may_use_stones:
@@ -215,11 +242,21 @@ class GibbsKernel(Kernel):
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
-        form = self._made_for(len(state.held))
-        sums, log_t = form.no_sums(state.s)
-        every = Chains(state.keys, state.s, state.x, state.held, sums, log_t)
+        form, every = self._made_for(len(state.held)), self._chains_of(state)
         asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
         threads = self._method.threads
         run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
         state.step += steps
-        return sums, log_t
+        return every.sums, every.log_t
+
+    def _chains_of(self, state: GibbsState) -> Chains:
+        """All chains, with sums of nothing."""
+        return Chains(state.keys, state.s, state.x, state.held, *self._made_for(len(state.held)).no_sums(state.s))
+
+
+def _keys_of_looks(state: GibbsState, blocks: int, size: int) -> Array:
+    """(K, 2, B)."""
+    assert state.look_keys is not None
+    if state.look_lanes is None or state.look_lanes.shape[::2] != (blocks, size):
+        state.look_lanes = in_blocks(state.look_keys, blocks, size)
+    return state.look_lanes

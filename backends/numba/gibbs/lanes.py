@@ -16,6 +16,7 @@ import numpy as np
 from spinbench.backends.numba.gibbs.form import (
     Asked,
     Chains,
+    Copies,
     Flat,
     Form,
     Source,
@@ -45,6 +46,7 @@ from spinbench.backends.numba.simd import (
     address,
     at_least,
     choose,
+    copy_into,
     empty_array,
     exp,
     keep,
@@ -207,10 +209,22 @@ def run_lanes(f, asked, steps, chains, chib):
     keep(log_level, level, recent, walk, saved)
 
 
+@njit(**JIT)
+def run_and_copy_lanes(f, asked, steps, chains, copies):
+    first, end = steps.first, steps.first + copies.first
+    for k in range(len(copies.states)):
+        run_lanes(f, asked, Steps(first, end), chains, None)
+        copy_into(copies.states[k], chains.s)
+        first, end = end, end + copies.every
+    if first < steps.end:
+        run_lanes(f, asked, Steps(first, steps.end), chains, None)
+
+
 class Lanes(Form):
     """s (K, N, B), with idle chains at the end; keys (K, 2, B)."""
 
     name = "lanes"
+    look_steps = 4
 
     def make_tables(self, source: Source) -> Flat:
         return source.flat
@@ -222,3 +236,6 @@ class Lanes(Form):
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         run_lanes(self.tables, asked, steps, chains, asked.chib or None)
+
+    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
+        run_and_copy_lanes(self.tables, asked, steps, chains, copies)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Copies, Form, Source, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.kernel_cache import njit
@@ -154,7 +154,7 @@ def word_pointers(g, low, high):
 
 
 @njit(**JIT)
-def run_pattern_lanes(tables, asked, steps, chains):
+def run_pattern_lanes(tables, asked, steps, chains, copies):
     keys, s, _, _, sums, _ = chains
     blocks, n = s.shape[0], sums.shape[1]
     width = len(tables.pieces) if asked.averaged else 1
@@ -166,10 +166,16 @@ def run_pattern_lanes(tables, asked, steps, chains):
         b = Block(address(s, k * (n + 1) * CHAINS), recent, patterns, hashes)
         start = load_lanes(address(keys, 16 * k), 0, WORDS)
         gamma = load_lanes(address(keys, 16 * k + 8), 0, WORDS)
+        copied, due = 0, steps.first + copies.first
         for t in range(steps.first, steps.end):
             _sweep(g, n, asked.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
                 flush(tables.pieces, n, asked.averaged, recent, address(sums, k * n * CHAINS))
+            if t + 1 == due and copied < len(copies.states):
+                copy = address(copies.states, (copied * blocks + k) * (n + 1) * CHAINS)
+                for i in range(n):
+                    store(copy, i * CHAINS, load_vector(b.s, i * CHAINS))
+                copied, due = copied + 1, due + copies.every
     keep(recent_, patterns_, hashes_)
 
 
@@ -177,6 +183,7 @@ class PatternLanes(Form):
     """s (K, N + 1, 32) uint16, 0 or all bits 1, the last row 0; keys (K, 2, 8); tables: `Words`."""
 
     name = "pattern_lanes"
+    look_steps = 16
 
     def make_tables(self, source: Source) -> Words:
         return make_words(make_patterns(source.exact(), source.method.precision_bits), self.real)
@@ -191,4 +198,7 @@ class PatternLanes(Form):
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_pattern_lanes(self.tables, asked, steps, chains)
+        self.run_and_copy(asked, steps, Copies(0, 0, np.empty((0, *chains.s.shape), dtype=np.uint16)), chains)
+
+    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
+        run_pattern_lanes(self.tables, asked, steps, chains, copies)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
-from spinbench.backends.numba.simd import Array
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, keys_after
+from spinbench.backends.numba.simd import Array, aligned_empty, aligned_zeros
 from spinbench.backends.numba.tables.layout import (
+    STATE,
     LaneChains,
     lane_chains,
     lane_tables,
@@ -18,7 +19,14 @@ from spinbench.backends.numba.tables.layout import (
     states_of,
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
-from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweeps, run_weighed, sum_weights
+from spinbench.backends.numba.tables.sweeps import (
+    Asked,
+    force_sweep,
+    run_and_copy,
+    run_sweeps,
+    run_weighed,
+    sum_weights,
+)
 from spinbench.backends.numba.threads import run_in_threads
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -29,6 +37,8 @@ from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
 
 SILENT = Asked(False, False, 0, 0)
+LOOK_STEPS = 4
+"""Steps that a look takes: it goes over all variables three times, and there are copies."""
 NOWHERE = -1e29
 """Logs below are those of 0."""
 
@@ -109,6 +119,37 @@ class GraphKernel(Kernel):
         asked = SILENT._replace(first=state.step, end=state.step + 1)
         run_sweeps(self._t, self._back, asked, looks, self._nothing(looks))
         return {"log_t": self._log_t(state, state.lanes.x), "log_r": self._log_t(state, looks.x)}
+
+    def look_steps(self, state: GraphState) -> int:
+        is_plain = self._method.log_z != "none" and not self._method.records_log_t and self._method.threads == 1
+        return LOOK_STEPS if is_plain and not self._is_scalar(state.chains) else 0
+
+    def advance_and_look(
+        self, state: GraphState, steps: int, first: int, every: int
+    ) -> tuple[GraphState, dict[str, Array], dict[str, Array]]:
+        count = 1 + (steps - first) // every
+        copies = Copies(first, every, aligned_empty((count, *state.lanes.x.shape), STATE))
+        sums = np.zeros(self._shape(state.lanes))
+        asked = Asked(True, self._averaged, state.step, state.step + steps)
+        run_and_copy(self._t, self._order, asked, copies, state.lanes, sums)
+        looked_at = state.step + first + every * np.arange(count)
+        state.step += steps
+        statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
+        return state, statistics, self._looks(state, looked_at, copies.states)
+
+    def _looks(self, state: GraphState, steps: Array, copies: Array) -> dict[str, Array]:
+        """(L, C) of the states (L, K, N, B) after `steps` (L,)."""
+        count, blocks, n, lanes = copies.shape
+        betas, x = aligned_zeros((count * blocks, lanes), self._real), aligned_empty((count * blocks, n, lanes), STATE)
+        betas[:], x[:] = 1.0, self._mode[:, None]
+        reversed_chains = LaneChains(keys_after(state.looks.keys, steps, n), x, betas)
+        run_sweeps(self._t, self._back, SILENT._replace(end=1), reversed_chains, self._nothing(reversed_chains))
+        seen = {}
+        for name, states in (("log_t", copies.reshape(x.shape)), ("log_r", x)):
+            levels = np.zeros(betas.shape)
+            force_sweep(self._t, self._order, self._mode, states, levels)
+            seen[name] = _logs(levels, levels.size).reshape(count, -1)[:, : state.chains]
+        return seen
 
     def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
         if not self._method.may_use_stones:

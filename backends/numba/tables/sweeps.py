@@ -205,6 +205,18 @@ def run_sweeps(t, order, asked, chains, sums, uniform=None):
     keep(walk, saved, shifts, numbers, weights, recent)
 
 
+@njit(**JIT)
+def run_and_copy(t, order, asked, copies, chains, sums):
+    """As `run_sweeps`, with states on the way into `copies`, `gibbs.form.Copies`."""
+    first, end = asked.first, asked.first + copies.first
+    for j in range(len(copies.states)):
+        run_sweeps(t, order, Asked(asked.credited, asked.averaged, first, end), chains, sums)
+        copy_into(copies.states[j], chains.x)
+        first, end = end, end + copies.every
+    if first < asked.end:
+        run_sweeps(t, order, Asked(asked.credited, asked.averaged, first, asked.end), chains, sums)
+
+
 @njit(**INLINE)
 def _force(t, v, k, b, c):
     total = weights_of(t, v, b, c)
