@@ -93,7 +93,7 @@ def damaged(text: str, *path: str, by: Any) -> str:
 def test_a_malformed_record_is_named_and_the_rest_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], path: tuple[str, ...], by: Any
 ) -> None:
-    remarks.left_out.cache_clear()
+    remarks.remark.cache_clear()
     good = records.write_record(tmp_path, record("good"))
     (tmp_path / "record-bad.json").write_text(damaged(good.read_text(), *path, by=by))
     (tmp_path / "record-deep.json").write_text("[" * 100_000)
