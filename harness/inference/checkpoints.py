@@ -22,8 +22,8 @@ MAX_VARIABLES = 1024
 class Checkpoint:
     """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
 
-    With a budget in seconds, checkpoints after the first are left out where estimating here and at the end would take
-    longer, all in all, than a quarter (`schedule.ESTIMATING`) of the run so far.
+    With a budget in seconds, those of large models after the first are left out where estimating here and at the end
+    would take longer, all in all, than a quarter (`schedule.ESTIMATING`) of the run so far.
 
     Attributes:
         source: the estimate, or what makes it.
@@ -35,7 +35,7 @@ class Checkpoint:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Made when it is first asked for, where the budget was in samples and the model is small."""
+        """Made when it is first asked for, where the model is small and the run had no time for it or took none."""
         if isinstance(self.source, Estimate):
             return self.source
         with one_blas_thread():

@@ -106,8 +106,7 @@ def drive(
         laps.append((max(trace.samples - before, 1), wall, cpu))
         if due and schedule.progress >= due[0]:
             due = [t for t in due if t > schedule.progress]
-            if schedule.may_estimate():
-                run.trajectory.append(_checkpoint(trace, clock.seconds, estimate, schedule, len(start)))
+            run.trajectory += _checkpoints(trace, clock.seconds, estimate, schedule, len(start))
         if trace.samples >= stopping_rule.next and schedule.may_estimate():
             with schedule.estimating(trace):
                 final = estimate(trace)
@@ -172,14 +171,18 @@ def _burn_in(
     return state, own + done
 
 
-def _checkpoint(
+def _checkpoints(
     trace: Trace, seconds: float, estimate: Callable[[Trace], Estimate], schedule: Schedule, variables: int
-) -> Checkpoint:
-    """Estimated when it is asked for, where that is not the run's time and what it takes is little."""
+) -> list[Checkpoint]:
+    """One, estimated when it is asked for, where the run has no time for that, or takes none of its own, and what it
+    keeps is little; none where it is much and there is no time."""
     view = trace.coarse()
     most = MAX_SHARED_BYTES if view is trace else MAX_BYTES
     is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= most
-    if isinstance(schedule, SampleSchedule) and is_small:
-        return Checkpoint(seconds, trace.samples, partial(estimate, view.as_it_is()))
+    has_time = schedule.may_estimate()
+    if is_small and (isinstance(schedule, SampleSchedule) or not has_time):
+        return [Checkpoint(seconds, trace.samples, partial(estimate, view.as_it_is()))]
+    if not has_time:
+        return []
     with schedule.estimating(view):
-        return Checkpoint(seconds, trace.samples, estimate(view))
+        return [Checkpoint(seconds, trace.samples, estimate(view))]

@@ -95,7 +95,6 @@ def test_a_pickled_checkpoint_has_its_estimate() -> None:
 @pytest.mark.parametrize(
     ("method", "budget", "chains", "later"),
     [
-        pytest.param("gibbs", "0.2 s", 4, False, id="a budget of seconds counts its estimates"),
         pytest.param("gibbs", 40, 16, True, id="joined batches are small"),
         pytest.param("gibbs", 40, 2000, False, id="four batches of 30 variables and 2000 chains take 1.9 MB"),
         pytest.param("wmb", 40, 60, True, id="draws are not joined"),
