@@ -22,6 +22,17 @@ def check_whole(method: Any, setting: str, least: int, most: int = LARGEST, *, z
         raise SpinbenchError(f"{method.name}: {setting}={given!r} was given; {needed} is needed")
 
 
+def check_setting(method: Any, setting: str, allowed: bool, needed: str) -> None:
+    """Raises SpinbenchError, which says what is needed, unless the setting is allowed."""
+    if not allowed:
+        raise SpinbenchError(f"{method.name}: {setting}={getattr(method, setting)!r} was given; {needed} is needed")
+
+
+def is_whole(number: Any, least: int) -> bool:
+    """Whether it is an integer from `least` on."""
+    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+
 def check_choice(method: Any, setting: str, choices: Any) -> None:
     """Raises SpinbenchError unless the setting is one of a Literal's texts."""
     given, allowed = getattr(method, setting), get_args(choices)

@@ -16,8 +16,7 @@ import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, Reduction, State
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
@@ -71,10 +70,8 @@ class WeightedMiniBuckets(Method):
 
     def __post_init__(self) -> None:
         check_whole(self, "ibound", 0, 30)
-        if not self.max_gib > 0:
-            raise SpinbenchError(f"wmb: max_gib={self.max_gib} was given; a positive number is needed")
-        if not 0 < self.delta < 1:
-            raise SpinbenchError(f"wmb: delta={self.delta} was given; a number between 0 and 1 is needed")
+        check_setting(self, "max_gib", self.max_gib > 0, "a positive number")
+        check_setting(self, "delta", 0 < self.delta < 1, "a number between 0 and 1")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

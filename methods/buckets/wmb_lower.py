@@ -10,8 +10,8 @@ import numpy as np
 
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation.settings import check_whole
+from spinbench.errors import UnsupportedError
+from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.models import Model
@@ -43,8 +43,7 @@ class LowerMiniBuckets(Method):
 
     def __post_init__(self) -> None:
         check_whole(self, "ibound", 0, 30)
-        if not self.max_gib > 0:
-            raise SpinbenchError(f"wmb_lower: max_gib={self.max_gib} was given; a positive number is needed")
+        check_setting(self, "max_gib", self.max_gib > 0, "a positive number")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.forney import contract
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
@@ -50,10 +51,7 @@ class Gauged(Method):
     """Bounds that a run reports, by name."""
 
     def __post_init__(self) -> None:
-        if self.labels not in get_args(Labels):
-            raise SpinbenchError(
-                f"{self.name}: labels={self.labels!r} was given; {', '.join(get_args(Labels))} are allowed"
-            )
+        check_choice(self, "labels", Labels)
         check_merge(self.name, self.merge)
         deltas = tuple(float(delta) for delta in self.deltas)
         if not deltas or not all(a > b > 0 for a, b in zip(deltas, (*deltas[1:], deltas[-1] / 2), strict=True)):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
+from spinbench.foundation.settings import check_choice, check_setting, is_whole
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
@@ -70,15 +71,10 @@ class BeliefPropagation(FixedPointMethod):
     exact_on_trees: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.schedule not in get_args(Schedule):
-            raise SpinbenchError(
-                f"bp: schedule={self.schedule!r} was given; {', '.join(get_args(Schedule))} are allowed"
-            )
-        if not 0 <= self.damping < 1:
-            raise SpinbenchError(f"bp: damping={self.damping} was given; a number from 0 to below 1 is needed")
+        check_choice(self, "schedule", Schedule)
+        check_setting(self, "damping", 0 <= self.damping < 1, "a number from 0 to below 1")
         super().__post_init__()
-        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) or self.restarts < 1:
-            raise SpinbenchError(f"bp: restarts={self.restarts!r} was given; an integer of at least 1 is needed")
+        check_setting(self, "restarts", is_whole(self.restarts, 1), "an integer of at least 1")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

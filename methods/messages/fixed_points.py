@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Key, Method, Precision, Program
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_setting
 
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""
@@ -47,8 +47,7 @@ class FixedPointMethod(Method):
     counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise SpinbenchError(f"{self.name}: tolerance={self.tolerance} was given; a positive number is needed")
+        check_setting(self, "tolerance", self.tolerance > 0, "a positive number")
 
     def smallest_change(self, precision: Precision) -> float:
         """At which a chain has converged, in arithmetic of a precision."""

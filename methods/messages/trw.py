@@ -21,7 +21,8 @@ import numpy as np
 
 from spinbench.api import Estimate, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
+from spinbench.foundation.settings import check_setting, is_whole
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import (
     FloatArray,
@@ -83,10 +84,9 @@ class TreeReweighted(FixedPointMethod):
     exact_on_trees: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:
-            raise SpinbenchError(f"trw: rounds={self.rounds!r} was given; an integer of at least 0 is needed")
-        if self.damping is not None and not 0 <= self.damping < 1:
-            raise SpinbenchError(f"trw: damping={self.damping} was given; null or a number from 0 to below 1 is needed")
+        check_setting(self, "rounds", is_whole(self.rounds, 0), "an integer of at least 0")
+        is_share = self.damping is None or 0 <= self.damping < 1
+        check_setting(self, "damping", is_share, "null or a number from 0 to below 1")
         super().__post_init__()
 
     @property

@@ -29,8 +29,7 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables
@@ -76,8 +75,7 @@ class Annealed(Method):
         check_whole(self, "particles", 0, MAX_PARTICLES)
         check_whole(self, "temperatures", 0)
         check_whole(self, "moves", 1)
-        if not 0 <= self.resample <= 1:
-            raise SpinbenchError(f"smc: resample={self.resample!r} was given; a number from 0 to 1 is needed")
+        check_setting(self, "resample", 0 <= self.resample <= 1, "a number from 0 to 1")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

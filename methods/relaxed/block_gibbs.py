@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from spinbench.api import Array, Backend, Engine, Key, Program, State
 from spinbench.api.trace import Trace
+from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod
@@ -59,8 +60,8 @@ class BlockGibbs(RelaxedMethod):
     more_diagonals: ClassVar[tuple[str, ...]] = ("auto",)
 
     def __post_init__(self) -> None:
-        family.check_choice("form", self.form, BlockForm)
-        family.check_choice("marginals", self.marginals, Marginals)
+        check_choice(self, "form", BlockForm)
+        check_choice(self, "marginals", Marginals)
         super().__post_init__()
 
     @property

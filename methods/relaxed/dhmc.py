@@ -12,10 +12,10 @@ import numpy as np
 from spinbench.api import Backend, Engine, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_choice, check_setting
 from spinbench.mathematics.relaxation.density import Relaxation
-from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.dhmc_program import DHMCProgram
-from spinbench.methods.relaxed.relaxed_method import RelaxedMethod, check_target
+from spinbench.methods.relaxed.relaxed_method import RelaxedMethod
 from spinbench.methods.relaxed.step_size import MAX_ANGLE
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
 
@@ -69,19 +69,17 @@ class DHMC(RelaxedMethod):
     summary: ClassVar[str] = "Hamiltonian Monte Carlo on the Gaussian relaxation p(x)"
 
     def __post_init__(self) -> None:
-        family.check_choice("form", self.form, DHMCForm)
+        check_choice(self, "form", DHMCForm)
         super().__post_init__()
-        if self.leapfrog_steps < 1:
-            raise SpinbenchError(f"leapfrog_steps={self.leapfrog_steps} was given; at least 1 is needed")
-        if self.step_size is not None and not 0 < self.step_size < np.inf:
-            raise SpinbenchError(f"step_size={self.step_size} was given; a positive number or None is needed")
+        check_setting(self, "leapfrog_steps", self.leapfrog_steps >= 1, "at least 1")
+        has_size = self.step_size is None or 0 < self.step_size < np.inf
+        check_setting(self, "step_size", has_size, "a positive number or None")
         if self.step_size is not None and self.rotates and self.step_size > MAX_ANGLE:
             raise SpinbenchError(
                 f"step_size={self.step_size} was given; form={self.form} allows at most {MAX_ANGLE} radians"
             )
-        check_target(self.target_acceptance)
-        if self.jitter is not None and not 0 <= self.jitter < 1:
-            raise SpinbenchError(f"jitter={self.jitter} was given; 0 <= jitter < 1 or None is needed")
+        check_setting(self, "target_acceptance", 0 < self.target_acceptance < 1, "a number between 0 and 1")
+        check_setting(self, "jitter", self.jitter is None or 0 <= self.jitter < 1, "0 <= jitter < 1 or None")
 
     @property
     def rotates(self) -> bool:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, Backend, Estimate, Key, Reduction
 from spinbench.api.trace import MAX_BATCHES, Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.arrays import take
 from spinbench.mathematics.claims import MarginalClaims, log_z_parts, marginal_claims
@@ -40,18 +40,6 @@ def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
     if log_z == "none":
         return {}
     return {"zero_state": "logsumexp", "alpha": "last"} if log_z == "zero_state" else {"alpha": "last"}
-
-
-def check_choice(setting: str, value: object, allowed: object) -> None:
-    """Raises SpinbenchError unless `value` is one of a Literal's values."""
-    if value not in (names := get_args(allowed)):
-        raise SpinbenchError(f"{setting}={value!r} was given; {', '.join(names)} are allowed")
-
-
-def check_draws(draws: object) -> None:
-    """Raises SpinbenchError unless `draws` is None or a positive integer."""
-    if draws is not None and (isinstance(draws, bool) or not isinstance(draws, int) or draws < 1):
-        raise SpinbenchError(f"draws={draws!r} was given; an integer of at least 1 or None is needed")
 
 
 def planning_seconds(model: Model, factor: str) -> float:

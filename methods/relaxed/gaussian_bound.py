@@ -15,7 +15,8 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
+from spinbench.foundation.settings import check_setting
 from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors, unseen
@@ -51,8 +52,7 @@ class GaussianBound(Method):
     started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise SpinbenchError(f"gaussian_bound: delta={self.delta} was given; a number between 0 and 1 is needed")
+        check_setting(self, "delta", 0 < self.delta < 1, "a number between 0 and 1")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

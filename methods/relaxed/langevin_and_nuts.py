@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.errors import SpinbenchError
-from spinbench.methods.relaxed import family
+from spinbench.foundation.settings import check_choice, check_setting
 from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
-from spinbench.methods.relaxed.relaxed_method import check_target
 from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
 
@@ -32,8 +30,8 @@ class AdaptiveStepMethod(BlackJAXMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        family.check_choice("form", self.form, BlackJAXForm)
-        check_target(self.target_acceptance)
+        check_choice(self, "form", BlackJAXForm)
+        check_setting(self, "target_acceptance", 0 < self.target_acceptance < 1, "a number between 0 and 1")
 
     @property
     def factor(self) -> Factor:
@@ -57,8 +55,7 @@ class NoUTurn(AdaptiveStepMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_doublings < 1:
-            raise SpinbenchError(f"max_doublings={self.max_doublings} was given; at least 1 is needed")
+        check_setting(self, "max_doublings", self.max_doublings >= 1, "at least 1")
 
     def program(self, backend: Backend) -> Program:
         """A trajectory of every chain a step; all wait for the longest."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_choice, check_setting, is_whole
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family
@@ -40,8 +40,8 @@ class RelaxedMethod(Method):
     """Rules that `diagonal` may name beside those of `relaxation.diagonal`."""
 
     def __post_init__(self) -> None:
-        family.check_choice("log_z", self.log_z, family.LogZ)
-        family.check_draws(self.draws)
+        check_choice(self, "log_z", family.LogZ)
+        check_setting(self, "draws", self.draws is None or is_whole(self.draws, 1), "an integer of at least 1 or None")
         object.__setattr__(self, "diagonal", checked_diagonal(self.diagonal, self.slack, self.more_diagonals))
 
     @property
@@ -95,9 +95,3 @@ class RelaxedMethod(Method):
         assert isinstance(model, PairwiseModel)
         relaxation = Relaxation(model, tables.d)
         return family.relaxed_estimate(relaxation, trace, self.log_z, self.units, self.diagnostics(trace))
-
-
-def check_target(target_acceptance: float) -> None:
-    """Raises SpinbenchError unless it is a mean acceptance probability that steps can be adapted to."""
-    if not 0 < target_acceptance < 1:
-        raise SpinbenchError(f"target_acceptance={target_acceptance} was given; a number between 0 and 1 is needed")
