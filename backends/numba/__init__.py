@@ -10,9 +10,6 @@ from spinbench.api import Precision
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
-from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.baselines.draws import ForestDraws
-from spinbench.methods.baselines.jumps import Jumps
 
 
 class NumbaBackend(NumpyBackend):
@@ -34,19 +31,6 @@ class NumbaBackend(NumpyBackend):
         count_compilation()
 
     def operations(self, kind: Callable[..., Any]) -> Any:
-        if kind is TableBath:
-            from spinbench.backends.numba.tables.array_sweeps import CompiledTableBath, compile_table_bath
+        from spinbench.backends.numba.tables.operations import compiled_class
 
-            compile_table_bath(self.precision)
-            return CompiledTableBath(self)
-        if kind is ForestDraws:
-            from spinbench.backends.numba.tables.array_sweeps import CompiledForestDraws, compile_forest_draws
-
-            compile_forest_draws(self.precision)
-            return CompiledForestDraws(self)
-        if kind is Jumps:
-            from spinbench.backends.numba.tables.jumps import CompiledJumps, compile_jumps
-
-            compile_jumps(self.precision)
-            return CompiledJumps(self)
-        return kind(self)
+        return compiled_class(kind, self.precision)(self)

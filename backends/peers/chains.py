@@ -23,9 +23,8 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.backends.peers import ising
 from spinbench.backends.peers.library import setting_refusal
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
-from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]
@@ -80,7 +79,9 @@ class LibraryChains(Kernel):
         self._climbs = self.tempered and getattr(method, "may_use_stones", False)
         self._host = NumpyBackend()
         self._program: Any = method.program(self._host)
-        self.order: Array = np.arange(model.num_variables) if isinstance(tables, GraphTables) else tables.order
+        in_graph = isinstance(tables, GraphTables)
+        self._sweeps: Any = GraphSweeps(self._host) if in_graph else PairSweeps(self._host)
+        self.order: Array = np.arange(model.num_variables) if in_graph else tables.order
 
     @abstractmethod
     def begin(self, states: Array) -> Any:
@@ -147,11 +148,7 @@ class LibraryChains(Kernel):
 
     def _seen(self, state: Chains) -> Array:
         """(R, C) what the method's estimate averages, of states as they are."""
-        t, x = self._tables, self.states(state)
-        if isinstance(t, GraphTables):
-            if not self.averaged:
-                return np.asarray(x[t.variables] == t.states[:, None], dtype=np.float64)
-            blank = np.repeat(t.blank[:, None].astype(np.float64), x.shape[1], axis=1)
-            return np.asarray(TableBath(self._host).conditionals(t.sweep, x.astype(np.int32), blank)[:-1])
-        rows = x[t.order].astype(np.float64)
-        return np.asarray(HeatBath(self._host).conditionals(t.sweep, rows)) if self.averaged else rows
+        sweeps, t = self._sweeps, self._tables
+        x = sweeps.arrange_states(t, self.states(state).astype(np.float64))
+        p = sweeps.conditionals(t, x, sweeps.initial_conditionals(t, x)) if self.averaged else ()
+        return np.asarray(sweeps.statistic(t, x, p))

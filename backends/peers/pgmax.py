@@ -8,11 +8,10 @@ it.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class PGMaxBP(OnJax, Kernel):
             factors = fgraph.FactorGraph(variable_groups=variables)
             ends = [[variables[int(i)], variables[int(j)]] for i, j in graph.pairs.rows.T]
             factors.add_factors(fgroup.PairwiseFactorGroup(variables_for_factors=ends, log_potential_matrix=potentials))
-            with _lent(jax.lib, "xla_bridge", SimpleNamespace(get_backend=get_backend)):
+            with mock.patch.object(jax.lib, "xla_bridge", SimpleNamespace(get_backend=get_backend), create=True):
                 inferer = infer.build_inferer(factors.bp_state, backend="bp")
             evidence = np.stack([np.zeros(len(graph.theta)), graph.theta], axis=1)
             first = np.stack([np.zeros((edges, 2)), graph.pairs.neutral.T], axis=-1)
@@ -83,8 +82,7 @@ class PGMaxBP(OnJax, Kernel):
         self._iterate, self._tolerance = jax.jit(iterate), tolerance
 
     def init(self, seed: int, start: Array) -> State:
-        zero = np.zeros(1)
-        return State(self._start, zero, zero, zero)
+        return State(self._start, *np.zeros((3, 1)))
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         if not state.converged[0]:
@@ -95,16 +93,3 @@ class PGMaxBP(OnJax, Kernel):
         ends = np.asarray(state.values.ftov_msgs, dtype=np.float64).reshape(-1, 2, 2)
         ratios = (ends[:, :, 1] - ends[:, :, 0]).T.reshape(-1, 1)
         return state, statistics("messages", ratios, state)
-
-
-@contextlib.contextmanager
-def _lent(module: ModuleType, name: str, value: Any) -> Iterator[None]:
-    """`module.name` is `value` inside, unless it exists."""
-    there = hasattr(module, name)
-    if not there:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        if not there:
-            delattr(module, name)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.blocks.maps import make_maps
@@ -22,14 +21,15 @@ from spinbench.backends.numba.blocks.sums import (
 )
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import LINE, aligned_zeros
+from spinbench.backends.numba.simd.memory import LINE, Array, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys, uniform
+from spinbench.backends.numba.tables.array_sweeps import sum_log_weights
+from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.program import DESCENT_SWEEPS
 from spinbench.methods.blocks.tables import Tables
 from spinbench.models import Model
 
-Array = npt.NDArray[Any]
 JIT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
 
 
@@ -88,20 +88,6 @@ def run_steps(m, w, room, blocks, chains, steps, sums, target, logs):
                     add_marginals(m, block, room, sums[g])
 
 
-@njit(**JIT)
-def log_weights(values, offsets, members, strides, x):
-    """(G, L) sums of the factors' log weights of states x (G, N, L)."""
-    found = np.zeros((x.shape[0], x.shape[2]))
-    for g in range(x.shape[0]):
-        for f in range(offsets.size):
-            for lane in range(x.shape[2]):
-                at = offsets[f]
-                for j in range(members.shape[1]):
-                    at += strides[f, j] * x[g, members[f, j], lane]
-                found[g, lane] += values[at]
-    return found
-
-
 @dataclass
 class BlocksState:
     """Chains of one run; consumed by `advance` and `warm`.
@@ -133,6 +119,10 @@ class BlocksKernel(Kernel):
         self._t, self._looks, self._lanes = tables, method.log_z != "none", LINE // real.itemsize
         self._maps, room = make_maps(tables)
         self._weights = make_weights(tables, real)
+        bases, variables, strides = (
+            np.ascontiguousarray(part.T, dtype=np.int32) for part in (tables.offsets, tables.members, tables.strides)
+        )
+        self._entries = Entries(tables.values, np.array(0), bases, variables, strides)
         rows = max(room.rows, len(tables.states)) + 1
         W, T, A = (aligned_zeros((size, self._lanes), real) for size in (rows, room.entries, rows))
         bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(tables.places), self._lanes))
@@ -214,9 +204,8 @@ class BlocksKernel(Kernel):
 
     def _log_weights(self, x: Array) -> Array:
         """(G L,) less the model's constant."""
-        t = self._t
-        weights: Array = log_weights(t.values, t.offsets, t.members, t.strides, x)
-        return weights.ravel()
+        weights: Array = sum_log_weights(self._entries, 0, np.moveaxis(x, 1, 0).reshape(x.shape[1], -1))
+        return weights
 
     def _found(self, state: BlocksState) -> BlocksState:
         """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""

@@ -7,15 +7,15 @@ of one row of each of its bucket's terms.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.factor_tables import IntArray, starts_of
 from spinbench.methods.blocks.tables import Tables, decode_entries
 
-Array = npt.NDArray[Any]
 Places = npt.NDArray[np.int32]
 
 

@@ -15,18 +15,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from spinbench.backends.numba.gibbs.shared import vector_width
 from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.arrays import copy_into
-from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
-from spinbench.backends.numba.simd.memory import address, keep, load_vector, store
+from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, larger, log
+from spinbench.backends.numba.simd.memory import Array, address, keep, load_vector, store
 from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
-Array = npt.NDArray[Any]
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
 LEAST = constant(1e-36, 1e-300)
 """Sums below it are not trusted, and taken for 0."""
@@ -125,9 +123,9 @@ def _to_weights(rows, first, count):
     R = address(rows, 0)
     wide = vector_width(R)
     top = load_vector(R, first * wide)
-    top = at_least(top, LOWEST(top))
+    top = larger(top, LOWEST(top))
     for r in range(first + 1, first + count):
-        top = at_least(load_vector(R, r * wide), top)
+        top = larger(load_vector(R, r * wide), top)
     total = ZERO(top)
     for r in range(first, first + count):
         value = load_vector(R, r * wide) - top
@@ -167,7 +165,7 @@ def _sum_out(m, low, high, room, logs):
                 least = choose(total < least, total, least)
                 total = choose(total < LEAST(total), zero, total)
                 message = total
-                top = at_least(total, top)
+                top = larger(total, top)
             else:
                 total, peak = _to_weights(room.T, q, K)
                 message = choose(total > 0, peak + log(choose(total > 0, total, ONE(total))), LOWEST(peak))
@@ -180,7 +178,7 @@ def _sum_out(m, low, high, room, logs):
             scale = choose(top > 0, ONE(top) / top, zero)
             for s in range(out, out + m.separators[b]):
                 store(W, s * wide, load_vector(W, s * wide) * scale)
-            worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
+            worst = larger(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W, room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
 

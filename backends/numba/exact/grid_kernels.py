@@ -20,7 +20,7 @@ import numpy as np
 
 from spinbench.backends.numba.exact.shared import SHARED
 from spinbench.backends.numba.kernel_cache import CALLEE, njit
-from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
+from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load, store
 
@@ -113,15 +113,13 @@ LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
 
 
-@njit(**SHARED)
-def _extremes(front, work):
-    """The largest and the smallest of numbers >= 0: their bits are ordered alike, and integers make vectors."""
-    bits, found = as_words(front), as_words(work)
-    most = least = bits[0]
-    for i in range(bits.size):
-        most, least = larger(most, bits[i]), smaller(least, bits[i])
-    found[0], found[1] = most, least
-    return work[0], work[1]
+@njit(fastmath={"nnan", "nsz"}, **SHARED)
+def _extremes(front):
+    """The largest and the smallest of numbers >= 0, none of them NaN."""
+    largest = smallest = front[0]
+    for i in range(front.size):
+        largest, smallest = max(largest, front[i]), min(smallest, front[i])
+    return largest, smallest
 
 
 @njit(error_model="numpy", **CALLEE)
@@ -202,7 +200,7 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, floor):
         total += math.log(peak)
         _scaled(coefficients[r], peak, False, work)
         cross(above, front, None, copy, work)
-        peak, least = _extremes(front, copy)
+        peak, least = _extremes(front)
         if least < floor:
             return math.nan
     rest = 0.0
@@ -235,7 +233,7 @@ def backward(site, coefficients, fronts, copy, back, both, floor):
         if r > 0:
             _scaled(coefficients[r], peak, True, work)
             cross(back, back, True, copy, work)
-            peak, least = _extremes(back, copy)
+            peak, least = _extremes(back)
             if least < floor:
                 return False
     return True

@@ -13,10 +13,8 @@ from numba import njit
 
 from spinbench.backends.numba.kernel_cache import CALLEE
 
-ALLOCATES: dict[str, Any] = {"cache": True, "error_model": "numpy"}
-"""What Python calls."""
-CALLED: dict[str, Any] = {**ALLOCATES, "_nrt": False, "nogil": True}
-"""The same where no array is made, so that references need no counting; slices run in threads."""
+CALLED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False, "nogil": True}
+"""What Python calls. No array is made, so that references need no counting; slices run in threads."""
 SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, **CALLEE}
 """What several kernels call."""
 ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}

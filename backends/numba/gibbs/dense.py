@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Flat, Form, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -21,7 +21,6 @@ from spinbench.backends.numba.gibbs.shared import (
     draw_thresholds,
     end_sweep,
     log_add,
-    pointers,
     vector_width,
     whole_vectors,
 )
@@ -48,11 +47,24 @@ LANES = 16
 
 
 class Matrix(NamedTuple):
-    """W: a pointer to its rows, their number and their length in memory."""
+    """W and what else rows need; arrays, or pointers to them.
+
+    Attributes:
+        rows: (N, M) W; n, stride: N and M.
+        biases, sign: (N,) as in `Flat`.
+    """
 
     rows: Any
-    n: Any
-    stride: Any
+    biases: Any
+    sign: Any
+    n: int
+    stride: int
+
+
+@njit(**INLINE)
+def _pointers(matrix):
+    biases, sign = address(matrix.biases, 0), address(matrix.sign, 0)
+    return Matrix(address(matrix.rows, 0), biases, sign, matrix.n, matrix.stride)
 
 
 @njit(**INLINE)
@@ -65,10 +77,10 @@ def _add_row(W, i, ahead, change, h):
 
 
 @njit(**INLINE)
-def _all_fields(f, W, s, h):
+def _all_fields(W, s, h):
     """h = a + W s."""
     for k in range(W.n):
-        store(h, k, load(f.biases, k))
+        store(h, k, load(W.biases, k))
     for i in range(W.n):
         here = load(s, i)
         if here > ZERO(here):
@@ -76,11 +88,10 @@ def _all_fields(f, W, s, h):
 
 
 @njit(**JIT)
-def fill_fields(f, rows, s, x):
+def fill_fields(matrix, s, x):
     """x (C, M): the fields of s (C, N)."""
-    n, stride = s.shape[1], x.shape[1]
     for c in range(s.shape[0]):
-        _all_fields(pointers(f), Matrix(address(rows, 0), n, stride), address(s, c * n), address(x, c * stride))
+        _all_fields(_pointers(matrix), address(s, c * matrix.n), address(x, c * matrix.stride))
 
 
 @njit(**INLINE)
@@ -99,11 +110,11 @@ def _next_flip(i, n, thresholds, fields, s):
 
 
 @njit(**INLINE)
-def _log_forced_dense(f, W, s, fields):
+def _log_forced_dense(W, s, fields):
     """log T(s* <- s): the forced sweep, which moves only the rows that differ from s*. Uses up the fields of s."""
     total = 0.0
     for i in range(W.n):
-        sign = load(f.sign, i)
+        sign = load(W.sign, i)
         total -= np.float64(softplus(sign * load(fields, i)))
         change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load(s, i)
         if change != ZERO(sign):
@@ -127,25 +138,22 @@ def _sweep(W, thresholds, s, fields, used, back):
 
 
 @njit(**JIT)
-def run_dense(f, rows, asked, steps, chains):
-    """rows (N, M).
-
-    Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up.
-    """
+def run_dense(matrix, asked, steps, chains):
+    """Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up."""
     keys, s, h, _, sums, log_t = chains
-    n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
+    n, stride, width = matrix.n, matrix.stride, 64 // s.itemsize
     u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
     x, recent = np.zeros(stride + width, dtype=s.dtype), np.zeros_like(s[0])
-    g, W, thresholds = pointers(f), Matrix(address(rows, 0), n, stride), address(v, 0)
+    W, thresholds = _pointers(matrix), address(v, 0)
     used, totals = line_address(x), address(recent, 0)
     for c in range(s.shape[0]):
         state, fields, out = address(s, c * n), address(h, c * stride), address(sums, c * n)
         for t in range(steps.first, steps.end):
             if t % FLUSH == 0:
-                _all_fields(g, W, state, fields)
+                _all_fields(W, state, fields)
             if asked.chib:
                 _copy_fields(fields, used, stride, width)
-                log_t[c] = log_add(log_t[c], _log_forced_dense(g, W, state, used))
+                log_t[c] = log_add(log_t[c], _log_forced_dense(W, state, used))
             draw_thresholds(keys[c], t, u, thresholds, n)
             _sweep(W, thresholds, state, fields, used, False)
             end_sweep(t - steps.first, asked.averaged, used, state, totals, out, n)
@@ -154,9 +162,9 @@ def run_dense(f, rows, asked, steps, chains):
 
 
 @njit(**JIT)
-def run_dense_looks(f, rows, keys, step, mode, s, h, found):
+def run_dense_looks(matrix, keys, step, mode, s, h, found):
     """As `looks.run_looks`, at the states s (C, N) of fields h (C, M), into found (2, C); mode (N,) s*."""
-    n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
+    n, stride, width = matrix.n, matrix.stride, 64 // s.itemsize
     u, v, drawn, x = (
         np.empty(whole_vectors(n), dtype=s.dtype),
         np.empty_like(mode),
@@ -164,45 +172,44 @@ def run_dense_looks(f, rows, keys, step, mode, s, h, found):
         np.empty_like(mode),
     )
     now = np.zeros(stride + width, dtype=s.dtype)
-    g, W, thresholds, state = pointers(f), Matrix(address(rows, 0), n, stride), address(v, 0), address(drawn, 0)
-    fields = line_address(now)
+    W, thresholds, state, fields = _pointers(matrix), address(v, 0), address(drawn, 0), line_address(now)
     for c in range(s.shape[0]):
         _copy_fields(address(h, c * stride), fields, stride, width)
-        found[0, c] = _log_forced_dense(g, W, address(s, c * n), fields)
+        found[0, c] = _log_forced_dense(W, address(s, c * n), fields)
         drawn[:] = mode
-        _all_fields(g, W, state, fields)
+        _all_fields(W, state, fields)
         draw_thresholds(keys[c], step, u, thresholds, n)
         _sweep(W, thresholds, state, fields, address(x, 0), True)
-        found[1, c] = _log_forced_dense(g, W, state, fields)
+        found[1, c] = _log_forced_dense(W, state, fields)
     keep(u, v, drawn, x, now)
 
 
 class Dense(Form):
     """x (C, M): the fields of s, kept from call to call; tables: biases and signs, and W (N, M), M whole vectors."""
 
-    name = "dense"
     looks_alone = True
 
-    def make_tables(self, source: Source) -> tuple[Flat, Array]:
+    def make_tables(self, source: Source) -> Matrix:
         W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)
         planned = source.tables.sweep
         if isinstance(planned, Scan) and planned.columns is None:
             W[:, : self.n] = planned.weights
         else:
             W[:, : self.n] = dense_rows(source.rows, 0, self.n)
-        self._mode = source.tables.mode.astype(self.real)
-        return source.bare(), W
+        biases, mode = source.model.biases[source.tables.order], source.tables.mode
+        self._mode = mode.astype(self.real)
+        return Matrix(W, biases.astype(self.real), (1 - 2 * mode).astype(self.real), *W.shape)
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
-        x = aligned_zeros((len(s), self.tables[1].shape[1]), self.real)
-        fill_fields(*self.tables, s, x)
+        x = aligned_zeros((len(s), self.tables.stride), self.real)
+        fill_fields(self.tables, s, x)
         return row_keys(seed, states), s, x
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_dense(*self.tables, asked, steps, chains)
+        run_dense(self.tables, asked, steps, chains)
 
     def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
         found = np.empty((2, len(s)))
-        run_dense_looks(*self.tables, keys, step, self._mode, s, x, found)
+        run_dense_looks(self.tables, keys, step, self._mode, s, x, found)
         return found

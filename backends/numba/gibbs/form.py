@@ -5,7 +5,7 @@ is, and what its compiled code is given: `run_*(tables, asked, steps, chains)`.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -66,11 +66,6 @@ class Source:
         """In the kernel's precision."""
         return make_flat(self.model, self.tables, self.rows, self.real)
 
-    def bare(self) -> Flat:
-        """In the kernel's precision biases and signs alone."""
-        biases, sign = self.model.biases[self.tables.order], 1 - 2 * self.tables.mode
-        return empty_flat(self.real)._replace(biases=biases.astype(self.real), sign=sign.astype(self.real))
-
     @cached_property
     def bounds(self) -> Array:
         """(B + 1,) int64: the rows that are updated together, block by block."""
@@ -124,14 +119,6 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
     )
 
 
-def empty_flat(real: np.dtype[Any]) -> Flat:
-    """Of no rows."""
-    integers, reals = np.empty(0, dtype=np.int64), np.empty(0, dtype=real)
-    columns = np.empty(0, dtype=np.uint32)
-    return Flat(integers, integers, columns, reals, reals, reals, reals, integers)
-
-
-Name = Literal["pattern_lanes", "pattern_rows", "lanes", "sites", "dense", "single_updates"]
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
 LOOK_STREAM = 1 << 129
@@ -204,13 +191,11 @@ class Form:
     (K, …, B), sums (K, N, B) and log_t (K, B). A form that keeps them otherwise says so.
 
     Attributes:
-        name: as `GibbsKernel` chooses it.
         tables: of the form.
         looks_alone: whether it has `looks` of its own, chain by chain; others' go in vectors of chains.
         look_steps: about how many steps a look takes at states that `run_and_copy` copied; 0: it does not.
     """
 
-    name: ClassVar[Name]
     looks_alone: ClassVar[bool] = False
     look_steps: ClassVar[int] = 0
 

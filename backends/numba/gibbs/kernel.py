@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs import pattern_lanes, pattern_rows, patterns
+from spinbench.backends.numba.gibbs import patterns
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import (
     CLIMB_STREAM,
@@ -16,7 +16,6 @@ from spinbench.backends.numba.gibbs.form import (
     Chains,
     Copies,
     Form,
-    Name,
     Source,
     Steps,
     by_chain,
@@ -33,6 +32,8 @@ from spinbench.backends.numba.gibbs.looks import (
     load_rungs,
     looks,
 )
+from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
+from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.simd import Array, chain_keys
@@ -62,30 +63,24 @@ BLOCKED = 3
 """Dimensions of states that are kept in blocks of chains."""
 
 
-def choose(source: Source, chains: int) -> Name:
+def choose(source: Source, chains: int) -> type[Form]:
     """The form for so many chains of a model."""
     method, n = source.method, source.model.num_variables
     if method.precision_bits:
-        return "pattern_lanes"
+        return PatternLanes
     if method.sample != "sweep" or method.scan == "random":
-        return "single_updates"
+        return SingleUpdates
     if source.dense_row >= (LONG_ROWS if chains >= MANY_LANES else LONG_ROWS_OF_FEW):
-        return "dense"
+        return Dense
     tabled = not method.records_log_t  # tables have no part of log T
     entries = min(patterns.MOST_ENTRIES, ENTRIES_A_CHAIN * chains)
     if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, entries):
-        return "pattern_lanes"
+        return PatternLanes
     if chains >= (MANY_LANES if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
-        return "lanes"
+        return Lanes
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
-    return "sites" if not small or (wide and (source.real == np.float32 or source.windowed)) else "pattern_rows"
-
-
-FORMS: dict[Name, type[Form]] = {
-    form.name: form
-    for form in (pattern_lanes.PatternLanes, pattern_rows.PatternRows, Lanes, Sites, Dense, SingleUpdates)
-}
+    return Sites if not small or (wide and (source.real == np.float32 or source.windowed)) else PatternRows
 
 
 @dataclass
@@ -99,7 +94,6 @@ class GibbsState:
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
-        look_lanes: (K, 2, B) the same in blocks of chains, once they are needed.
     """
 
     step: int
@@ -110,7 +104,6 @@ class GibbsState:
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
-    look_lanes: Array | None = None
 
 
 class GibbsKernel(Kernel):
@@ -225,16 +218,16 @@ class GibbsKernel(Kernel):
         chains = len(state.held)
         return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
 
-    def _form(self, chains: int) -> Name:
+    def _form(self, chains: int) -> type[Form]:
         return choose(self._source, chains)
 
     def _made_for(self, chains: int) -> Form:
         """The form for so many chains with its tables; those of another one are dropped."""
-        name = self._form(chains)
-        if self._made is not None and self._made.name == name:
+        kind = self._form(chains)
+        if isinstance(self._made, kind):
             return self._made
         self._made = None
-        self._made = form = FORMS[name](self._source)
+        self._made = form = kind(self._source)
         if self._method.log_z != "none" and not form.looks_alone:
             _ = self._source.flat  # for looks, while there are rows to make it from
         self._source.drop_rows()

@@ -44,13 +44,13 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    at_least,
     choose,
     copy_into,
     empty_array,
     exp,
     keep,
     lane_numbers,
+    larger,
     line_address,
     load,
     load_vector,
@@ -128,7 +128,7 @@ def log_forced_rows(f, tail, b):
         for c in range(0, b.chains, vector_width(b.s)):
             x = load(f.sign, i) * lane_field(load(f.forced, i), f, begin, end, b, c)
             # log p = -max(x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`
-            store(b.levels, c, load_vector(b.levels, c) - at_least(x, ZERO(x)))
+            store(b.levels, c, load_vector(b.levels, c) - larger(x, ZERO(x)))
             product = load_vector(b.levels, b.chains + c)
             store(b.levels, b.chains + c, product + (product + ONE(x)) * exp(-magnitude(x)))
         if i % TERMS == TERMS - 1:
@@ -223,7 +223,6 @@ def run_and_copy_lanes(f, asked, steps, chains, copies):
 class Lanes(Form):
     """s (K, N, B), with idle chains at the end; keys (K, 2, B)."""
 
-    name = "lanes"
     look_steps = 4
 
     def make_tables(self, source: Source) -> Flat:

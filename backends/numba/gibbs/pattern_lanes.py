@@ -21,7 +21,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Copies, Form, Source, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
@@ -143,7 +143,7 @@ def flush(pieces, n, averaged, recent, sums):
         if averaged:
             add_sums(offset_pointer(recent, i * len(pieces) * CHAINS), pieces, 1.0, offset_pointer(sums, i * CHAINS))
         else:
-            add_counts(offset_pointer(recent, i * CHAINS), np.uint16(0), offset_pointer(sums, i * CHAINS), CHAINS)
+            add_recent(offset_pointer(recent, i * CHAINS), offset_pointer(sums, i * CHAINS), 1.0, CHAINS)
 
 
 @njit(**INLINE)
@@ -182,7 +182,6 @@ def run_pattern_lanes(tables, asked, steps, chains, copies):
 class PatternLanes(Form):
     """s (K, N + 1, 32) uint16, 0 or all bits 1, the last row 0; keys (K, 2, 8); tables: `Words`."""
 
-    name = "pattern_lanes"
     look_steps = 16
 
     def make_tables(self, source: Source) -> Words:

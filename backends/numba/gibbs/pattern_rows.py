@@ -12,7 +12,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, address, count_up, keep, load, mix64, store
 
@@ -66,14 +66,12 @@ def run_pattern_rows(tables, asked, steps, chains):
                 _sweep(g, n, True, u, state, out, counts)
             else:
                 _sweep(g, n, False, u, state, out, counts)
-        add_counts(counts, 0, out, n)
+        add_recent(counts, out, 1.0, n)
     keep(bits, ones)
 
 
 class PatternRows(Form):
     """s (C, N + 1) uint8, the last 0; tables: `Patterns`."""
-
-    name = "pattern_rows"
 
     def make_tables(self, source: Source) -> Patterns:
         return make_patterns(source.exact())

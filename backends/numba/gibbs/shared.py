@@ -15,7 +15,6 @@ from spinbench.backends.numba.simd import (
     INVERSE_SCALE,
     ONE,
     SCALE,
-    ZERO,
     address,
     constant,
     exp,
@@ -107,19 +106,10 @@ def summed_factor(averaged, real):
 
 @nb.njit(**INLINE)
 def add_recent(recent, sums, factor, count):
-    """sums += factor recent, which becomes 0; pointers to `count` elements."""
+    """sums += factor recent, numbers of any type, which become 0; pointers to `count` elements."""
     for k in range(count):
-        part = load(recent, k)
-        store(sums, k, load(sums, k) + factor * np.float64(part))
-        store(recent, k, ZERO(part))
-
-
-@nb.njit(**INLINE)
-def add_counts(counts, none, sums, count):
-    """sums += counts, integers of the type of `none`, which become that."""
-    for k in range(count):
-        store(sums, k, load(sums, k) + np.float64(load(counts, k)))
-        store(counts, k, none)
+        store(sums, k, load(sums, k) + factor * np.float64(load(recent, k)))
+        store(recent, k, 0)
 
 
 @nb.njit(**INLINE)

@@ -103,8 +103,6 @@ def run_updates(f, random, each, asked, steps, chains):
 class SingleUpdates(Form):
     """x (C, N): the fields as of the last updates."""
 
-    name = "single_updates"
-
     def make_tables(self, source: Source) -> Flat:
         self._random, self._each = source.method.scan == "random", 1 if source.method.sample == "update" else self.n
         return source.flat

@@ -252,7 +252,6 @@ def wave_of(bands: Bands, *, whole: bool) -> Wave:
 class Sites(Form):
     """s with the columns before and after that `Bands` asks for."""
 
-    name = "sites"
     looks_alone = True
 
     def __init__(self, source: Source) -> None:

@@ -89,7 +89,7 @@ class BPKernel(FixedPointKernel):
             for messages, totals in zip(values, all_totals, strict=True):
                 sum_up_all(self._factors, messages, totals)
             queue = make_queue(self._factors, values) if self._schedule == "residual" else None
-        return self._start((values, all_totals, queue), len(first))
+        return State((values, all_totals, queue), *np.zeros((3, len(first))))
 
     def _observe(self, state: State) -> dict[str, Array]:
         values = state.values[0].T.astype(np.float64)

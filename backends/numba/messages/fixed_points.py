@@ -20,9 +20,6 @@ class FixedPointKernel(Kernel):
         self._real = np.dtype(backend.precision)
         self._tolerance = method.smallest_change(backend.precision)
 
-    def _start(self, values: Any, chains: int) -> State:
-        return State(values, *np.zeros((3, chains)))
-
     @abstractmethod
     def _iterate(self, state: State, c: int, steps: int) -> tuple[int, float]:
         """At most so many iterations of chain c, until it has converged: their number and the last residual."""

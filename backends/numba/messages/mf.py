@@ -41,7 +41,7 @@ class MFKernel(FixedPointKernel):
     def init(self, seed: int, start: Array) -> State:
         q = start_probabilities(self._tables, start.astype(np.float64), np)
         flat = q.reshape(-1, start.shape[1])[self._tables.ascent.states].T
-        return self._start(np.ascontiguousarray(flat, dtype=self._real), len(flat))
+        return State(np.ascontiguousarray(flat, dtype=self._real), *np.zeros((3, len(flat))))
 
     def _observe(self, state: State) -> dict[str, Array]:
         return statistics("q", state.values.T.astype(np.float64), state)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, draw_field, make_factor
-from spinbench.backends.numba.relaxed.point import add_column
+from spinbench.backends.numba.relaxed.point import add_scaled
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
 from spinbench.backends.numba.relaxed.tiles import ENTRY, NEVER, ONCE, Layout, lanes
 from spinbench.backends.numba.relaxed.units import (
@@ -137,6 +137,6 @@ def _step(system, keys, counter, u, p, scratch):
     draw_units(scratch.v, p, system.groups, n, scratch.s)
     counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
     draw_field(system.factor, scratch.s, scratch.noise, scratch.work, u)
-    add_column(u, 1.0, system.bias, n, u)
+    add_scaled(u, 1.0, system.bias, n, u)
     unit_means(u, system.groups, n, p)
     return counter

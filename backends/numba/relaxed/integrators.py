@@ -20,7 +20,7 @@ import numba as nb
 
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import product
-from spinbench.backends.numba.relaxed.point import add_column, add_scaled
+from spinbench.backends.numba.relaxed.point import add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
@@ -36,14 +36,14 @@ def force(factor, system, scratch):
     def harmonium(factor, system, scratch):
         there, n = scratch.there, system.n
         product(factor.root, there.position, scratch.u)
-        add_column(scratch.u, 1.0, system.frame.bias, n, scratch.u)
+        add_scaled(scratch.u, 1.0, system.frame.bias, n, scratch.u)
         unit_means(scratch.u, system.groups, n, there.p)
         product(factor.transposed, there.p, scratch.work)
         return there.position, scratch.work
 
     def precision(factor, system, scratch):
         there, n = scratch.there, system.n
-        add_column(there.position, 1.0, system.frame.bias, n, scratch.u)
+        add_scaled(there.position, 1.0, system.frame.bias, n, scratch.u)
         unit_means(scratch.u, system.groups, n, there.p)
         product(factor.inverse, there.position, scratch.work)
         return scratch.work, there.p
@@ -142,16 +142,16 @@ def travel_by_rotation(system, leaps, size, scratch, here):
     sine, cosine = sincos_turns(size * TURN)
     sine, cosine = convert(sine, y.dtype.type(0)), convert(cosine, y.dtype.type(0))
     product(factor.root, scratch.noise, w)
-    add_column(here.position, -1.0, frame.shift, n, y)
-    add_column(here.p, -1.0, frame.m, n, f)
+    add_scaled(here.position, -1.0, frame.shift, n, y)
+    add_scaled(here.p, -1.0, frame.m, n, f)
     gained = _kick(here.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
         unit_means(scratch.u, system.groups, n, there.p)
-        add_column(there.p, -1.0, frame.m, n, f)
+        add_scaled(there.p, -1.0, frame.m, n, f)
         product(factor.gram, f, there.push)
         gained = gained + _kick(there.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
-    add_column(scratch.u, -1.0, frame.bias, n, y)
+    add_scaled(scratch.u, -1.0, frame.bias, n, y)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = _tilt(frame.m, scratch.u, n) - normaliser
     store(address(there.normaliser, 0), 0, normaliser)

@@ -48,21 +48,13 @@ class Scratch(NamedTuple):
 
 
 @nb.njit(**KERNEL)
-def add_column(x, sign, column, n, out):
-    """out = x + sign · a number a variable; out may be x."""
-    whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
-    for i in range(0, n, stride(x)):
-        at = i * unit(x)
-        store(to, at, load_vector(whence, at) + sign * coefficient(numbers, i, x))
-
-
-@nb.njit(**KERNEL)
 def add_scaled(x, scale, y, n, out):
-    """out = x + scale · y, `scale` in vectors; out may be x."""
+    """out = x + scale · y, `scale` a number or in vectors, y a tile or a column; out may be x."""
     left, right, to = address(x, 0), address(y, 0), address(out, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        store(to, at, load_vector(left, at) + scale * load_vector(right, at))
+        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)  # one of them is compiled
+        store(to, at, load_vector(left, at) + scale * other)
 
 
 @nb.njit(**KERNEL)

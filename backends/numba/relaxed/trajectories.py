@@ -28,7 +28,7 @@ from spinbench.backends.numba.relaxed.units import (
     chain_uniforms,
     draw_noise,
 )
-from spinbench.backends.numba.simd import Array, address, at_most, by_types, choose, exp, in_lanes, store
+from spinbench.backends.numba.simd import Array, address, by_types, choose, exp, in_lanes, smaller, store
 from spinbench.methods.relaxed.step_size import dual_averaging
 
 
@@ -119,7 +119,7 @@ def _sample(system, settings, scratch, here, keys, counter, step, accept):
     gain = _travel(system, settings.leaps, size, scratch, here)
     # a trajectory that diverged to NaN is refused
     zero = 0.0 * size  # a step is finite
-    chance = choose(gain == gain, exp(at_most(-gain, zero)), zero)
+    chance = choose(gain == gain, exp(smaller(-gain, zero)), zero)
     store(address(accept, 0), 0, chance)
     move(chain_uniforms(here.p, keys, counter) < chance, scratch.there, here, system.n)
     return counter + np.uint64(1)

@@ -21,7 +21,6 @@ from spinbench.backends.numba.relaxed.tiles import (
 from spinbench.backends.numba.simd import (
     Array,
     address,
-    at_least,
     choose,
     convert,
     exp,
@@ -101,7 +100,7 @@ def add_log(value, sums, lanes):
     """sums = log(exp(sums) + exp(value)): float64, as many as the tuple `lanes` has entries."""
     to = address(sums, 0)
     old = load_lanes(to, 0, lanes)
-    store(to, 0, at_least(old, value) + log1p(exp(-magnitude(old - value))))
+    store(to, 0, larger(old, value) + log1p(exp(-magnitude(old - value))))
 
 
 @nb.njit(**KERNEL)

@@ -70,13 +70,11 @@ nothing but x86 has anything run.
 
 from __future__ import annotations
 
-from spinbench.backends.numba.simd.arrays import as_words, copy_into, empty_array, zero_array
+from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import (
     HALF,
     ONE,
     ZERO,
-    at_least,
-    at_most,
     constant,
     exp,
     larger,
@@ -162,9 +160,6 @@ __all__ = [
     "aligned_empty",
     "aligned_zeros",
     "any_lane",
-    "as_words",
-    "at_least",
-    "at_most",
     "below",
     "by_types",
     "chain_keys",

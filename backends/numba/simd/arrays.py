@@ -12,7 +12,6 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.np.arrayobj import make_array, populate_array
 
 from spinbench.backends.numba.simd.vectors import Emitter, Typed, intrinsic_of
@@ -50,21 +49,6 @@ def copy_into(emitter, target, source):
     with builder.if_then(builder.icmp_unsigned("!=", to.nitems, given.nitems), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
     cgutils.raw_memmove(builder, to.data, given.data, given.nitems, given.itemsize)
-
-
-def _words_type(array: Any) -> Any:
-    return array.copy(dtype=types.int64) if array.dtype == types.float64 and array.layout == "C" else None
-
-
-@intrinsic_of(_words_type)
-def as_words(emitter, array):
-    """The same memory of a contiguous array of float64 as int64."""
-    context, builder = emitter[:2]
-    old, new = make_array(emitter.typed[0][0])(context, builder, array), make_array(emitter.kind)(context, builder)
-    word = context.get_data_type(emitter.kind.dtype).as_pointer()
-    parts = {"shape": old.shape, "strides": old.strides, "itemsize": old.itemsize, "meminfo": old.meminfo}
-    populate_array(new, data=builder.bitcast(old.data, word), **parts)
-    return impl_ret_borrowed(context, builder, emitter.kind, new._getvalue())
 
 
 def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:

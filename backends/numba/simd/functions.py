@@ -147,7 +147,6 @@ def _extreme(comparison: str) -> Any:
 
 
 larger, smaller = _extreme(">"), _extreme("<")
-at_least, at_most = larger, smaller
 """(x, limit) -> the limit where x is beyond it, else x; NaN stays NaN."""
 
 
@@ -181,7 +180,7 @@ def _by_quadrant(emitter, shifted, even, odd):
 @formula
 def exp(x):
     """e^x; saturates at |x| = 87 (float32) or 708 (float64), where the result is still a normal number."""
-    x = at_least(at_most(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
+    x = larger(smaller(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
     shifted = x * LOG2E(x) + ROUND(x)
     k = shifted - ROUND(x)
     r = (x - k * LN2_HIGH(x)) - k * LN2_LOW(x)
@@ -215,7 +214,7 @@ def sigmoid(x):
 @formula
 def softplus(x):
     """log(1 + e^x), relatively accurate on both sides; saturates as `exp` does."""
-    return at_least(x, ZERO(x)) + log1p(exp(-magnitude(x)))
+    return larger(x, ZERO(x)) + log1p(exp(-magnitude(x)))
 
 
 @formula_pair

@@ -47,16 +47,11 @@ def aligned_empty(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any
     return whole[first : first + size].reshape(shape)
 
 
-def pointer_to(dtype: Any) -> types.Type:
-    """The type of a pointer to elements of this type; checked ones know their array."""
-    return checks.Pointer(dtype) if CHECKED else types.CPointer(dtype)
-
-
 def pointer_into(array: Any) -> types.Type:
-    """The type of a pointer into an array."""
+    """The type of a pointer into an array; checked ones know which."""
     if array.layout not in ("C", "F"):
         raise TypingError(f"contiguity: no address is taken of {array}, whose elements need not follow each other")
-    return pointer_to(array.dtype)
+    return checks.Pointer(array.dtype) if CHECKED else types.CPointer(array.dtype)
 
 
 def build_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:

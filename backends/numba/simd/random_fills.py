@@ -1,14 +1,15 @@
 """Arrays of random numbers, from the streams of `random`.
 
 All take keys, a uint64 counter and a contiguous array, and return the counter of the next unused number: keys
-(2,) from `random.chain_keys` and out (n,) for one chain, keys (2, C) and out (n, C) for many. Numbers come in pairs, so
+(2,) from `random.chain_keys` and out (n,) for one chain, keys (2, C) and out (n, C) for many, whole vectors of them
+(16 in float32, 8 in float64). Numbers come in pairs, so
 that row i of n gets the first of a pair and row ceil(n/2) + i the second.
 
     counter = fill_uniform(keys, counter, out)    # in compiled code
 
 What limits them: a hash takes 9 cycles of AVX-512's multiplier and shifters for 8 chains or counters, and the
 logarithm, the root and the sines of a pair of normal numbers about 60 operations on vectors. Vectors are explicit and
-full, since LLVM leaves such loops in single precision scalar or takes half vectors: where n or C is no multiple of the
+full, since LLVM leaves such loops in single precision scalar or takes half vectors: where n is no multiple of the
 lanes, the last vector makes some numbers again.
 """
 
@@ -33,8 +34,8 @@ from spinbench.backends.numba.simd.random import (
     low32_signed,
     mix64,
 )
-from spinbench.backends.numba.simd.vector_sums import lane_indices
-from spinbench.backends.numba.simd.vectors import by_types
+from spinbench.backends.numba.simd.vector_sums import in_lanes
+from spinbench.backends.numba.simd.vectors import by_types, count_up
 
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
@@ -86,7 +87,7 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         start, gamma, to = keys[0], keys[1], address(out, 0)
         far, z = gamma * np.uint64(half), start + gamma * counter
         if back >= width:
-            ramp = lane_indices(gamma, lanes) * gamma
+            ramp = count_up(in_lanes(gamma, lanes)) * gamma
             for i in range(0, back, width):
                 i = smaller(i, back - width)
                 one, other = pair(z + gamma * np.uint64(i) + ramp, far)
@@ -101,27 +102,17 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
 
     def fill_matrix(keys, counter, out):
         n, chains = out.shape
-        half, back, width = (n + 1) // 2, n // 2, len(lanes)
+        half, back = (n + 1) // 2, n // 2
         starts, gammas, to = address(keys, 0), address(keys, chains), address(out, 0)
-        if chains >= width:
-            for c in range(0, chains, width):
-                c = smaller(c, chains - width)
-                gamma = load_lanes(gammas, c, lanes)
-                z, far = load_lanes(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
-                for i in range(half):
-                    one, other = pair(z, far)
-                    store(to, i * chains + c, one)
-                    if i < back:
-                        store(to, (half + i) * chains + c, other)
-                    z = z + gamma
-        else:
-            for c in range(chains):
-                gamma = keys[1, c]
-                z, far = keys[0, c] + gamma * counter, gamma * np.uint64(half)
-                for i in range(half):
-                    out[i, c], other = pair(z + gamma * np.uint64(i), far)
-                    if i < back:
-                        out[half + i, c] = other
+        for c in range(0, chains, len(lanes)):
+            gamma = load_lanes(gammas, c, lanes)
+            z, far = load_lanes(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
+            for i in range(half):
+                one, other = pair(z, far)
+                store(to, i * chains + c, one)
+                if i < back:
+                    store(to, (half + i) * chains + c, other)
+                z = z + gamma
         return counter + np.uint64(hashes) * np.uint64(half)
 
     return fill_matrix, fill_vector

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 
 from spinbench.backends.numba.simd.memory import read, require, write
-from spinbench.backends.numba.simd.vectors import Vector, element, intrinsic_of, numbers_from_zero, spread_over, wide
+from spinbench.backends.numba.simd.vectors import Vector, element, intrinsic_of, spread_over, wide
 
 
 @intrinsic_of(lambda vector, like: Vector(element(like), vector.lanes))
@@ -29,12 +29,6 @@ def convert(emitter, vector, like):
 def in_lanes(emitter, number, lanes):
     """A vector of as many lanes as the tuple `lanes` has, all equal to `number`."""
     return spread_over(emitter.builder, number, emitter.target)
-
-
-@intrinsic_of(lambda like, lanes: Vector(like, len(lanes)))
-def lane_indices(emitter, like, lanes):
-    """0, 1, 2, … as numbers of the type of `like`, in as many lanes as the tuple `lanes` has."""
-    return numbers_from_zero(emitter.target)
 
 
 @intrinsic_of(lambda like, sums: types.UniTuple(wide(like), len(sums)))

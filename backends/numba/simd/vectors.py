@@ -235,11 +235,7 @@ def spread(emitter, number):
 @intrinsic_of(lambda like: like if isinstance(like, Vector) else wide(like))
 def count_up(emitter, like):
     """0, 1, 2, … in a vector of the type of `like`, or of 512 bits for a number."""
-    return numbers_from_zero(emitter.target)
-
-
-def numbers_from_zero(kind: ir.VectorType) -> ir.Constant:
-    """0, 1, 2, … in the lanes of a vector."""
+    kind = emitter.target
     return ir.Constant(kind, [ir.Constant(kind.element, k) for k in range(kind.count)])
 
 

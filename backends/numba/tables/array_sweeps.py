@@ -4,7 +4,6 @@ and `rejection`, one call for all chains."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ class CompiledTableBath(TableBath):
         return x, d
 
     def log_weights(self, entries: Entries, x: Array, *, floored: bool = False) -> Array:
-        return _log_weights(entries, int(entries.floored) if floored else 0, x)
+        return sum_log_weights(entries, int(entries.floored) if floored else 0, x)
 
 
 def small_model_tables(precision: Precision, plan: Callable[[FactorGraph], Any]) -> tuple[NumpyBackend, Any]:
@@ -58,9 +57,8 @@ def small_model_tables(precision: Precision, plan: Callable[[FactorGraph], Any])
     return backend, map_arrays(lambda leaf: backend.to_device(np.asarray(leaf)), tables)
 
 
-@cache
 def compile_table_bath(precision: Precision) -> None:
-    """Compile what `CompiledTableBath` calls, or find it compiled, so that no step of a run has to."""
+    """Compile what `CompiledTableBath` calls, or find it compiled."""
     backend, t = small_model_tables(
         precision, lambda model: table_sweep(factor_tables(model), "chromatic", single=True)
     )
@@ -180,7 +178,8 @@ def _sweep_by_level(values, section, shift, x, d, weights, u):
 
 
 @njit(**JIT)
-def _log_weights(entries, shift, x):
+def sum_log_weights(entries, shift, x):
+    """(C,) sums of the factors' entries, `shift` places on, at states x (N, C)."""
     found, at = np.zeros(x.shape[1], dtype=entries.values.dtype), np.empty(x.shape[1], dtype=np.int32)
     for f in range(entries.bases.size):
         at[:] = entries.bases[f] + shift
@@ -202,9 +201,8 @@ class CompiledForestDraws(ForestDraws):
         return x, log_q
 
 
-@cache
 def compile_forest_draws(precision: Precision) -> None:
-    """Compile what `CompiledForestDraws` calls, or find it compiled, so that no step of a run has to."""
+    """Compile what `CompiledForestDraws` calls, or find it compiled."""
     backend, t = small_model_tables(precision, Importance().plan)
     CompiledForestDraws(backend).draw_states(
         t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 
@@ -30,9 +29,8 @@ class CompiledJumps(Jumps):
         return State(states.T.copy(), times[:, t.variables * most + t.states].T, w, stuck)
 
 
-@cache
 def compile_jumps(precision: Precision) -> None:
-    """Compile what `CompiledJumps` calls, or find it compiled, so that no step of a run has to."""
+    """Compile what `CompiledJumps` calls, or find it compiled."""
     backend, t = small_model_tables(precision, Zanella().plan)
     CompiledJumps(backend).make_jumps(t, np.zeros((1, 1), dtype=precision), np.zeros((2, 1), dtype=np.int32))
 

@@ -16,7 +16,6 @@ from spinbench.backends.numba.tables.layout import (
     lane_tables,
     of_chains,
     put_states,
-    states_of,
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import (
@@ -171,7 +170,7 @@ class GraphKernel(Kernel):
         return {"slope": self._slopes(state)} if self._method.may_use_stones else {}
 
     def states(self, state: GraphState) -> Array:
-        return states_of(state.lanes.x, state.chains)
+        return of_chains(state.lanes.x, state.chains).astype(np.int64)
 
     def _is_scalar(self, chains: int) -> bool:
         """Whether chains are advanced one by one: a single one would take as long as 16 in vectors."""

@@ -16,11 +16,11 @@ from spinbench.backends.numba.simd import (
     Array,
     address,
     aligned_zeros,
-    at_least,
     choose,
     constant,
     exp,
     gather,
+    larger,
     load,
     load_lanes,
     load_vector,
@@ -150,11 +150,6 @@ def put_states(chains: LaneChains, states: Array) -> None:
     chains.x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
 
 
-def states_of(x: Array, chains: int) -> Array:
-    """(N, C) int64 of the states x (K, N, B) of so many chains."""
-    return of_chains(x, chains).astype(np.int64)
-
-
 def of_chains(values: Array, chains: int) -> Array:
     """(…, C) of values (K, …, B)."""
     blocks, *rows, lanes = values.shape
@@ -242,7 +237,7 @@ def _weigh(weights, size, beta):
     """Log weights become weights, the largest 1; their sum."""
     top = load_lanes(weights, 0, WORDS)
     for k in range(1, size):
-        top = at_least(top, load_lanes(weights, 16 * k, WORDS))
+        top = larger(top, load_lanes(weights, 16 * k, WORDS))
     total = ZERO(top)
     for k in range(size):
         seen = load_lanes(weights, 16 * k, WORDS)

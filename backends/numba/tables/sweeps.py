@@ -19,13 +19,13 @@ from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
     address,
-    at_least,
     choose,
     constant,
     copy_into,
     exp,
     keep,
     lane_numbers,
+    larger,
     line_address,
     load,
     load_lanes,
@@ -60,7 +60,7 @@ def draw_metropolis(weights, x, size, total, uniform, u):
     upto, drawn = ZERO(own), x
     for k in range(size):
         weight = load_lanes(weights, 16 * k, WORDS)
-        most = at_least(own, weight) if uniform else at_least(rest, total - weight)
+        most = larger(own, weight) if uniform else larger(rest, total - weight)
         chance = choose(x == k, ZERO(own), choose(weight > ZERO(own), weight / most, ZERO(own)))
         drawn = choose(upto <= goal, choose(goal < upto + chance, (x & 0) + k, drawn), drawn)
         upto = upto + chance

@@ -46,31 +46,34 @@ class Slots:
     Args:
         rungs, chains: of the ladders.
         lanes: of a vector.
+        order: (N,) the variables in the order of the rows of states, whose type is `dtype`.
     """
 
     zeros = False
 
-    def __init__(self, rungs: int, chains: int, lanes: int) -> None:
+    def __init__(self, rungs: int, chains: int, lanes: int, order: Array, dtype: np.dtype[Any]) -> None:
+        self._order, self._dtype = order, dtype
         self.ladders = -(-chains // lanes) * lanes
         blocks = max(1, rungs * self.ladders // (lanes * BLOCK_VECTORS))
         side = -(-rungs // blocks)
         self._blocks, self._size = -(-rungs // side), side * self.ladders
         self.slots = self._blocks * side
 
-    def placed(self, seed: int, starts: Array, dtype: Any) -> Replicas:
-        """From states (N, R, C); idle ladders are like the first."""
+    def begin(self, seed: int, starts: Array) -> Replicas:
+        """From states of the variables (N, R, C); idle ladders are like the first."""
         n, rungs, chains = starts.shape
+        starts = starts[self._order]
         whole = np.repeat(np.repeat(starts[:, :1, :1], self.slots, axis=1), self.ladders, axis=2)
         whole[:, :rungs, :] = starts[:, :, :1]
         whole[:, :rungs, :chains] = starts
-        x = aligned_zeros((self._blocks, n, self._size), dtype)
+        x = aligned_zeros((self._blocks, n, self._size), self._dtype)
         x[:] = whole.reshape(n, self._blocks, self._size).swapaxes(0, 1)
         return Replicas(block_keys(seed, self._blocks, self._size), x)
 
     def states(self, replicas: Replicas, slots: Array) -> Array:
-        """(N, C) states of ladder c in slots[c]."""
+        """(N, C) states of the variables, of ladder c in slots[c]."""
         whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], -1, self.ladders)
-        return np.asarray(whole[:, slots, np.arange(len(slots))])
+        return np.asarray(whole[:, slots, np.arange(len(slots))][np.argsort(self._order)])
 
 
 @njit(**JIT)
@@ -119,20 +122,12 @@ class Pairs(Slots):
     """Of one model and so many ladders of R rungs; states are 0 and 1 of the kernel's precision."""
 
     def __init__(self, model: PairwiseModel, tables: PairTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
-        super().__init__(rungs, chains, 64 // real.itemsize)
-        self._flat, self._order, self._real = flat_tables(model, tables, real), tables.order, real
-
-    def begin(self, seed: int, starts: Array) -> Replicas:
-        """From states of the variables (N, R, C)."""
-        return self.placed(seed, starts[self._order], self._real)
+        super().__init__(rungs, chains, 64 // real.itemsize, tables.order, real)
+        self._flat = flat_tables(model, tables, real)
 
     def weigh(self, replicas: Replicas, w: Ladder) -> None:
         """D of all states, anew."""
         lane_slopes(self._flat, replicas.x, w.energy.reshape(len(replicas.x), -1))
-
-    def states(self, replicas: Replicas, slots: Array) -> Array:
-        """(N, C) states of the variables, of ladder c in slots[c]."""
-        return super().states(replicas, slots)[np.argsort(self._order)]
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
@@ -183,13 +178,9 @@ class Graphs(Slots):
     """Of one model and so many ladders of R rungs; states are uint32."""
 
     def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
-        super().__init__(rungs, chains, LANES)
-        self._tables, self._order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
+        super().__init__(rungs, chains, LANES, np.arange(len(graph.cardinalities)), STATE)
+        self._tables, self._sweep = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
         self._rows, self.zeros = len(marginal_rows(graph.cardinalities)[0]), bool(self._tables.floored)
-
-    def begin(self, seed: int, starts: Array) -> Replicas:
-        """From states of the variables (N, R, C)."""
-        return self.placed(seed, starts, STATE)
 
     def weigh(self, replicas: Replicas, w: Ladder) -> None:
         """D and hard zeros of all states, anew."""
@@ -198,5 +189,5 @@ class Graphs(Slots):
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
         sums = np.zeros((self._rows + 1, self.ladders))
-        run_graphs(self._tables, self._order, replicas, w, told, asked, self.zeros, sums[:-1])
+        run_graphs(self._tables, self._sweep, replicas, w, told, asked, self.zeros, sums[:-1])
         return sums

@@ -16,13 +16,13 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    at_most,
     chain_keys,
     exp,
     fill_uniform,
     keep,
     load_vector,
     sigmoid,
+    smaller,
     spread,
     store,
 )
@@ -100,7 +100,7 @@ def _neighbours(pair, step, level, ladders, at, told, accepted):
         lower = load_vector(at, place) * step
         upper = load_vector(at, place + ladders) * step
         gain = lower - upper
-        chance = exp(at_most(gain, ZERO(gain)))
+        chance = exp(smaller(gain, ZERO(gain)))
         store(accepted, place, chance)
         up, down, rejected = told
         c = spread(level)

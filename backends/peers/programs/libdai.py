@@ -63,8 +63,7 @@ class LibDAIBP(Kernel):
         self._folder = folder_of(lowered(tables.graph))
 
     def init(self, seed: int, start: Array) -> State:
-        zero = np.zeros(1)
-        return State(np.zeros((0, 1)), zero, zero, zero)
+        return State(np.zeros((0, 1)), *np.zeros((3, 1)))
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         if not state.converged[0]:

@@ -11,7 +11,6 @@ PUBLIC = {"numba", "numba.extending", "llvmlite"}
 PRIVATE = {
     # arrays and tuples inside intrinsics
     "numba.core.cgutils": {"simd/arrays.py", "simd/checks.py", "simd/vector_sums.py"},
-    "numba.core.imputils.impl_ret_borrowed": {"simd/arrays.py"},
     "numba.np.arrayobj.make_array": {"simd/arrays.py", "simd/checks.py", "simd/memory.py"},
     "numba.np.arrayobj.populate_array": {"simd/arrays.py"},
     # intrinsics that Python calls while it generates code

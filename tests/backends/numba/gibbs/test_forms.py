@@ -11,8 +11,12 @@ from small_graphs import random_pairs
 
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs import pattern_lanes, sites
+from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.gibbs.lanes import Lanes
+from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.patterns import decide
+from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, chain_keys
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -47,6 +51,14 @@ FEW_NEIGHBOURS = {
     "tree": generators.tree(30, seed=1),
     "alone": PairwiseModel.from_edges([0.5, -60.0, 60.0], np.zeros((0, 2), dtype=int), []),
 }
+CLASSES = {
+    "lanes": Lanes,
+    "sites": sites.Sites,
+    "dense": Dense,
+    "pattern_lanes": pattern_lanes.PatternLanes,
+    "pattern_rows": PatternRows,
+    "single_updates": SingleUpdates,
+}
 PATTERNS = ("pattern_lanes", "pattern_rows")
 FIELDS = ("lanes", "sites", "dense")
 RANDOM = {"scan": "random", "log_z": "chib"}
@@ -59,7 +71,7 @@ ALL = MODELS | FEW_NEIGHBOURS
 
 def forced(model: PairwiseModel, method: Gibbs, form: str, precision: Any = "float64") -> GibbsKernel:
     kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
-    kernel._form = lambda _: form
+    kernel._form = lambda _: CLASSES[form]
     return kernel
 
 
@@ -274,7 +286,7 @@ def test_the_form_follows_model_scan_and_chains(
     model: PairwiseModel, chains: int, settings: dict[str, Any], form: str
 ) -> None:
     method = Gibbs(**{"log_z": "none", **settings})
-    assert GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(chains) == form
+    assert GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(chains) is CLASSES[form]
 
 
 def test_dense_fields_do_not_drift() -> None:

@@ -1,0 +1,28 @@
+"""Which operations over arrays are compiled, and how, before the first step of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from spinbench.api import Precision
+from spinbench.backends.numba.tables import array_sweeps, jumps
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.baselines.draws import ForestDraws
+from spinbench.methods.baselines.jumps import Jumps
+
+COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {
+    TableBath: (array_sweeps.CompiledTableBath, array_sweeps.compile_table_bath),
+    ForestDraws: (array_sweeps.CompiledForestDraws, array_sweeps.compile_forest_draws),
+    Jumps: (jumps.CompiledJumps, jumps.compile_jumps),
+}
+"""By the class of the array program: the class in its place, and a function that compiles what that one calls."""
+
+
+@cache
+def compiled_class(kind: Callable[..., Any], precision: Precision) -> Callable[..., Any]:
+    """The class of operations in compiled code, or `kind` itself where there is none."""
+    compiled, compile_all = COMPILED.get(kind, (kind, lambda _: None))
+    compile_all(precision)
+    return compiled
