@@ -94,6 +94,7 @@ class GibbsState:
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
+        look_lanes: (K, 2, B) the same in blocks of chains, once they are needed.
     """
 
     step: int
@@ -104,6 +105,7 @@ class GibbsState:
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
+    look_lanes: Array | None = None
 
 
 class GibbsKernel(Kernel):

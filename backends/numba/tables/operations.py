@@ -23,6 +23,8 @@ COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision
 @cache
 def compiled_class(kind: Callable[..., Any], precision: Precision) -> Callable[..., Any]:
     """The class of operations in compiled code, or `kind` itself where there is none."""
-    compiled, compile_all = COMPILED.get(kind, (kind, lambda _: None))
+    if kind not in COMPILED:
+        return kind
+    compiled, compile_all = COMPILED[kind]
     compile_all(precision)
     return compiled
