@@ -26,11 +26,14 @@ from spinbench.models.files.text import SMALLEST_NORMAL, log_decimal
 
 # An unclosed comment or string is a token of its own, and refused at once: nothing is searched to the end twice.
 _TOKEN = re.compile(
-    r"""\s+|//[^\n]*|/\*.*?\*/|[,|]|(?P<token>"[^"\n]*"|/\*|"|[{}()\[\];]|[^\s{}()\[\];,|"]+)""", re.DOTALL
+    r"""\s+|//[^\n]*|/\*.*?\*/|[,|]|(?P<token>"[^"\n]*"|/\*|"|[{}()\[\];]|(?:(?!//|/\*)[^\s{}()\[\];,|"])+)""",
+    re.DOTALL,
 )
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_ZERO = re.compile(r"[+-]?[0.]*[1-9]")
 _BEGIN = re.compile(rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:network|variable)[\s\"{]")
+# 1.0000000000000002 is what programs write that divide by a sum
+ROUNDING = 1e-9
 _KEYWORDS = ("network", "variable", "probability")
 
 
@@ -86,6 +89,17 @@ class Lexer:
         while self.require_token(token) != token:
             pass
 
+    def skip_block(self) -> None:
+        """Take all words until the brace that ends the next block, or the file's end."""
+        depth = 0
+        while (token := self.next_token()) is not None:
+            if token == "{":
+                depth += 1
+            elif token == "}":
+                depth -= 1
+                if not depth:
+                    return
+
     def parse_integer(self, description: str) -> int:
         """The next word as a number of things, at most 2^31, or ModelError."""
         token = self.require_token(description)
@@ -105,7 +119,7 @@ class Lexer:
             if not _NUMBER.fullmatch(token):
                 raise self.error(f"a probability is needed, the {k + 1}. of {count}")
             value = float(token)
-            if not 0 <= value <= 1:
+            if not 0 <= value <= 1 + ROUNDING:
                 raise self.error("a probability must be from 0 to 1")
             if value < SMALLEST_NORMAL and _NOT_ZERO.match(token):
                 small_logarithms[k] = log_decimal(token)
@@ -139,8 +153,11 @@ class BIF(Format):
         return beginning is not None and b"{" in head
 
     def read(self, file: ModelFile) -> FactorGraph:
-        network = _NetworkParser(Lexer(file.text().decode(), file.name))
-        network.read()
+        text = file.text().decode()
+        network = _NetworkParser(Lexer(text, file.name))
+        network.read_variables()
+        network.lexer = Lexer(text, file.name)
+        network.read_probabilities()
         return network.build_factor_graph(file.stem)
 
 
@@ -168,21 +185,31 @@ class _NetworkParser:
     tables: dict[int, _ConditionalTable] = field(default_factory=dict)
     entries_left: int = MAX_ENTRIES
 
-    def read(self) -> None:
-        """
+    def read_variables(self) -> None:
+        """All blocks of variables, which may stand behind those of probabilities.
+
         Raises:
             ModelError: with line and word.
         """
         while (token := self.lexer.next_token()) is not None:
-            if token == "network":
-                self.lexer.skip_past("{")
-                self.lexer.skip_past("}")
-            elif token == "variable":
+            if token == "variable":
                 self._read_variable()
-            elif token == "probability":
-                self._read_probability()
+            elif token in ("network", "probability"):
+                self.lexer.skip_block()
             else:
                 raise self.lexer.error(f"one of {', '.join(_KEYWORDS)} is needed")
+
+    def read_probabilities(self) -> None:
+        """All blocks of probabilities, once the variables are known.
+
+        Raises:
+            ModelError: with line and word.
+        """
+        while (token := self.lexer.next_token()) is not None:
+            if token == "probability":
+                self._read_probability()
+            else:
+                self.lexer.skip_block()
 
     def _read_variable(self) -> None:
         name = self.lexer.require_token("a variable's name")

@@ -90,6 +90,9 @@ def replace_text(text, old, new):
                 "blanks": BIF.replace(",", " "),
                 "ends of lines": BIF.replace("\n", "\t\r\n").replace("  ", "\t"),
                 "one line": BIF.replace("}\n", "}"),
+                "probabilities first": BIF[BIF.index("probability") :] + BIF[: BIF.index("probability")],
+                "a comment glued to a word": BIF.replace("type discrete", "type discrete/* of two */"),
+                "rounded": replace_text(BIF, "0.0, 1.0;", "0.0, 1.0000000000000002;"),
             }.items()
         ),
         *(
