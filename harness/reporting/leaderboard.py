@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spinbench.foundation.trees import flattened
+from spinbench.inference.checks.evidence import LEVELS
 from spinbench.measuring import trust
 from spinbench.measuring.record_parts import Metric
+from spinbench.measuring.record_parts import Result as RecordedResult
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import LogZBracket
@@ -22,7 +24,7 @@ R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
 RESERVED_HEADINGS = {
     *("method", "backend", "settings", "seeds", "marginal rmse", "log z", "|log z error|", "ess/s", "compile seconds"),
-    *("run seconds", "tier", "status", "seconds to 1 % rmse"),
+    *("run seconds", "tier", "level", "status", "seconds to 1 % rmse"),
 }
 """Headings of columns, in small letters, that stand for something of their own."""
 
@@ -48,6 +50,7 @@ class Row:
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         records: the records.
         log_z: in nats, the median over replicates; None where no record has one.
+        marginals_level, log_z_level: the weakest level of evidence of the replicates; empty where none has one.
         peak_mib: MiB that the measuring process held at most while it ran, the median over replicates.
         metric_means: the numbers of `spinbench.metrics` by their titles, means over replicates.
     """
@@ -72,6 +75,8 @@ class Row:
     rmse_margin: float = 0.0
     rank: int | None = None
     shared: bool = False
+    marginals_level: str = ""
+    log_z_level: str = ""
     peak_mib: float | None = None
     metric_means: Mapping[str, ReplicateMean] = field(default_factory=dict, compare=False)
 
@@ -79,6 +84,12 @@ class Row:
     def solver(self) -> str:
         """For people."""
         return f"{self.method} on {self.backend}"
+
+    @property
+    def level(self) -> str:
+        """What its numbers rest on, for people: of marginals and log Z where these differ."""
+        levels = dict.fromkeys(filter(None, [self.marginals_level, self.log_z_level]))
+        return ", log Z ".join(levels)
 
     @property
     def title(self) -> str:
@@ -225,9 +236,17 @@ def _summarise_seeds(
         records=tuple(group),
         log_z=_median_of_available(result.log_z for result in results),
         doubted=any(result.status != "ok" for result in results),
+        marginals_level=_weakest_level(results, "marginals"),
+        log_z_level=_weakest_level(results, "log_z"),
         peak_mib=_median_of_available(None if peak is None else peak / 2**20 for peak in peaks),
         metric_means=_average_metrics(successes, headings),
     )
+
+
+def _weakest_level(results: Iterable[RecordedResult], quantity: str) -> str:
+    """Of all that have one; levels of other versions are the weakest."""
+    levels = {level for result in results if (level := (result.levels or {}).get(quantity))}
+    return max(sorted(levels), key=lambda level: LEVELS.index(level) if level in LEVELS else len(LEVELS), default="")
 
 
 def _median_of_available(values: Iterable[float | None]) -> float | None:

@@ -40,7 +40,7 @@ PROFILES_PICTURE = "profiles.png"
 MAX_REASONS = 8
 """Why cells have no result: so many are told where there are many models."""
 
-OPTIONAL_COLUMNS = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
+OPTIONAL_COLUMNS = ("tier", "level", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
 """Columns of the leaderboard that a narrow terminal goes without, in this order."""
 FOLDED_MIN_WIDTHS = {"settings": 16, "status": 12}
 """Columns that may take several lines, and how narrow they get."""
@@ -219,6 +219,7 @@ def _leaderboard_columns(board: Sequence[Row], *, has_bounds: bool) -> dict[str,
         ("compile\nseconds", lambda row: format_number(row.compile_seconds), True),
         ("run\nseconds", lambda row: format_number(row.run_seconds), True),
         ("tier", lambda row: row.tier, True),
+        ("level", lambda row: row.level, any(row.level for row in board)),
         ("status", _status_with_style, True),
     ]
     return {name: cell for name, cell, is_shown in columns if is_shown}
@@ -238,7 +239,7 @@ def _leaderboard_table(
     )
     for name, cell in columns.items():
         widest = max(map(cell_len, [*name.split("\n"), *(str(cell(row)) for row in board)]))
-        is_text = name in ("method", "backend", "settings", "tier", "status")
+        is_text = name in ("method", "backend", "settings", "tier", "level", "status")
         table.add_column(
             name,
             justify="left" if is_text else "right",

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from small_records import make, typed
 
-from spinbench.reporting import content, leaderboard, summary
+from spinbench.reporting import content, export, leaderboard, summary
 from spinbench.reporting.leaderboard import Row, format_number, format_with_error
 
 
@@ -275,6 +275,24 @@ def test_no_seed_reaches_the_target_by_luck(doubt: str, reached: bool) -> None:
         one["result"]["status"] = doubt
     (row,) = rows(record(rmse=0.005), *doubted)
     assert (row.time_to_error is not None) == reached
+
+
+@pytest.mark.parametrize(
+    ("levels", "label"),
+    [
+        ([{"marginals": "exact", "log_z": "exact"}] * 2, "exact"),
+        ([{"marginals": "converged", "log_z": "doubtful"}, {"marginals": "exact"}], "converged, log Z doubtful"),
+        ([{"log_z": "bounded"}, {"log_z": "certified"}], "bounded"),
+        ([{"log_z": "bounded"}, {"log_z": "of another version"}], "of another version"),
+        ([{}, None], ""),
+    ],
+)
+def test_a_row_rests_on_the_weakest_level_of_its_seeds(levels: list[dict[str, str] | None], label: str) -> None:
+    (row,) = rows(*(record(seed=seed, levels=level) for seed, level in enumerate(levels)))
+    assert row.level == label
+    assert [line["log_z_level"] for line in export.leaderboard_table([row])] == [row.log_z_level]
+    headings = [column.header for table in summary.leaderboard_tables([row], None) for column in table.columns]
+    assert ("level" in headings) == bool(label)
 
 
 def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:

@@ -103,6 +103,17 @@ def test_peak_memory_stands_in_the_table_where_it_is_known(write: Written) -> No
     assert [line["peak_mib"] for line in read_csv(written.with_name("leaderboard.csv"))] == ["1125.0"]
 
 
+def test_levels_of_evidence_stand_in_the_table_where_they_are_known(write: Written) -> None:
+    records = [make(seed=seed) for seed in range(2)]
+    assert ">level<" not in write(records).page.read_text()
+    for record, level in zip(records, ("exact", "converged"), strict=True):
+        record["result"]["levels"] = {"marginals": level, "log_z": "exact"}
+    written = write(records).page
+    assert '<td data-value="converged, log Z exact">' in written.read_text()
+    (line,) = read_csv(written.with_name("leaderboard.csv"))
+    assert (line["marginals_level"], line["log_z_level"]) == ("converged", "exact")
+
+
 def test_nothing_that_a_record_holds_becomes_markup(write: Written) -> None:
     records = [
         make(HOSTILE, HOSTILE, model=HOSTILE, settings={HOSTILE: HOSTILE}),
