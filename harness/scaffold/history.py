@@ -44,9 +44,9 @@ def init(folder: Path) -> list[str]:
             versions.begin(folder)
     except OSError as error:
         raise SpinbenchError(f"{folder} cannot be written: {error.strerror or error}") from error
-    what = "commits" if tracked else "versions of spinbench and its plugins"
+    units = "commits" if tracked else "versions of spinbench and its plugins"
     then = "commit these files, then: " if tracked else f"cd {folder}, then: "
-    return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {what}"]
+    return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {units}"]
 
 
 def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
@@ -65,10 +65,10 @@ def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
         "html_dir": ".asv/html",
         "env_dir": ".asv/env",
     }
-    found = {Path(CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
+    contents = {Path(CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
     if tracked:
-        found[WORKFLOW] = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
-    return found
+        contents[WORKFLOW] = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
+    return contents
 
 
 def _write(folder: Path, files: Mapping[Path, str]) -> list[str]:
@@ -84,14 +84,15 @@ def _write(folder: Path, files: Mapping[Path, str]) -> list[str]:
     before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
     missing = [line for line in IGNORED if line not in before.splitlines()]
     if missing:
-        ends = before == "" or before.endswith("\n")
-        ignore.write_text(before + "\n" * (not ends) + "\n".join(missing) + "\n", encoding="utf-8")
+        if before and not before.endswith("\n"):
+            before += "\n"
+        ignore.write_text(before + "\n".join(missing) + "\n", encoding="utf-8")
         written.append(ignore.name)
     return written
 
 
 def _top(folder: Path) -> Path | None:
     """Of the git repository around a folder."""
-    there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
-    found = git.ask(there, "rev-parse", "--show-toplevel")
-    return None if found.returncode else Path(found.stdout.decode().strip()).resolve()
+    nearest = next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.is_dir())
+    answer = git.ask(nearest, "rev-parse", "--show-toplevel")
+    return None if answer.returncode else Path(answer.stdout.decode().strip()).resolve()

@@ -51,8 +51,8 @@ class Package:
                 f"--{self.kind} {self.name} was given; a name of letters, digits and underscores is needed that begins "
                 f"with a letter and is no word of Python, and none of {', '.join(VALUES)}"
             )
-        if found := plugins.entry_points(GROUPS[self.kind]).get(self.name):
-            owner = plugins.origin(found[0])
+        if points := plugins.entry_points(GROUPS[self.kind]).get(self.name):
+            owner = plugins.origin(points[0])
             raise SpinbenchError(f"--{self.kind} {self.name} was given; {owner} has one of this name")
         if self.name in RESERVED[self.kind]:
             raise SpinbenchError(f"--{self.kind} {self.name} was given; spinbench means something else by this name")
@@ -99,13 +99,13 @@ class Package:
             "name": self.name,
             "object": self.object,
         }
-        which = "suite" if self.kind in ("backend", "method") else self.kind
+        variant = "suite" if self.kind in ("backend", "method") else self.kind
         source = re.sub(rf"\bMy{self.kind.capitalize()}\b", self.object, self.source)
         return {
             f"{self.module}.py": re.sub(r"\bmine\b", self.name, source),
             "pyproject.toml": Template(_template("pyproject.txt")).substitute(names),
-            f"test_{self.module}.py": Template(_template(f"test_{which}.txt")).substitute(names),
-            "README.md": Template(_template(f"readme_{which}.txt")).substitute(names),
+            f"test_{self.module}.py": Template(_template(f"test_{variant}.txt")).substitute(names),
+            "README.md": Template(_template(f"readme_{variant}.txt")).substitute(names),
         }
 
     def write(self) -> None:
@@ -154,10 +154,10 @@ def _is_identifier(name: str) -> bool:
 
 def _is_importable(module: str) -> bool:
     try:
-        found = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return True
-    return found is not None and found.origin is not None  # an empty folder is no module
+    return spec is not None and spec.origin is not None  # an empty folder is no module
 
 
 def _names_in(source: str) -> set[str]:

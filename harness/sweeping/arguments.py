@@ -67,35 +67,35 @@ class Arguments:
         overrides: list[str] = []
         resume: Path | None = None
         profile = "--profile" in argv
-        rest = [word for word in argv if word != "--profile"]
+        rest = [argument for argument in argv if argument != "--profile"]
         while rest:
-            word = rest.pop(0)
-            name, _, value = word.partition("=")
+            argument = rest.pop(0)
+            name, _, value = argument.partition("=")
             if name == "--resume":
-                folder = value or (rest.pop(0) if rest and word == name else "")
+                folder = value or (rest.pop(0) if rest and argument == name else "")
                 if not folder or ("=" in folder and not Path(folder).exists()):
                     raise SpinbenchError("--resume needs the folder of a sweep: --resume FOLDER")
                 resume = Path(folder)
             elif name in ("--cfg", "-c", "--info", "-i"):
-                flags += [word] if value or not rest else [word, rest.pop(0)]
+                flags += [argument] if value or not rest else [argument, rest.pop(0)]
             elif name in ("--config-dir", "-cd"):
-                overrides.append(_searched(value or (rest.pop(0) if rest else "")))
+                overrides.append(_searchpath_override(value or (rest.pop(0) if rest else "")))
             elif name in _OF_ANOTHER_APPLICATION:
                 raise SpinbenchError(
                     f"{name} would replace spinbench's own configurations; configurations of yours, as of "
                     "experiment/mine.yaml, are found beside them with --config-dir FOLDER"
                 )
-            elif word.startswith("-") and name not in FLAGS:
-                plain = word.lstrip("-")
+            elif argument.startswith("-") and name not in FLAGS:
+                plain = argument.lstrip("-")
                 raise SpinbenchError(
-                    f"{word} is no flag of spinbench sweep; settings are given without dashes, as "
+                    f"{argument} is no flag of spinbench sweep; settings are given without dashes, as "
                     f"{plain if '=' in plain else f'{plain}=VALUE'}, and flags are {', '.join(FLAGS)}"
                 )
             else:
-                (flags if word.startswith("-") else overrides).append(_FOLDER.sub("sweep_dir=", word))
+                (flags if argument.startswith("-") else overrides).append(_FOLDER.sub("sweep_dir=", argument))
         if resume is not None:
             first = _first(resume)
-            overrides = overrides or _taken(resume, *first)
+            overrides = overrides or _check_stored_overrides(resume, *first)
         return cls(tuple(flags), tuple(overrides), resume, profile)
 
     @property
@@ -106,8 +106,8 @@ class Arguments:
     @property
     def commits(self) -> str | None:
         """Which commits are to be measured; None: the one that is checked out."""
-        asked = [line.removeprefix(_COMMITS) for line in self.overrides if line.startswith(_COMMITS)]
-        return asked[-1] if asked else None
+        selections = [line.removeprefix(_COMMITS) for line in self.overrides if line.startswith(_COMMITS)]
+        return selections[-1] if selections else None
 
     @property
     def of_cells(self) -> tuple[str, ...]:
@@ -116,11 +116,11 @@ class Arguments:
 
     def again(self, folder: str) -> str:
         """The command that goes on with this sweep."""
-        given = () if all(map(_is_of_a_cell, self.overrides)) else self.overrides
-        return shlex.join(["spinbench", "sweep", "--resume", folder, *given])
+        overrides = () if all(map(_is_of_a_cell, self.overrides)) else self.overrides
+        return shlex.join(["spinbench", "sweep", "--resume", folder, *overrides])
 
 
-def _searched(folder: str) -> str:
+def _searchpath_override(folder: str) -> str:
     """Hydra's override for config groups of the user's own."""
     if not Path(folder or "-").is_dir():
         raise SpinbenchError(
@@ -141,7 +141,7 @@ def _first(folder: Path) -> tuple[list[str], str]:
         ) from error
 
 
-def _taken(folder: Path, overrides: list[str], started_in: str) -> list[str]:
+def _check_stored_overrides(folder: Path, overrides: list[str], started_in: str) -> list[str]:
     again = "spinbench sweep --resume FOLDER NAME=VALUE …"
     for line in overrides:
         if not _is_of_a_cell(line):
@@ -159,8 +159,8 @@ def _taken(folder: Path, overrides: list[str], started_in: str) -> list[str]:
 
 def _is_relative(line: str) -> bool:
     """Whether one of its values is a path that is looked for where one stands."""
-    found = _OF_A_FILE.fullmatch(line)
-    return found is not None and any(not value.strip(" '\"[").startswith("/") for value in found[1].split(","))
+    match = _OF_A_FILE.fullmatch(line)
+    return match is not None and any(not value.strip(" '\"[").startswith("/") for value in match[1].split(","))
 
 
 def _is_of_a_cell(line: str) -> bool:

@@ -39,9 +39,9 @@ def with_values(config: DictConfig, lines: Sequence[str]) -> DictConfig:
     Raises:
         HydraException, OmegaConfBaseException: there is no such key.
     """
-    found = copy.deepcopy(config)
-    ConfigLoaderImpl._apply_overrides_to_config([_parse(line) for line in lines], found)
-    return found
+    changed = copy.deepcopy(config)
+    ConfigLoaderImpl._apply_overrides_to_config([_parse(line) for line in lines], changed)
+    return changed
 
 
 def in_turn(config: DictConfig, lines: Sequence[str]) -> Iterator[DictConfig]:
@@ -50,17 +50,17 @@ def in_turn(config: DictConfig, lines: Sequence[str]) -> Iterator[DictConfig]:
     Raises:
         HydraException, OmegaConfBaseException: there is no such key.
     """
-    found = without_hydra(config)
+    cell = without_hydra(config)
     for line in lines:
-        ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], found)
-        yield found
+        ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], cell)
+        yield cell
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
     """A copy without what Hydra adds, which is the most of a configuration."""
-    found = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    OmegaConf.set_struct(found, True)
-    return found
+    subset = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    OmegaConf.set_struct(subset, True)
+    return subset
 
 
 def value_of(line: str) -> Any:
@@ -76,13 +76,13 @@ def of_cells_alone(lines: Sequence[str], varied: Sequence[str]) -> list[str]:
         lines: the overrides.
         varied: keys of more than one value.
     """
-    found = []
+    cell_lines = []
     for line in lines:
         override, (key, _, value) = _parse(line), line.partition("=")
         inside = "." in override.key_or_group and override.key_or_group.partition(".")[0] in varied
         single = override.value_type is ValueType.ELEMENT and not override.is_delete() and value.strip()
-        found.append(f"{key}=choice({value})" if inside and single else line)
-    return found
+        cell_lines.append(f"{key}=choice({value})" if inside and single else line)
+    return cell_lines
 
 
 def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
@@ -102,13 +102,13 @@ def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Se
 
 
 def _compose_files(loader: ConfigLoader, master_config: DictConfig, files: tuple[str, ...]) -> DictConfig:
-    given: Any = OmegaConf.to_container(master_config.hydra.overrides.hydra)
-    key = (str(master_config.hydra.job.config_name), *given, *files)
+    hydra_overrides: Any = OmegaConf.to_container(master_config.hydra.overrides.hydra)
+    key = (str(master_config.hydra.job.config_name), *hydra_overrides, *files)
     if key not in _known:
         if len(_known) >= CHOICES:
             _known.clear()
         composed = loader.load_configuration(
-            config_name=master_config.hydra.job.config_name, overrides=[*given, *files], run_mode=RunMode.RUN
+            config_name=master_config.hydra.job.config_name, overrides=[*hydra_overrides, *files], run_mode=RunMode.RUN
         )
         _slim(composed)
         _known[key] = composed

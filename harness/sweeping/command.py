@@ -42,19 +42,19 @@ def sweep(*overrides: str) -> Path:
     """
     from spinbench.sweeping import composition
     from spinbench.sweeping.arguments import Arguments
-    from spinbench.sweeping.sweep import measure, opened
+    from spinbench.sweeping.sweep import measure, open_checked
 
     check_supported()
-    for given in overrides:
-        if not isinstance(given, str) or given.startswith("-") or given.startswith("commits="):
+    for override in overrides:
+        if not isinstance(override, str) or override.startswith("-") or override.startswith("commits="):
             raise SpinbenchError(
-                f"{given!r} was given; spinbench.sweep takes settings as 'NAME=VALUE', and the command `spinbench "
+                f"{override!r} was given; spinbench.sweep takes settings as 'NAME=VALUE', and the command `spinbench "
                 "sweep` flags and commits"
             )
     entered = time.perf_counter()
     arguments = Arguments.parse(["-m", *overrides])
     plan = composition.plan(arguments.overrides, multirun=True)
-    folder = opened(arguments, plan)
+    folder = open_checked(arguments, plan)
     if measure(arguments, plan, folder, entered) == STATUS:
         raise KeyboardInterrupt
     return folder

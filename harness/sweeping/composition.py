@@ -30,14 +30,14 @@ def _seed(*parameters: int | float) -> int:
 searchpath.register_resolver("spinbench.seed", _seed)
 
 
-def _chosen(table: str, entries: DictConfig, name: str, value: Any, field: str) -> Any:
+def _select_field(table: str, entries: DictConfig, name: str, value: Any, field: str) -> Any:
     """Resolver `${spinbench.chosen:TABLE,${TABLE},NAME,${NAME},FIELD}`: a field of the entry that NAME names."""
     if str(value) not in entries:
         raise SpinbenchError(f"{name}={value} was given; {table} has {', '.join(map(str, entries))}")
     return entries[str(value)][field]
 
 
-searchpath.register_resolver("spinbench.chosen", _chosen)
+searchpath.register_resolver("spinbench.chosen", _select_field)
 
 
 def _class(classes: DictConfig, name: str) -> str | None:
@@ -60,7 +60,7 @@ class Plan:
         cells: how many cells there are; of a search, at most.
         varied: the keys with more than one value.
         left_out: which combinations are not among them.
-        given: the overrides of each key, one a value.
+        choices: the overrides of each key, one a value.
     """
 
     config: DictConfig
@@ -68,12 +68,12 @@ class Plan:
     cells: int
     varied: tuple[str, ...]
     left_out: tuple[omissions.Entry, ...]
-    given: Mapping[str, Sequence[str]]
+    choices: Mapping[str, Sequence[str]]
 
     @property
     def first(self) -> list[str]:
         """The first cell's overrides."""
-        return _first(self.given)
+        return _first(self.choices)
 
 
 def choices(overrides: Sequence[str], key: str) -> list[str]:
@@ -82,7 +82,7 @@ def choices(overrides: Sequence[str], key: str) -> list[str]:
     Raises:
         SpinbenchError: an override cannot be read.
     """
-    with explaining.explained():
+    with explaining.explain_errors():
         return _values(OverridesParser.create(), overrides).get(key, [])
 
 
@@ -93,35 +93,35 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         SpinbenchError: what is wrong, as unknown names, or values that a method or a model refuses.
     """
     searchpath.install()
-    with explaining.explained(), searchpath.initialize():
+    with explaining.explain_errors(), searchpath.initialize():
         loader: Any = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
         refused = Refusals()
-        asked = _values(parser, overrides)
-        given, config = _known(asked, refused)
+        line_choices = _values(parser, overrides)
+        choices, config = _drop_unknown(line_choices, refused)
         many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
-        many = many or any(len(options) > 1 for options in given.values())
+        many = many or any(len(options) > 1 for options in choices.values())
         params: list[str] = []
         if many:
             params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
-            given, config = _known(_values(parser, params) | given, refused)
+            choices, config = _drop_unknown(_values(parser, params) | choices, refused)
         if not search.is_search(config):
             _enumerable(parser, [*params, *overrides])
-        _try(given, config, refused)
-        _try_appended(parser, given, config, refused)
-        with refused.noted():
+        _try(choices, config, refused)
+        _try_appended(parser, choices, config, refused)
+        with refused.collect():
             _no_subfolders(config)
-        with refused.noted():
-            omissions.check(config, given, lambda name: _is_member(loader, name))
-        refused.told()
-        varied = tuple(key for key, options in given.items() if len(options) > 1)
-        out = omissions.entries(config, asked)
+        with refused.collect():
+            omissions.check(config, choices, lambda name: _is_member(loader, name))
+        refused.raise_if_any()
+        varied = tuple(key for key, options in choices.items() if len(options) > 1)
+        out = omissions.entries(config, line_choices)
         if search.is_search(config):
-            search.check(config, given)
-            cells = search.cells(config, given, out)
+            search.check(config, choices)
+            cells = search.cells(config, choices, out)
         else:
-            cells = omissions.count(given, out)
-        return Plan(config, many, cells, varied, out, given)
+            cells = omissions.count(choices, out)
+        return Plan(config, many, cells, varied, out, choices)
 
 
 def _is_member(loader: Any, name: str) -> bool:
@@ -146,14 +146,14 @@ def _enumerable(parser: OverridesParser, lines: Sequence[str]) -> None:
             )
 
 
-def _known(given: Mapping[str, list[str]], refused: Refusals) -> tuple[dict[str, list[str]], DictConfig]:
+def _drop_unknown(choices: Mapping[str, list[str]], refused: Refusals) -> tuple[dict[str, list[str]], DictConfig]:
     """Without what names no group's member and no setting, which is noted; and the configuration of the rest."""
-    left = dict(given)
+    left = dict(choices)
     while True:
         lines = _first(left)
         try:
-            with explaining.explained():
-                return left, explaining.configured(lines)
+            with explaining.explain_errors():
+                return left, explaining.compose_first_cell(lines)
         except SpinbenchError as error:
             wrong = explaining.at_fault(error.__cause__, lines)
             rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
@@ -163,53 +163,54 @@ def _known(given: Mapping[str, list[str]], refused: Refusals) -> tuple[dict[str,
             left = rest
 
 
-def _try(given: Mapping[str, list[str]], config: DictConfig, refused: Refusals) -> None:
+def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals) -> None:
     """Try every value that was given, beside the first of all others, and every setting with each member of its group.
 
     What is refused would fail all of its cells.
     """
     groups = set(config.hydra.runtime.choices)
-    heads = {key: key.lstrip("+").partition(".")[0] for key in given}
+    heads = {key: key.lstrip("+").partition(".")[0] for key in choices}
     for name in [*CHECKS, *sorted({*heads.values()} & groups - {*CHECKS})]:
-        members = given.get(name, [""]) if name in groups else [""]
-        settings = [key for key in given if heads[key] == name and not (key == name and name in groups)]
+        members = choices.get(name, [""]) if name in groups else [""]
+        settings = [key for key in choices if heads[key] == name and not (key == name and name in groups)]
         for member in members:
-            with refused.noted(), explaining.explained():
-                composed = config if member == members[0] else explaining.configured(_first({**given, name: [member]}))
+            with refused.collect(), explaining.explain_errors():
+                lines = _first({**choices, name: [member]})
+                composed = config if member == members[0] else explaining.compose_first_cell(lines)
                 _check(composed, [name], refused)
                 for key in settings:
-                    for other in cellconfigs.in_turn(composed, given[key][1:]):
+                    for other in cellconfigs.in_turn(composed, choices[key][1:]):
                         _check(other, [name], refused)
-    for key in given:
+    for key in choices:
         if heads[key] not in {*CHECKS, *groups, "hydra"}:  # of an experiment, whose parts refer to it
-            for other in cellconfigs.in_turn(config, given[key][1:]):
+            for other in cellconfigs.in_turn(config, choices[key][1:]):
                 _check(other, CHECKS, refused)
 
 
 def _check(config: DictConfig, names: Iterable[str], refused: Refusals) -> None:
     for name in (name for name in names if name in CHECKS):
-        with refused.noted(), explaining.explained():
+        with refused.collect(), explaining.explain_errors():
             node = config[name]
             whole = OmegaConf.is_config(node)
             CHECKS[name](OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if whole else node)
 
 
 def _try_appended(
-    parser: OverridesParser, given: Mapping[str, list[str]], config: DictConfig, refused: Refusals
+    parser: OverridesParser, choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
 ) -> None:
     """What is appended beside the parts that know their settings has no effect: a slip of the keyboard."""
-    lines = _first(given)
+    lines = _first(choices)
     plain = [line for line in lines if not line.startswith("+")]
-    known = config if plain == lines else explaining.configured(plain)
+    plain_config = config if plain == lines else explaining.compose_first_cell(plain)
     for override in parser.parse_overrides(lines):
         key = override.key_or_group
         appended = (override.is_add() or override.is_force_add()) and not override.is_hydra_override()
         elsewhere = key in config.hydra.runtime.choices or key.startswith(tuple(f"{name}." for name in CHECKS))
-        if appended and not elsewhere and OmegaConf.select(known, key, default=known) is known:
-            refused.add(explaining.unknown_key(key, known))
+        if appended and not elsewhere and OmegaConf.select(plain_config, key, default=plain_config) is plain_config:
+            refused.add(explaining.unknown_key(key, plain_config))
 
 
-def _parsed(parser: OverridesParser, lines: Sequence[str]) -> Iterator[Override]:
+def _parse_overrides(parser: OverridesParser, lines: Sequence[str]) -> Iterator[Override]:
     for line in lines:
         with explaining.readable(line):
             parsed = parser.parse_overrides([line])
@@ -221,21 +222,21 @@ def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str
 
     An interval has a few, its ends among them.
     """
-    found: dict[str, list[str]] = {}
-    for override in _parsed(parser, lines):
+    options: dict[str, list[str]] = {}
+    for override in _parse_overrides(parser, lines):
         explaining.check(override)
         key = override.get_key_element()
         if override.is_interval_sweep():
-            found[key] = [f"{key}={value}" for value in search.ends(override)]
+            options[key] = [f"{key}={value}" for value in search.ends(override)]
             continue
-        found[key] = [str(override.input_line)]
+        options[key] = [str(override.input_line)]
         if override.is_sweep_override():
             with explaining.readable(str(override.input_line)):
-                found[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
-        if not found[key]:
+                options[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+        if not options[key]:
             raise SpinbenchError(f"{override.input_line} was given, and nothing has such a name")
-    return found
+    return options
 
 
-def _first(given: Mapping[str, Sequence[str]]) -> list[str]:
-    return [options[0] for options in given.values()]
+def _first(choices: Mapping[str, Sequence[str]]) -> list[str]:
+    return [options[0] for options in choices.values()]

@@ -39,7 +39,7 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explain_errors() -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf into one sentence each."""
     try:
         yield
@@ -67,8 +67,8 @@ def readable(line: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        said = f"{line[:_LONGEST]} was given, whose values cannot be made: {str(error)[:_LONGEST]}"
-        raise SpinbenchError(said) from error
+        message = f"{line[:_LONGEST]} was given, whose values cannot be made: {str(error)[:_LONGEST]}"
+        raise SpinbenchError(message) from error
 
 
 def check(override: Override) -> None:
@@ -86,11 +86,11 @@ def check(override: Override) -> None:
         raise SpinbenchError(f"{line} was given; a setting is not deleted but set, {key}=VALUE")
 
 
-def configured(overrides: list[str]) -> DictConfig:
+def compose_first_cell(overrides: list[str]) -> DictConfig:
     """The first cell's configuration, Hydra's node included.
 
     Raises:
-        HydraException, OmegaConfBaseException: as `explained` turns them into sentences.
+        HydraException, OmegaConfBaseException: as `explain_errors` turns them into sentences.
         SpinbenchError: for a key or a group's member that there is not.
     """
     try:
@@ -100,18 +100,20 @@ def configured(overrides: list[str]) -> DictConfig:
         group = line.partition("=")[0]
         loader = GlobalHydra.instance().config_loader()
         if group in loader.list_groups(""):
-            known = f"{group} is one of {', '.join(loader.get_group_options(group))}"
-            raise SpinbenchError(f"{line} was given; {known}; its values are set as {group}.NAME=VALUE") from error
+            alternatives = f"{group} is one of {', '.join(loader.get_group_options(group))}"
+            raise SpinbenchError(
+                f"{line} was given; {alternatives}; its values are set as {group}.NAME=VALUE"
+            ) from error
         raise SpinbenchError(f"{line} was given, which cannot be used: {' '.join(str(error).split())}") from error
     except HydraException as error:
-        found = _NOT_A_KEY.search(str(error))
-        if found is None:
+        match = _NOT_A_KEY.search(str(error))
+        if match is None:
             raise
-        key = found[1] or found[2]
+        key = match[1] or match[2]
         others = [line for line in overrides if line.partition("=")[0] != key]
         if len(others) == len(overrides):
             raise
-        raise unknown_key(key, configured(others)) from error
+        raise unknown_key(key, compose_first_cell(others)) from error
 
 
 def _culprit(overrides: list[str]) -> str:
@@ -135,14 +137,14 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
         return SpinbenchError(f"{key} was given, but {parent} is a value, {written(node)}, and has no settings")
     allowed = [str(name) for name in node if name != "hydra"]
     if parent in ("model", "method", "backend"):
-        what = f"setting of {parent} {node['name']}"
+        subject = f"setting of {parent} {node['name']}"
         allowed.remove("name")
         if parent == "method" and node["name"] in registry.names("methods"):
-            return unknown_name(what, leaf, allowed, registry.method_class(node["name"]).removed)
+            return unknown_name(subject, leaf, allowed, registry.method_class(node["name"]).removed)
     else:
-        what = f"setting in {parent}" if parent else "setting or group"
+        subject = f"setting in {parent}" if parent else "setting or group"
         allowed += [] if parent else ["experiment", "launcher"]
-    return unknown_name(what, leaf, allowed)
+    return unknown_name(subject, leaf, allowed)
 
 
 def _unreadable(line: str) -> SpinbenchError:
@@ -157,8 +159,8 @@ def _sentence(error: BaseException) -> str:
     text = str(error)
     if merging := _MERGING.match(text):
         return f"{merging[1]} was given, which cannot be used: {_sentence(error.__cause__ or ValueError(text))}"
-    if there := _THERE_ALREADY.search(text):
-        return f"+{there[1]}=VALUE was given, but {there[1]} is there already; {there[1]}=VALUE sets it"
+    if match := _THERE_ALREADY.search(text):
+        return f"+{match[1]}=VALUE was given, but {match[1]} is there already; {match[1]}=VALUE sets it"
     if isinstance(error, HydraException) and error.__cause__ is not None and _NOT_A_KEY.search(text) is None:
         return _sentence(error.__cause__)
     key = getattr(error, "full_key", None) or "a value"
@@ -195,7 +197,7 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
 def at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:
     """The key of the line for which Hydra raised this; None: of no single one."""
     if isinstance(error, MissingConfigException):
-        asked = [line.partition("=") for line in lines]
-        return next((key for key, _, name in asked if f"{key}/{name}" == error.missing_cfg_file), None)
-    found = _NOT_A_KEY.search(str(error)) if isinstance(error, HydraException) else None
-    return None if found is None else found[1] or found[2]
+        assignments = [line.partition("=") for line in lines]
+        return next((key for key, _, name in assignments if f"{key}/{name}" == error.missing_cfg_file), None)
+    match = _NOT_A_KEY.search(str(error)) if isinstance(error, HydraException) else None
+    return None if match is None else match[1] or match[2]

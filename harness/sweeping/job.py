@@ -104,7 +104,7 @@ def run(config: DictConfig) -> str:
         folder, git = Path(whole["sweep_dir"]), whole["git"]
         plugins = provenance.foreign_plugins(cell)
         key = records.cell_key(cell, git, plugins)
-        found = _has_good_record(folder, key)
+        is_measured = _has_good_record(folder, key)
     name = ""
     if state.display is not None:
         varied = {key: OmegaConf.select(config, key) for key in state.varied}
@@ -112,7 +112,7 @@ def run(config: DictConfig) -> str:
         state.display.start_cell(name)
     record = None
     state.writing = 0.0
-    if not found:
+    if not is_measured:
         record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
         if state.display is not None:  # a launcher's process may stand elsewhere
             now = environment.code_state_since(git)

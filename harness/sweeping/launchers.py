@@ -17,6 +17,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.foundation.names import count_of
 from spinbench.measuring import environment
 from spinbench.reference import memory
 
@@ -67,13 +68,13 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
         raise SpinbenchError(f"{name} was given; an integer from 1 to {cores}, the cores here, is needed")
     if jobs > cores:
         raise SpinbenchError(
-            f"{name} means {jobs} cells at a time, but this machine has {cores} core{'s' * (cores > 1)} for them and "
+            f"{name} means {jobs} cells at a time, but this machine has {count_of(cores, 'core')} for them and "
             f"timed cells never share one; give launcher.jobs={cores} or less"
         )
 
 
 @contextmanager
-def attached(config: DictConfig) -> Iterator[None]:
+def tie_processes_to_parent(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
     if is_slurm(config):  # jobs of a cluster have a life of their own
         yield
@@ -137,17 +138,19 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
     """How many cells run at a time here, and the setting that says so; None: they run elsewhere."""
     chosen, target = config.hydra.launcher, _target(config)
     if target.endswith(".JoblibLauncher"):
-        asked = OmegaConf.select(config, "launcher.jobs", default=1)
-        if isinstance(asked, bool) or not isinstance(asked, int):
-            raise SpinbenchError(f"launcher.jobs={'null' if asked is None else asked} was given; an integer is needed")
+        setting = OmegaConf.select(config, "launcher.jobs", default=1)
+        if isinstance(setting, bool) or not isinstance(setting, int):
+            raise SpinbenchError(
+                f"launcher.jobs={'null' if setting is None else setting} was given; an integer is needed"
+            )
         jobs = chosen.n_jobs
         if isinstance(jobs, int) and jobs < 0:  # as joblib counts: -1 means all processors
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
     for name in ("cells", "jobs") if is_slurm(config) else ("cells",):
-        given = OmegaConf.select(config, f"launcher.{name}", default=1)
-        if not isinstance(given, int) or given < 1:
-            raise SpinbenchError(f"launcher.{name}={given} was given; an integer, 1 or more, is needed")
+        count = OmegaConf.select(config, f"launcher.{name}", default=1)
+        if not isinstance(count, int) or count < 1:
+            raise SpinbenchError(f"launcher.{name}={count} was given; an integer, 1 or more, is needed")
     if is_local(config):
         jobs = OmegaConf.select(config, "launcher.jobs")
         if jobs is not None:
@@ -158,9 +161,9 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         start = chosen.ray.init
         if start.get("address") is not None:
             return None, ""
-        given = start.get("num_cpus")
-        name = f"hydra.launcher.ray.init.num_cpus={'null' if given is None else given}"
-        return len(environment.affinity()) if given is None else given, name
+        count = start.get("num_cpus")
+        name = f"hydra.launcher.ray.init.num_cpus={'null' if count is None else count}"
+        return len(environment.affinity()) if count is None else count, name
     return None, ""
 
 

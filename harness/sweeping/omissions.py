@@ -22,29 +22,29 @@ Entry = Mapping[str, Collection[str]]
 _NOTHING = object()
 
 
-def entries(config: DictConfig, given: Collection[str]) -> tuple[Entry, ...]:
-    """Those that hold, where the keys `given` are on the command line.
+def entries(config: DictConfig, keys: Collection[str]) -> tuple[Entry, ...]:
+    """Those that hold, where the keys `keys` are on the command line.
 
     Raises:
         SpinbenchError: no list of such entries.
     """
-    asked = config.left_out
-    written: Any = OmegaConf.to_container(asked, resolve=True) if OmegaConf.is_config(asked) else asked
+    setting = config.left_out
+    written: Any = OmegaConf.to_container(setting, resolve=True) if OmegaConf.is_config(setting) else setting
     if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
         raise SpinbenchError(
             f"left_out={overrides.written(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"
         )
     return tuple(
-        {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*given}
+        {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*keys}
     )
 
 
-def check(config: DictConfig, given: Collection[str], is_member: Callable[[str], bool]) -> None:
+def check(config: DictConfig, keys: Collection[str], is_member: Callable[[str], bool]) -> None:
     """Refuse entries that can leave nothing out.
 
     Args:
         config: of the first cell, Hydra's node included.
-        given: the keys of which values are given, here or by an experiment.
+        keys: the keys of which values are given, here or by an experiment.
         is_member: whether "GROUP/NAME" is a configuration.
 
     Raises:
@@ -52,7 +52,7 @@ def check(config: DictConfig, given: Collection[str], is_member: Callable[[str],
     """
     groups = config.hydra.runtime.choices
     for key, values in itertools.chain.from_iterable(entry.items() for entry in entries(config, ())):
-        if key not in given and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
+        if key not in keys and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
             raise SpinbenchError(f"left_out: {explaining.unknown_key(key, config)}")
         for value in values if key in groups else ():
             if not is_member(f"{key}/{value}"):
@@ -86,12 +86,12 @@ def most(options: Mapping[str, Sequence[str]], out: Sequence[Entry], chosen: Col
 def product(overrides: Sequence[Override], out: Sequence[Entry]) -> list[list[str]]:
     """The cells, each a list of overrides, of which the first varies slowest; a later one of a key replaces it."""
     options: dict[str, list[str]] = {}
-    for one in overrides:
-        key = one.get_key_element()
-        if one.is_sweep_override():
-            options[key] = [f"{key}={value}" for value in one.sweep_string_iterator()]
+    for override in overrides:
+        key = override.get_key_element()
+        if override.is_sweep_override():
+            options[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
         else:
-            options[key] = [f"{key}={one.get_value_element_as_str()}"]
+            options[key] = [f"{key}={override.get_value_element_as_str()}"]
     return [list(cell) for cell in itertools.product(*options.values()) if not is_out(cell, out)]
 
 

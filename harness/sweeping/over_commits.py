@@ -19,6 +19,7 @@ from rich.console import Console
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
+from spinbench.foundation.names import count_of
 from spinbench.foundation.overrides import quoted
 from spinbench.history import builds
 from spinbench.history.builds import Build
@@ -39,7 +40,7 @@ PATIENCE = 30.0
 
 
 @dataclass
-class _Past:
+class _Version:
     """A commit of the sweep.
 
     Attributes:
@@ -78,21 +79,23 @@ def sweep(argv: Sequence[str]) -> int:
     folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
     output = display.console()
     again = arguments.again(display.short_path(folder))
-    output.print(f"{len(commits)} commit{'s' * (len(commits) > 1)} into {display.short_path(folder)}", soft_wrap=True)
+    output.print(f"{count_of(len(commits), 'commit')} into {display.short_path(folder)}", soft_wrap=True)
     output.print(f"after an interruption: {again}", soft_wrap=True)
     entered = 0
     try:
         with interruptible():
-            past = list(_built(checkout, commits, output))
-            for which, one, overrides in _turns(past, seeds, methods):
-                line, place = [*_without(arguments, overrides), *overrides], folder / one.build.commit[:16] / which
+            past = list(_build_commits(checkout, commits, output))
+            for run_name, version, overrides in _turns(past, seeds, methods):
+                line = [*_without(arguments, overrides), *overrides]
+                place = folder / version.build.commit[:16] / run_name
                 since = time.perf_counter()
                 try:
-                    status = _measure(checkout, one, line, place)
+                    status = _measure(checkout, version, line, place)
                 finally:  # of an interruption, too
-                    found = _of_commit(one, place)
-                    entered += _enter(checkout, place, output) if found else 0
-                _tell(one, status, overrides, place, found, f"{time.perf_counter() - since:.1f} s", output)
+                    measured = _of_commit(version, place)
+                    entered += _enter(checkout, place, output) if measured else 0
+                duration = f"{time.perf_counter() - since:.1f} s"
+                _report_child_sweep(version, status, overrides, place, measured, duration, output)
     except KeyboardInterrupt:
         output.print(f"interrupted; {entered} new records stand in the history, go on with: {again}", soft_wrap=True)
         return STATUS
@@ -106,33 +109,33 @@ def _check_no_search(sweepers: Sequence[str]) -> None:
             raise SpinbenchError(f"{line} and commits= were given; commits are compared with the same settings alone")
 
 
-def _built(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Past]:
+def _build_commits(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Version]:
     for commit in commits:
         title, since = f"{commit[:8]} {checkout.subject(commit)}", time.perf_counter()
         try:
-            found = builds.build(checkout, commit)
+            build = builds.build(checkout, commit)
         except HistoryError as error:
             output.print(f"{title}: left out, {error}", soft_wrap=True)
             continue
         output.print(f"{title}: built in {time.perf_counter() - since:.1f} s", soft_wrap=True)
-        yield _Past(found, title)
+        yield _Version(build, title)
 
 
 def _turns(
-    past: Sequence[_Past], seeds: Sequence[str], methods: Sequence[str]
-) -> Iterator[tuple[str, _Past, list[str]]]:
+    past: Sequence[_Version], seeds: Sequence[str], methods: Sequence[str]
+) -> Iterator[tuple[str, _Version, list[str]]]:
     """Name, commit and overrides of each child sweep, in the order in which they run."""
     for turn, seed in enumerate(seeds or [""]):
-        given, name = ([seed], seed.replace("=", "-")) if seed else ([], "all")
-        for one in past if turn % 2 == 0 else past[::-1]:
-            if not (one.lacks or one.foreign):
-                yield name, one, given
-            if one.lacks and len(methods) > 1:  # it does not know all that was asked for: what does it know?
-                for method in (method for method in methods if method not in one.lacks):
-                    yield f"{name}-{method.replace('=', '-')}", one, [*given, method]
+        overrides, name = ([seed], seed.replace("=", "-")) if seed else ([], "all")
+        for version in past if turn % 2 == 0 else past[::-1]:
+            if not (version.lacks or version.foreign):
+                yield name, version, overrides
+            if version.lacks and len(methods) > 1:  # it does not know all that was asked for: what does it know?
+                for method in (method for method in methods if method not in version.lacks):
+                    yield f"{name}-{method.replace('=', '-')}", version, [*overrides, method]
 
 
-def _measure(checkout: Checkout, one: _Past, overrides: Sequence[str], folder: Path) -> int | None:
+def _measure(checkout: Checkout, version: _Version, overrides: Sequence[str], folder: Path) -> int | None:
     """Sweep in a commit's environment; what it says goes into a file beside its records.
 
     Returns:
@@ -141,20 +144,21 @@ def _measure(checkout: Checkout, one: _Past, overrides: Sequence[str], folder: P
     Raises:
         HistoryError: the build had vanished before, and cannot be made anew.
     """
-    one.build = builds.build(checkout, one.build.commit)  # there, as a rule
-    command = [str(one.build.python), "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quoted(str(folder))}"]
+    version.build = builds.build(checkout, version.build.commit)  # there, as a rule
+    interpreter = str(version.build.python)
+    command = [interpreter, "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quoted(str(folder))}"]
     folder.mkdir(parents=True, exist_ok=True)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the build comes first
-    variables[environment.HISTORY_VARIABLE] = str(one.build.tree)
-    with (folder / TOLD).open("w", encoding="utf-8") as told:
+    variables[environment.HISTORY_VARIABLE] = str(version.build.tree)
+    with (folder / TOLD).open("w", encoding="utf-8") as log:
         try:
             child = subprocess.Popen(
-                command, stdout=told, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=variables
+                command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=variables
             )
         except FileNotFoundError:
             return None
         status = _status(child)
-    return status if one.build.is_whole else None
+    return status if version.build.is_whole else None
 
 
 def _status(child: subprocess.Popen[bytes]) -> int:
@@ -174,13 +178,13 @@ def _status(child: subprocess.Popen[bytes]) -> int:
     return status
 
 
-def _of_commit(one: _Past, folder: Path) -> list[Record]:
+def _of_commit(version: _Version, folder: Path) -> list[Record]:
     """What a child sweep has measured; nothing where its build has vanished, or knows no history but its own."""
-    if not one.build.is_whole or next(folder.rglob("record-*.json"), None) is None:
+    if not version.build.is_whole or next(folder.rglob("record-*.json"), None) is None:
         return []
-    found = records.read_records(folder)
-    one.foreign = {record.git.commit for record in found} != {one.build.commit}
-    return [] if one.foreign else found
+    measured = records.read_records(folder)
+    version.foreign = {record.git.commit for record in measured} != {version.build.commit}
+    return [] if version.foreign else measured
 
 
 def _enter(checkout: Checkout, folder: Path, output: Console) -> int:
@@ -192,58 +196,58 @@ def _enter(checkout: Checkout, folder: Path, output: Console) -> int:
         return 0
 
 
-def _tell(
-    one: _Past,
+def _report_child_sweep(
+    version: _Version,
     status: int | None,
     overrides: Sequence[str],
     folder: Path,
-    found: Sequence[Record],
+    measured: Sequence[Record],
     took: str,
     output: Console,
 ) -> None:
     """Say what came of a child sweep, and note what its commit lacks."""
     if status is None:
-        why = f"its build, {one.build.tree.parent}, vanished meanwhile; it is made anew when the sweep is resumed"
-        output.print(f"{one.title}, {folder.name}: left out, {why}", soft_wrap=True)
+        why = f"its build, {version.build.tree.parent}, vanished meanwhile; it is made anew when the sweep is resumed"
+        output.print(f"{version.title}, {folder.name}: left out, {why}", soft_wrap=True)
     elif status not in (0, 1):
         lines = (folder / TOLD).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         why = lines[-1].removeprefix("spinbench: ") if lines else f"its sweep ended with status {status}"
         method = next((line for line in overrides if line.startswith("method=") and "," not in line), "")
-        one.lacks[method] = why
-        output.print(f"{one.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)
-    elif one.foreign:
+        version.lacks[method] = why
+        output.print(f"{version.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)
+    elif version.foreign:
         why = f"it does not know {environment.HISTORY_VARIABLE} and files its results under another commit"
-        output.print(f"{one.title}: left out, {why}", soft_wrap=True)
+        output.print(f"{version.title}: left out, {why}", soft_wrap=True)
     else:
-        one.folders.append(folder)
-        said = Counter(record.status for record in found)
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(said.items()))
-        output.print(f"{one.title}, {folder.name}: {counts}, {took}", soft_wrap=True)
+        version.folders.append(folder)
+        statuses = Counter(record.status for record in measured)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        output.print(f"{version.title}, {folder.name}: {counts}, {took}", soft_wrap=True)
 
 
 def _without(arguments: Arguments, overrides: Sequence[str]) -> list[str]:
     """What was given, but what a child sweep is told instead, and where to."""
-    told = {_key(line) for line in overrides} | {"sweep_dir"}
+    keys = {_key(line) for line in overrides} | {"sweep_dir"}
     flags = [*arguments.flags, *([] if arguments.multirun else ["-m"])]
-    return [*flags, *(line for line in arguments.of_cells if _key(line) not in told)]
+    return [*flags, *(line for line in arguments.of_cells if _key(line) not in keys)]
 
 
 def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
-def _conclude(checkout: Checkout, past: Sequence[_Past], entered: int, folder: Path, output: Console) -> int:
+def _conclude(checkout: Checkout, past: Sequence[_Version], entered: int, folder: Path, output: Console) -> int:
     """Say what entered, and what each commit changed."""
-    measured = [one for one in past if one.folders]
+    measured = [version for version in past if version.folders]
     if not measured:
         raise SpinbenchError("nothing could be measured at any of these commits")
-    report = History.open(checkout.root).record([folder for one in measured for folder in one.folders])
+    report = History.open(checkout.root).record([folder for version in measured for folder in version.folders])
     for line in replace(report, new=report.new + entered, duplicates=report.duplicates - entered).sentences():
         output.print(line, soft_wrap=True)
     if len(measured) == 1:
         output.print("one commit was measured, and there is nothing to compare it with")
         return 0
-    row = verdicts.judge_commits(checkout.root, [one.build.commit for one in measured])
+    row = verdicts.judge_commits(checkout.root, [version.build.commit for version in measured])
     for line in verdicts.describe_series(row):
         output.print(line, soft_wrap=True)
     if row.spans:

@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from spinbench.foundation.names import count_of
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
@@ -47,45 +48,45 @@ class Clock:
     def show(self, output: Console, folder: Path, wall: float) -> None:
         """Print where the time went; `wall` seconds in all."""
         try:
-            found = [record for record in records.read_records(folder) if record.id not in self.earlier]
+            cell_records = [record for record in records.read_records(folder) if record.id not in self.earlier]
         except records.RecordError:
-            found = []
+            cell_records = []
         output.print()
-        output.print(table(found, self._stages.seconds, wall))
-        output.print(sentence(found, self._stages.seconds), soft_wrap=True)
+        output.print(table(cell_records, self._stages.seconds, wall))
+        output.print(sentence(cell_records, self._stages.seconds), soft_wrap=True)
         used = time.process_time() - self._processor
         output.print(
             f"processor time of the sweep's own process, which other programs do not lengthen: {used:.2f} s, "
-            f"{used / max(len(found), 1):.3f} s a cell",
+            f"{used / max(len(cell_records), 1):.3f} s a cell",
             soft_wrap=True,
         )
 
 
-def totals(found: Sequence[Record]) -> dict[str, float]:
+def totals(cell_records: Sequence[Record]) -> dict[str, float]:
     """Seconds of each stage, summed over cells; records of older versions have none."""
-    return {name: sum((record.stages or {}).get(name, 0.0) for record in found) for name in STAGES}
+    return {name: sum((record.stages or {}).get(name, 0.0) for record in cell_records) for name in STAGES}
 
 
-def overhead(found: Sequence[Record], once: Mapping[str, float]) -> float:
+def overhead(cell_records: Sequence[Record], once: Mapping[str, float]) -> float:
     """Seconds a cell that the harness adds beside process start and imports."""
-    seconds = totals(found)
-    return (sum(seconds[name] for name in OVERHEAD) + sum(once.values())) / max(len(found), 1)
+    seconds = totals(cell_records)
+    return (sum(seconds[name] for name in OVERHEAD) + sum(once.values())) / max(len(cell_records), 1)
 
 
-def sentence(found: Sequence[Record], once: Mapping[str, float]) -> str:
+def sentence(cell_records: Sequence[Record], once: Mapping[str, float]) -> str:
     """The overhead in words."""
-    each = overhead(found, {})
+    each = overhead(cell_records, {})
     return (
         f"harness overhead beside process start and imports: {each:.3f} s a cell ({', '.join(OVERHEAD)}), "
-        f"{overhead(found, once):.3f} s with what is done once ({', '.join(SWEEP)})"
+        f"{overhead(cell_records, once):.3f} s with what is done once ({', '.join(SWEEP)})"
     )
 
 
-def table(found: Sequence[Record], once: Mapping[str, float], wall: float) -> Table:
+def table(cell_records: Sequence[Record], once: Mapping[str, float], wall: float) -> Table:
     """Stages with their seconds a cell, in all, and as a share of the wall time."""
-    cells = len(found)
+    cells = len(cell_records)
     result = Table(
-        title=f"where {wall:.1f} s went: {cells} cell{'s' * (cells != 1)} measured",
+        title=f"where {wall:.1f} s went: {count_of(cells, 'cell')} measured",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
@@ -95,10 +96,10 @@ def table(found: Sequence[Record], once: Mapping[str, float], wall: float) -> Ta
     result.add_column("of", style="dim")
     for heading in ("s a cell", "s in all", "share"):
         result.add_column(heading, justify="right", no_wrap=True)
-    rows = [(name, STAGES[name], seconds) for name, seconds in totals(found).items()]
+    rows = [(name, STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
     rows += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
-    for name, what, seconds in rows:
+    for name, description, seconds in rows:
         result.add_row(
-            name, what, f"{seconds / max(cells, 1):.4f}", f"{seconds:.2f}", f"{seconds / max(wall, 1e-9):.1%}"
+            name, description, f"{seconds / max(cells, 1):.4f}", f"{seconds:.2f}", f"{seconds / max(wall, 1e-9):.1%}"
         )
     return result

@@ -34,14 +34,14 @@ class Refusals:
         self._errors.setdefault(str(error), error)
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """What is refused within is remembered, and no error yet."""
         try:
             yield
         except SpinbenchError as error:
             self.add(error)
 
-    def told(self) -> None:
+    def raise_if_any(self) -> None:
         """Raise what was refused, if anything was."""
         if len(self._errors) == 1:
             raise next(iter(self._errors.values()))
@@ -57,10 +57,10 @@ _ASKED_OF_A_RUN = ("precision", "device", *WISHES, "start", "checkpoints", "simp
 
 def _method(settings: dict[str, Any]) -> None:
     try:
-        made = registry.method_class(settings["name"])
+        cls = registry.method_class(settings["name"])
     except SpinbenchError:  # not installed: its cells say so
         return
-    registry.make_method(made, {key: value for key, value in settings.items() if key != "name"})
+    registry.make_method(cls, {key: value for key, value in settings.items() if key != "name"})
 
 
 def _model(spec: dict[str, Any]) -> None:
@@ -82,18 +82,18 @@ def _backend(settings: dict[str, Any]) -> None:
     wish = Wish(*(settings.get(name) for name in WISHES))
     if wish.kernel is not None:
         kernels.owner(wish.kernel)
-    _known(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
+    _check_names(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
 
 
 def _budget(settings: dict[str, Any]) -> None:
-    _known("setting in budget", settings, [one.name for one in fields(Budget)])
+    _check_names("setting in budget", settings, [field.name for field in fields(Budget)])
     Budget(**settings)
 
 
-def _known(what: str, settings: dict[str, Any], allowed: list[str]) -> None:
+def _check_names(subject: str, settings: dict[str, Any], allowed: list[str]) -> None:
     for key in settings:
         if key not in allowed:
-            raise unknown_name(what, key, allowed)
+            raise unknown_name(subject, key, allowed)
 
 
 def _whole(name: str, least: int) -> Callable[[Any], None]:
@@ -115,7 +115,7 @@ def _seconds(name: str) -> Callable[[Any], None]:
     return check
 
 
-def _typed(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
+def _make_type_check(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         try:
             convert(value, hint)
@@ -126,12 +126,12 @@ def _typed(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
 
 
 def _text(name: str) -> Callable[[Any], None]:
-    return _typed(name, str | None, "a text, in quotes where it could be a number or a list, or null")
+    return _make_type_check(name, str | None, "a text, in quotes where it could be a number or a list, or null")
 
 
 def _family(name: Any) -> None:
-    if name not in (known := axes.family_names()):
-        raise unknown_name("benchmark family", written(name), known)
+    if name not in (allowed := axes.family_names()):
+        raise unknown_name("benchmark family", written(name), allowed)
 
 
 def _git(state: Any) -> None:
@@ -157,7 +157,7 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "report": _report,
     "class": _text("class"),
     "family": _family,
-    "own_cache": _typed("own_cache", bool, "true or false"),
+    "own_cache": _make_type_check("own_cache", bool, "true or false"),
     "sweep_dir": _text("sweep_dir"),
     "git": _git,
 }

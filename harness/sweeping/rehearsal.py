@@ -52,43 +52,43 @@ def check(plan: Plan) -> None:
     """
     trials = list(_trials(plan))
     distinct = {_text(spec): spec for _, spec in trials}
-    said = dict(zip(distinct, refusals_of([*distinct.values()]), strict=True))
-    outcomes = [(choice, said[_text(spec)]) for choice, spec in trials]
+    reasons = dict(zip(distinct, refusals_of([*distinct.values()]), strict=True))
+    outcomes = [(choice, reasons[_text(spec)]) for choice, spec in trials]
     refused = Refusals()
     if sentence := _unanimous([outcome for _, outcome in outcomes]):
         refused.add(ModelError(sentence))
-        refused.told()
+        refused.raise_if_any()
     for value in dict.fromkeys(itertools.chain.from_iterable(choice for choice, _ in outcomes)):
         if sentence := _unanimous([outcome for choice, outcome in outcomes if value in choice]):
             refused.add(ModelError(sentence))
-    refused.told()
+    refused.raise_if_any()
 
 
-def refusals_of(asked: Sequence[Spec]) -> list[str | None]:
+def refusals_of(configs: Sequence[Spec]) -> list[str | None]:
     """Why each model cannot be made; empty if it can be, None if there was no time to tell."""
-    found: list[str | None] = []
+    reasons: list[str | None] = []
     until = time.perf_counter() + ALL
-    while len(found) < len(asked) and (left := until - time.perf_counter()) > 0:
+    while len(reasons) < len(configs) and (left := until - time.perf_counter()) > 0:
         since = time.perf_counter()
         with (
             contextlib.suppress(OverdueError, DiedError),
-            contextlib.closing(run_in_child(_built, asked[len(found) :], left)) as told,  # type: ignore[type-var]
+            contextlib.closing(run_in_child(_build_models, configs[len(reasons) :], left)) as outcomes,  # type: ignore[type-var]
         ):
-            for news in told:
+            for news in outcomes:
                 if news is not None:
-                    found.append(news)
+                    reasons.append(news)
                     since = time.perf_counter()
                 elif time.perf_counter() - since > EACH:
                     break
             else:
                 break
-        found.append(None)
-    return [*found, *[None] * (len(asked) - len(found))]
+        reasons.append(None)
+    return [*reasons, *[None] * (len(configs) - len(reasons))]
 
 
-def _built(asked: Sequence[Spec]) -> Iterator[str]:
+def _build_models(configs: Sequence[Spec]) -> Iterator[str]:
     """The same, in the process aside; other errors than refusals are for the cells to tell, with their traceback."""
-    for spec in asked:
+    for spec in configs:
         sentence = ""
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             try:
@@ -109,9 +109,9 @@ def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
     """Models of the sweep, with the values that they have: all, or a few with each value."""
     groups = {*plan.config.hydra.runtime.choices}
     others = {*CHECKS, *groups, "hydra"} - {"model"}  # what is left are models' settings, and experiments' own
-    keys = [key for key in plan.given if key.lstrip("+").partition(".")[0] not in others]
-    varied = {key: plan.given[key] for key in keys if len(plan.given[key]) > 1}
-    first = {key: options[0] for key, options in plan.given.items()}
+    keys = [key for key in plan.choices if key.lstrip("+").partition(".")[0] not in others]
+    varied = {key: plan.choices[key] for key in keys if len(plan.choices[key]) > 1}
+    first = {key: options[0] for key, options in plan.choices.items()}
     until = time.perf_counter() + COMPOSING
     bases: dict[str, DictConfig] = {}
     with searchpath.initialize():
@@ -121,10 +121,10 @@ def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
             if bases and time.perf_counter() > until:
                 return
             lines = {**first, **dict(zip(varied, choice, strict=True))}
-            with contextlib.suppress(SpinbenchError), explaining.explained():  # what a plan tells
+            with contextlib.suppress(SpinbenchError), explaining.explain_errors():  # what a plan tells
                 member = lines.get("model", "")
                 if member not in bases:
-                    bases[member] = cellconfigs.without_hydra(explaining.configured([*lines.values()]))
+                    bases[member] = cellconfigs.without_hydra(explaining.compose_first_cell([*lines.values()]))
                 settings = [line for key, line in lines.items() if key in varied and key not in groups]
                 model = cellconfigs.with_values(bases[member], settings).model
                 yield choice, OmegaConf.to_container(model, resolve=True, throw_on_missing=True)  # type: ignore[misc]
@@ -141,11 +141,11 @@ def _choices(options: Sequence[Sequence[str]]) -> Iterator[Choice]:
     if math.prod(map(len, options)) <= PRODUCT:
         yield from (each for each in itertools.product(*options) if each not in chosen)
         return
-    drawn = random.Random(0)  # the same ones each time
+    rng = random.Random(0)  # the same ones each time
     for place, values in enumerate(options):
         for value in values:
             for _ in range(BESIDE):
-                each = tuple(value if k == place else drawn.choice(one) for k, one in enumerate(options))
+                each = tuple(value if k == place else rng.choice(others) for k, others in enumerate(options))
                 if each not in chosen:
                     chosen[each] = None
                     yield each

@@ -53,8 +53,8 @@ def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], floa
     """Errors of sampling fall as the root of time: that after one second is error times √seconds."""
 
     def number(record: Record) -> float:
-        found = error(record)
-        return found if math.isinf(found) else found * math.sqrt(record.result.timing.run)
+        value = error(record)
+        return value if math.isinf(value) else value * math.sqrt(record.result.timing.run)
 
     return number
 
@@ -84,41 +84,41 @@ def is_measured_in_each_trial(key: str) -> bool:
     return key.lstrip("+").partition(".")[0] in ("model", "seed", "budget")
 
 
-def check(config: DictConfig, given: Mapping[str, Sequence[str]]) -> None:
+def check(config: DictConfig, choices: Mapping[str, Sequence[str]]) -> None:
     """Refuse a search that cannot be made.
 
     Args:
         config: of the first cell, Hydra's node included.
-        given: the overrides of each key, one a value.
+        choices: the overrides of each key, one a value.
 
     Raises:
         SpinbenchError: Optuna is not installed, a setting makes no sense, or there is nothing to search.
     """
     if find_spec("optuna") is None:
         raise UnavailableError("a search needs Optuna, which is not installed here; pip install 'spinbench[optuna]'")
-    asked = config.hydra.sweeper
+    sweeper = config.hydra.sweeper
     for name in ("n_trials", "n_jobs", "seed"):
-        value, least = asked[name], int(name != "seed")
+        value, least = sweeper[name], int(name != "seed")
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise SpinbenchError(f"hydra.sweeper.{name}={value} was given; an integer, {least} or more, is needed")
     for name, allowed in (("objective", tuple(OBJECTIVES)), ("sampler", SAMPLERS)):
-        if asked[name] not in allowed:
-            raise SpinbenchError(f"hydra.sweeper.{name}={asked[name]} was given; {', '.join(allowed)} are allowed")
-    if not any(len(values) > 1 for key, values in given.items() if not is_measured_in_each_trial(key)):
+        if sweeper[name] not in allowed:
+            raise SpinbenchError(f"hydra.sweeper.{name}={sweeper[name]} was given; {', '.join(allowed)} are allowed")
+    if not any(len(values) > 1 for key, values in choices.items() if not is_measured_in_each_trial(key)):
         raise SpinbenchError(
             "there is nothing to search: give several values of a setting, or an interval, as in "
             "'method.step_size=tag(log, interval(0.01, 1))'; those of model, seed and budget are measured in each trial"
         )
 
 
-def cells(config: DictConfig, given: Mapping[str, Sequence[str]], out: Sequence[omissions.Entry]) -> int:
+def cells(config: DictConfig, choices: Mapping[str, Sequence[str]], out: Sequence[omissions.Entry]) -> int:
     """How many cells a search measures, at most: which of them are left out may hang on what a trial chooses.
 
     Raises:
         SpinbenchError: every combination is left out.
     """
-    chosen = [key for key in given if not is_measured_in_each_trial(key)]
-    return int(config.hydra.sweeper.n_trials) * omissions.most(given, out, chosen)
+    chosen = [key for key in choices if not is_measured_in_each_trial(key)]
+    return int(config.hydra.sweeper.n_trials) * omissions.most(choices, out, chosen)
 
 
 def ends(override: Override) -> list[str]:
@@ -128,7 +128,7 @@ def ends(override: Override) -> list[str]:
         SpinbenchError: it has no values.
     """
     low, high = _bounds(override)
-    between = [] if isinstance(low, int) and isinstance(high, int) else [_rounded(low + 0.382 * (high - low))]
+    between = [] if isinstance(low, int) and isinstance(high, int) else [_round_to_digits(low + 0.382 * (high - low))]
     return list(map(str, [low, high, *between]))
 
 
@@ -157,20 +157,26 @@ class Search(CellSweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Measure trial after trial; called by Hydra."""
         parser, folder, out = self._parser, Path(self._config.sweep_dir), self.left_out(arguments)
-        given = {one.get_key_element(): one for one in parser.parse_overrides([*self._params, *arguments])}
-        space = {
-            key: one for key, one in given.items() if one.is_sweep_override() and not is_measured_in_each_trial(key)
+        overrides_by_key = {
+            override.get_key_element(): override for override in parser.parse_overrides([*self._params, *arguments])
         }
-        fixed = [one for key, one in given.items() if key not in space]
+        space = {
+            key: override
+            for key, override in overrides_by_key.items()
+            if override.is_sweep_override() and not is_measured_in_each_trial(key)
+        }
+        fixed = [override for key, override in overrides_by_key.items() if key not in space]
         study, jobs = self._study(), 0
         while len(self._done) < self._trials:
-            asked = [study.ask() for _ in range(min(self._jobs, self._trials - len(self._done)))]
-            chosen = [[f"{key}={_suggest(trial, key, one)}" for key, one in space.items()] for trial in asked]
+            new_trials = [study.ask() for _ in range(min(self._jobs, self._trials - len(self._done)))]
+            chosen = [
+                [f"{key}={_suggest(trial, key, override)}" for key, override in space.items()] for trial in new_trials
+            ]
             batches = [omissions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
             returns = self.launch([cell for batch in batches for cell in batch], jobs)
             jobs += len(returns)
-            keys = iter([one.return_value for one in returns])  # raises what ended a job
-            for trial, overrides, batch in zip(asked, chosen, batches, strict=True):
+            keys = iter([override.return_value for override in returns])  # raises what ended a job
+            for trial, overrides, batch in zip(new_trials, chosen, batches, strict=True):
                 value = self._worth(folder, [next(keys) for _ in batch])
                 study.tell(trial, value)
                 self._done.append({"overrides": overrides, "value": value if math.isfinite(value) else None})
@@ -190,14 +196,14 @@ class Search(CellSweeper):
 
     def _worth(self, folder: Path, keys: Sequence[str]) -> float:
         """The geometric mean over a trial's cells, so that no model counts more than another; infinite of none."""
-        found = [records.read_record(records.record_path(folder, key)) for key in keys]
-        values = [self._objective.number(record) for record in found]
+        cell_records = [records.read_record(records.record_path(folder, key)) for key in keys]
+        values = [self._objective.number(record) for record in cell_records]
         if not values or math.inf in values:
             return math.inf
         return 0.0 if 0.0 in values else math.exp(statistics.fmean(map(math.log, values)))
 
 
-def told(folder: Path, overrides: Sequence[str]) -> list[str]:
+def summarise(folder: Path, overrides: Sequence[str]) -> list[str]:
     """What a search found, in sentences.
 
     Args:
@@ -205,28 +211,29 @@ def told(folder: Path, overrides: Sequence[str]) -> list[str]:
         overrides: that it was given.
     """
     try:
-        found = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
-        trials = [one for one in found["trials"] if one["value"] is not None]
+        results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        meaning = results["meaning"]
+        trials = [trial for trial in results["trials"] if trial["value"] is not None]
     except (OSError, ValueError, KeyError, TypeError):  # ended before the first trial
         return ["the search has no trial yet"]
     if not trials:
         return [
-            f"none of {len(found['trials'])} trials has a number that its verdict stands behind ({found['meaning']}); "
+            f"none of {len(results['trials'])} trials has a number that its verdict stands behind ({meaning}); "
             "where no exact answer is known, search with hydra.sweeper.objective=seconds_per_ess"
         ]
-    best = min(trials, key=lambda one: float(one["value"]))
+    best = min(trials, key=lambda trial: float(trial["value"]))
     searched = {line.partition("=")[0] for line in best["overrides"]}
     names = [(line, line.partition("=")[0]) for line in overrides]
     of_the_sweep = ("hydra", "launcher", "sweep_dir")
     rest = [line for line, name in names if name not in searched and not name.startswith(of_the_sweep)]
     return [
-        f"the best of {len(found['trials'])} trials: {' '.join(best['overrides'])}, with {best['value']:.3g} "
-        f"({found['meaning']})",
+        f"the best of {len(results['trials'])} trials: {' '.join(best['overrides'])}, with {best['value']:.3g} "
+        f"({meaning})",
         f"measure it again: {shlex.join(['spinbench', 'sweep', *rest, *best['overrides']])}",
     ]
 
 
-def _rounded(value: float) -> float:
+def _round_to_digits(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
@@ -237,7 +244,7 @@ def _suggest(trial: Any, key: str, override: Override) -> str:
         low, high, log = *_bounds(override), "log" in value.tags
         if isinstance(low, int) and isinstance(high, int):
             return str(trial.suggest_int(key, low, high, log=log))
-        return str(min(max(_rounded(trial.suggest_float(key, low, high, log=log)), low), high))
+        return str(min(max(_round_to_digits(trial.suggest_float(key, low, high, log=log)), low), high))
     options = list(override.sweep_string_iterator())
     if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])

@@ -18,6 +18,7 @@ from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.foundation.names import count_of
 from spinbench.foundation.overrides import quoted, written
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE
@@ -54,20 +55,20 @@ def sweep(argv: Sequence[str]) -> int:
         SpinbenchError: nothing was measured, because an argument is wrong; or a record could not be written.
     """
     arguments = Arguments.parse(argv)
-    asked = {flag.partition("=")[0] for flag in arguments.flags}
-    if _ASKS_HYDRA & asked:
+    flags = {flag.partition("=")[0] for flag in arguments.flags}
+    if _ASKS_HYDRA & flags:
         _run_hydra([*arguments.flags, *arguments.overrides])
         return 0
     entered = time.perf_counter()
     plan = composition.plan(arguments.overrides, multirun=arguments.multirun)
-    if _ASKS_OF_A_CELL & asked:
+    if _ASKS_OF_A_CELL & flags:
         _show(arguments, plan)
         return 0
-    folder = opened(arguments, plan)
+    folder = open_checked(arguments, plan)
     return measure(arguments, plan, folder, entered)
 
 
-def opened(arguments: Arguments, plan: composition.Plan) -> Path:
+def open_checked(arguments: Arguments, plan: composition.Plan) -> Path:
     """The folder of a sweep about which nothing is wrong that can be said beforehand.
 
     Raises:
@@ -76,7 +77,7 @@ def opened(arguments: Arguments, plan: composition.Plan) -> Path:
     """
     _check_files(arguments, plan.config)
     rehearsal.check(plan)
-    with explaining.explained():
+    with explaining.explain_errors():
         launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
 
@@ -89,10 +90,10 @@ def _check_files(arguments: Arguments, config: DictConfig) -> None:
     for name in ("path", "evidence"):
         lines = composition.choices(arguments.of_cells, f"model.{name}")
         for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
-            with refused.noted():
+            with refused.collect():
                 if isinstance(path, str):
                     check_model_exists(path)
-    refused.told()
+    refused.raise_if_any()
 
 
 def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered: float) -> int:
@@ -105,8 +106,8 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     """
     line = _command_line(arguments, plan, folder)
     output = display.console()
-    most = "at most " * bool(search.is_search(plan.config) and plan.left_out)
-    output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.short_path(folder)}", soft_wrap=True)
+    bound = "at most " if search.is_search(plan.config) and plan.left_out else ""
+    output.print(f"{bound}{count_of(plan.cells, 'cell')} into {display.short_path(folder)}", soft_wrap=True)
     resume = arguments.again(display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.record_ids(folder), before=time.perf_counter() - entered)
@@ -114,7 +115,7 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     with interruptions.interruptible(late=True) as late:
         status = _conclude(folder, plan.config.report, clock)
         if search.is_search(plan.config):
-            output.print("\n".join(search.told(folder, arguments.overrides)), soft_wrap=True)
+            output.print("\n".join(search.summarise(folder, arguments.overrides)), soft_wrap=True)
     if arguments.profile:
         clock.show(output, folder, wall=time.perf_counter() - entered)
     if interrupted or late.is_set():
@@ -141,12 +142,12 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     if (history := environment.history_root()) is not None:
         versions.note(history, provenance.plugin_states())
     state = environment.code_state()
-    forced = [f"git.{key}={_forced(value)}" for key, value in state.items()]
+    forced = [f"git.{key}={_override_value(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quoted(str(folder))}")
     # argparse wants all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
-    given = list(arguments.overrides)
-    return [*flags, *(cellconfigs.of_cells_alone(given, plan.varied) if plan.multirun else given), *forced]
+    overrides = list(arguments.overrides)
+    return [*flags, *(cellconfigs.of_cells_alone(overrides, plan.varied) if plan.multirun else overrides), *forced]
 
 
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
@@ -163,21 +164,21 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
         except SpinbenchError as error:
             stopped = error
         except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
-            stopped = _explained(error, plan.config, resume)
+            stopped = _explain_failure(error, plan.config, resume)
     return stopped, interrupted.is_set()
 
 
-def _explained(error: Exception, config: DictConfig, resume: str) -> Exception:
+def _explain_failure(error: Exception, config: DictConfig, resume: str) -> Exception:
     """What ended a sweep from outside of spinbench, as a sentence; others are defects and keep their traceback."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if launchers.side_by_side(config):
-        found = SpinbenchError(f"the launcher failed with {text}; what was measured is kept, go on with: {resume}")
+        failure = SpinbenchError(f"the launcher failed with {text}; what was measured is kept, go on with: {resume}")
     elif isinstance(error, OSError):
-        found = SpinbenchError(f"the sweep was stopped by {text}; what was measured is kept, go on with: {resume}")
+        failure = SpinbenchError(f"the sweep was stopped by {text}; what was measured is kept, go on with: {resume}")
     else:
         return error
-    found.__cause__ = error
-    return found
+    failure.__cause__ = error
+    return failure
 
 
 def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
@@ -189,12 +190,12 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
         if any((folder / "records").glob("*.json")):
             print(f"spinbench: {error}", file=sys.stderr)
         return 1  # or it ended before the first record
-    found = records.latest_per_cell(everything, clock.earlier)
-    status = int(any(record.status == "failed" and record.id not in clock.earlier for record in found))
+    cell_records = records.latest_per_cell(everything, clock.earlier)
+    status = int(any(record.status == "failed" and record.id not in clock.earlier for record in cell_records))
     output = display.console()
     with clock.stage("report"):
         try:
-            summary.show_report(found, folder, name)
+            summary.show_report(cell_records, folder, name)
         except OSError as error:
             output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
             status = 1
@@ -203,21 +204,21 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
             output.print(line, soft_wrap=True)
     for reason in metrics.unusable_metrics().values():
         output.print(f"a metric was left out: {reason}", soft_wrap=True)
-    wrong = [why for record in found for why in metrics.measurement_failures(record.content["metrics"]).values()]
+    wrong = [why for record in cell_records for why in metrics.measurement_failures(record.content["metrics"]).values()]
     for why, count in Counter(wrong).items():
-        output.print(f"{why} ({count} of {len(found)} cells)", soft_wrap=True)
-    if all(record.status == "skipped" for record in found):
-        raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
+        output.print(f"{why} ({count} of {len(cell_records)} cells)", soft_wrap=True)
+    if all(record.status == "skipped" for record in cell_records):
+        raise SpinbenchError(f"nothing could be measured: {cell_records[0]['error']}")
     return status
 
 
-def open_folder(arguments: Arguments, asked: str | None, report: str | None) -> Path:
+def open_folder(arguments: Arguments, sweep_dir: str | None, report: str | None) -> Path:
     """The sweep's folder, made and tried: the one that is resumed or asked for, or a new one.
 
     Raises:
         SpinbenchError: it cannot be written.
     """
-    name = arguments.resume or asked
+    name = arguments.resume or sweep_dir
     folder = Path(name) if name else _fresh_folder()
     folder = folder.absolute()
     command = folder / COMMAND_FILE
@@ -225,8 +226,8 @@ def open_folder(arguments: Arguments, asked: str | None, report: str | None) -> 
         (folder / "records").mkdir(parents=True, exist_ok=True)
         for part in (folder, folder / "records"):
             clear_fragments(part)
-        given = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": report}
-        write_json(command, given)
+        command_line = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": report}
+        write_json(command, command_line)
     except OSError as error:
         raise SpinbenchError(
             f"the folder {folder} cannot be written ({error.strerror or error}); choose another with sweep_dir=FOLDER"
@@ -242,7 +243,7 @@ def _fresh_folder() -> Path:
     return folder
 
 
-def _forced(value: str | bool | None) -> str:
+def _override_value(value: str | bool | None) -> str:
     """Hydra reads 12e3, which may be the hash of a commit, as a number: strings are in quotes."""
     return quoted(value) if isinstance(value, str) else written(value)
 
@@ -255,7 +256,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explaining.explained(), sweepers.install(SWEEPERS):
+        with explaining.explain_errors(), sweepers.install(SWEEPERS):
             hydra.main(config_path=f"pkg://{searchpath.PACKAGE}", config_name="config", **searchpath.RUNNING)(job.run)()
     finally:
         sys.argv = before[0]
@@ -269,21 +270,21 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
     # the axes are named anyway; launchers and the like are not the cell's
     hidden = (*records.CELL[:3], "launcher")
     varied = tuple(key for key in plan.varied if key not in hidden and not key.startswith(("hydra", "launcher.", "+")))
-    shown = display.Display(display.console(), plan.cells)
+    progress = display.Display(display.console(), plan.cells)
     if not launchers.side_by_side(plan.config):
-        job.enter(job.State(display=shown, varied=varied, idle_since=time.perf_counter()))
+        job.enter(job.State(display=progress, varied=varied, idle_since=time.perf_counter()))
         try:
-            with shown:
+            with progress:
                 yield
         finally:
             job.leave()
         return
-    watcher: AbstractContextManager[object] = display.RecordWatcher(shown, folder, varied)
+    watcher: AbstractContextManager[object] = display.RecordWatcher(progress, folder, varied)
     try:
-        with launchers.attached(plan.config), shown, watcher:
+        with launchers.tie_processes_to_parent(plan.config), progress, watcher:
             yield
     finally:
         launchers.finish(plan.config)
         job.leave()
-        if shown.remaining:
-            display.console().print(f"{shown.remaining} of {plan.cells} cells were not measured now")
+        if progress.remaining:
+            display.console().print(f"{progress.remaining} of {plan.cells} cells were not measured now")

@@ -37,14 +37,14 @@ CELLS = "cells_of_a_share"
 @contextmanager
 def install(sweepers: Mapping[str, type[Sweeper]]) -> Iterator[None]:
     """Let Hydra find sweepers under names of its package of plugins, from which alone it takes them."""
-    known = Plugins.instance().class_name_to_class
-    before = dict(known)
-    known.update(sweepers)
+    classes = Plugins.instance().class_name_to_class
+    before = dict(classes)
+    classes.update(sweepers)
     try:
         yield
     finally:
-        known.clear()
-        known.update(before)
+        classes.clear()
+        classes.update(before)
 
 
 class CellSweeper(Sweeper):
@@ -62,8 +62,8 @@ class CellSweeper(Sweeper):
 
     def left_out(self, arguments: Sequence[str]) -> tuple[omissions.Entry, ...]:
         """Which combinations are no cells, where these are the overrides of the command line."""
-        given = [one.get_key_element() for one in self._parser.parse_overrides(list(arguments))]
-        return omissions.entries(self._config, given)
+        keys = [override.get_key_element() for override in self._parser.parse_overrides(list(arguments))]
+        return omissions.entries(self._config, keys)
 
     def launch(self, cells: Sequence[list[str]], first: int) -> list[Any]:
         """Run cells; what Hydra returns for each.
@@ -76,7 +76,7 @@ class CellSweeper(Sweeper):
         if jobs == len(cells):
             return list(self._launcher.launch(cells, initial_job_idx=first))
         shares = [[CELLS, *map(json.dumps, cells[turn::jobs])] for turn in range(jobs)]  # so that they are alike
-        returns = [one.return_value for one in self._launcher.launch(shares, initial_job_idx=first)]
+        returns = [job_return.return_value for job_return in self._launcher.launch(shares, initial_job_idx=first)]
         return [returns[place % jobs][place // jobs] for place in range(len(cells))]
 
 
@@ -99,8 +99,8 @@ class ProductSweeper(CellSweeper):
         cells = omissions.product(overrides, self.left_out(arguments))
         step = self._batch or len(cells)
         for first in range(0, len(cells), step):
-            for one in self.launch(cells[first : first + step], first):
-                _ = one.return_value  # raises what ended the job
+            for job_return in self.launch(cells[first : first + step], first):
+                _ = job_return.return_value  # raises what ended the job
 
 
 class CellLoader:

@@ -164,10 +164,10 @@ def test_a_search_in_which_nothing_is_left_is_refused() -> None:
 
 
 def test_no_trial_has_a_number(tmp_path: Path) -> None:
-    assert search.told(tmp_path, []) == ["the search has no trial yet"]
+    assert search.summarise(tmp_path, []) == ["the search has no trial yet"]
     (tmp_path / search.RESULTS).write_text(
         json.dumps({"meaning": "m", "trials": [{"overrides": ["a=1"], "value": None}]})
     )
-    (line,) = search.told(tmp_path, [])
+    (line,) = search.summarise(tmp_path, [])
     assert "none of 1 trials" in line
     assert "seconds_per_ess" in line
