@@ -21,7 +21,7 @@ import pandas as pd
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.advising.candidates import Entrants, parsed
+from spinbench.inference.advising.candidates import Entrants, parse
 from spinbench.inference.advising.ranking import Target, flat
 from spinbench.inference.registry import make_method
 from spinbench.models import FactorGraph, Model, catalogue, generators
@@ -113,8 +113,8 @@ def error_of(result: spinbench.Result, exact: spinbench.Result, target: Target) 
 def errors(model: Model, exact: spinbench.Result, target: Target, seconds: float, seed: int) -> dict[str, float]:
     """Of each candidate that has so many seconds; infinite where it cannot."""
     by_label = dict[str, float]()
-    for candidate in parsed(candidates(), model)[0]:
-        method, budget = candidate.configured_method, f"{max(seconds, 0.01):.4g} s"
+    for candidate in parse(candidates(), model)[0]:
+        method, budget = candidate.method_with_settings, f"{max(seconds, 0.01):.4g} s"
         try:
             result = spinbench.run(model, method, candidate.backend, budget, seed=seed)
         except (SpinbenchError, ArithmeticError, np.linalg.LinAlgError):

@@ -10,7 +10,7 @@ from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest
 from spinbench.auditing.effective import binomial_p_values
 from spinbench.inference.bracketing.bracket import bracket
-from spinbench.inference.checks.missed_modes import MOST_VARIABLES, missed_modes
+from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_modes
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model
 
@@ -21,7 +21,7 @@ MODE_SAMPLES = 200
 
 
 def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
-    """Whether probes of the model find states that the draws have missed (`inference.checks.missed_modes`)."""
+    """Whether probes of the model find states that the draws have missed (`inference.checks.flag_missed_modes`)."""
     if model.num_variables > MOST_VARIABLES or (not isinstance(model, FactorGraph) and model.groups):
         why = (
             "it has 1-of-K groups"
@@ -39,7 +39,7 @@ def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     else:
         ends = np.cumsum(model.cardinalities)[:-1]
         said = Estimate(marginals=np.split(p, ends), marginals_error_bound=np.split(errors, ends))
-    missed = bool(missed_modes(model, said, long=True))
+    missed = bool(flag_missed_modes(model, said, long=True))
     return Check("modes", float(not missed), "probes find a mode that is missed" if missed else "probes find no others")
 
 

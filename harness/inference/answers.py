@@ -21,7 +21,7 @@ from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Seconds
-from spinbench.inference.marginals.container import held
+from spinbench.inference.marginals.container import wrap_marginals
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
@@ -42,30 +42,30 @@ _LONG = 1.0  # seconds by which NumPy has to be slower before loading compiled c
 
 def loading_seconds() -> float:
     """What importing and compiling solvers has taken in this process so far."""
-    if not _loaded.cache_info().currsize:
+    if not _load_solvers.cache_info().currsize:
         return 0.0
-    solvers, seconds = _loaded()
+    solvers, seconds = _load_solvers()
     return seconds + solvers.loading_seconds()
 
 
-def compiled_solvers() -> Solvers:
+def numba_solvers() -> Solvers:
     """Those of the kernel exact.numba; loads Numba.
 
     Raises:
         UnavailableError: Numba is not installed.
         BrokenPluginError: it does not load.
     """
-    return _loaded()[0]
+    return _load_solvers()[0]
 
 
 @functools.cache
-def _loaded() -> tuple[Solvers, float]:
+def _load_solvers() -> tuple[Solvers, float]:
     """The compiled solvers, and the seconds that importing them took."""
     since = time.perf_counter()
     registry.check("exact", "numba", "float64")
     registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
-    found: Solvers = kernels.load(kernels.asked("exact", "numba")[0]).solvers
-    return found, time.perf_counter() - since
+    solvers: Solvers = kernels.load(kernels.candidates("exact", "numba")[0]).solvers
+    return solvers, time.perf_counter() - since
 
 
 class _Grid:
@@ -90,7 +90,7 @@ class _Grid:
     def build(self, problem: Problem) -> Solver:
         _ = problem.sites  # or NotApplicableError
         self.built = True
-        return compiled_solvers().kinds["grid"].build(problem)
+        return numba_solvers().kinds["grid"].build(problem)
 
 
 class _WherePays:
@@ -106,12 +106,12 @@ class _WherePays:
         """NumPy's, unless the compiled one is predicted to be ahead by `_LONG`: it takes some 2 `ENTRY_SECONDS` an
         entry, and is there for many variables, whose plan in Python takes longer than loading it."""
         if len(problem.cardinalities) > MANY:
-            return compiled_solvers().kinds["bucket_tree"].build(problem)
+            return numba_solvers().kinds["bucket_tree"].build(problem)
         solver = MatrixTree.build(problem)
         entries = problem.order.entries if solver.planned else math.inf
         if solver.seconds <= _LONG + 2 * ENTRY_SECONDS * entries:
             return solver
-        compiled = compiled_solvers().kinds["bucket_tree"].build(problem)
+        compiled = numba_solvers().kinds["bucket_tree"].build(problem)
         return compiled if compiled.seconds < solver.seconds else solver
 
 
@@ -201,13 +201,13 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
     marginals = None
     if answer.flat is not None:
         marginals = answer.probabilities if model.all_binary else list(answer.marginals)
-    found = Estimate(
+    answer_estimate = Estimate(
         marginals=marginals,
         log_z=answer.log_z,
         log_z_kind="exact",
         pairs=reference.pairs(model, max_bytes=max_bytes) if pairs else None,
     )
-    estimate = held(in_terms_of_origin(model, found, draws=1))
+    estimate = wrap_marginals(in_terms_of_origin(model, answer_estimate, draws=1))
     digest = "" if answer.cost is None else answer.cost.order_digest
     return Result(
         marginals=estimate.marginals,

@@ -112,12 +112,14 @@ def bind(
     with nullcontext() if cls in _IMPORTED else deadline.compiling():  # the first imports what it stands on
         instance = cls(precision=precision, device=device)
     _IMPORTED.add(cls)
-    points = kernels.asked(method.name, backend, wish)
+    points = kernels.candidates(method.name, backend, wish)
     engine, kernel, refusals = kernels.first(points, method, instance, model, tables)
     tier: Tier = "generic" if engine is None else "native"
-    own = getattr(engine, "notes", ())  # an `Engine` need not be a `Kernel`
-    if not isinstance(own, tuple | list) or not all(isinstance(note, str) for note in own):
-        raise BrokenPluginError(f"{kernel}'s kernel {method.name}.{backend} notes {own!r}; (text, …) is needed")
+    engine_notes = getattr(engine, "notes", ())  # an `Engine` need not be a `Kernel`
+    if not isinstance(engine_notes, tuple | list) or not all(isinstance(note, str) for note in engine_notes):
+        raise BrokenPluginError(
+            f"{kernel}'s kernel {method.name}.{backend} notes {engine_notes!r}; (text, …) is needed"
+        )
     if engine is None:
         if refusals and (wish.tier == "native" or registry.why_no_program(type(method), cls)):
             raise UnsupportedError("; ".join(refusals))
@@ -125,7 +127,7 @@ def bind(
             engine = _program_engine(method, instance, tables)
         except UnsupportedError as why:
             raise UnsupportedError("; ".join([*refusals, str(why)])) from why
-    notes = (*own, *refusals, *how.notes)
+    notes = (*engine_notes, *refusals, *how.notes)
     seconds = time.perf_counter() - since
     return BoundMethod(method, model, tables, engine, tier, kernel, notes, bind_seconds=seconds)
 

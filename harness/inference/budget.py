@@ -61,10 +61,10 @@ class Tolerance:
         """The largest; infinite where none is known, or a doubt names the marginals or log Z."""
         errors = estimate.marginals_se
         if self.what == "se":
-            found = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))
+            largest = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))
         else:
-            found = math.inf if estimate.log_z_se is None else estimate.log_z_se
-        return math.inf if math.isnan(found) or estimate.doubted(ERRORS[self.what]) else found
+            largest = math.inf if estimate.log_z_se is None else estimate.log_z_se
+        return math.inf if math.isnan(largest) or estimate.doubted(ERRORS[self.what]) else largest
 
     def reached(self, estimate: Estimate) -> bool:
         """Whether that is small enough."""
@@ -72,14 +72,13 @@ class Tolerance:
 
     def sentence(self, estimate: Estimate, doubt: str = "") -> str:
         """The same for people, with why what the error is of is doubtful all the same."""
-        error, what = self.error(estimate), ERRORS[self.what]
+        error, quantity = self.error(estimate), ERRORS[self.what]
         if self.reached(estimate):
-            return f"{self} was reached: {error:.2g}" + (f", but {what} doubtful: {doubt}" if doubt else "")
+            return f"{self} was reached: {error:.2g}" + (f", but {quantity} doubtful: {doubt}" if doubt else "")
         if math.isfinite(error):
             return f"{self} was not reached: {error:.2g}; a larger budget is needed"
-        return (
-            f"{self} was not reached: {estimate.status if estimate.doubted(what) else f'no error of {what} is known'}"
-        )
+        reason = estimate.status if estimate.doubted(quantity) else f"no error of {quantity} is known"
+        return f"{self} was not reached: {reason}"
 
     def __str__(self) -> str:
         return f"{self.what}<{self.below:g}"

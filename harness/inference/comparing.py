@@ -56,9 +56,9 @@ def compare(
         SpinbenchError: a list of names is none, or no pair ran; the message gives the first reason.
     """
     check_model(model)
-    for what, given in (("methods", methods), ("backends", backends)):
-        if isinstance(given, str) or (given is not None and not given):
-            raise SpinbenchError(f"{what}={given!r} was given; a list of names is needed, or None for all")
+    for option, names in (("methods", methods), ("backends", backends)):
+        if isinstance(names, str) or (names is not None and not names):
+            raise SpinbenchError(f"{option}={names!r} was given; a list of names is needed, or None for all")
     pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or kernels.own_backends()]
     for method, backend in pairs:
         registry.support(method, backend)  # names first, before anything runs

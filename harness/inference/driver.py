@@ -88,8 +88,8 @@ def drive(
         state, burn_in = _burn_in(engine, state, clock, schedule, trace, warm_up)
     schedule.begin_sampling(burn_in)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
-    most = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
-    due = schedule.checkpoints(min(checkpoints, most))
+    max_checkpoints = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
+    due = schedule.checkpoints(min(checkpoints, max_checkpoints))
     snapshots = Snapshots(budget, engine, state, start, seed, climbs=trace.climb is not None)
     stopping_rule, final = StoppingRule(budget), None
     laps: list[tuple[int, float, float]] = []
@@ -152,8 +152,8 @@ def _burn_in(
 ) -> tuple[State, int]:
     """The method's own warm-up, then windows that are cut, by the pace so far, where they turn out to take too long."""
     with clock:
-        state, own = warm_up(engine, state, schedule.burn_in, trace)
-    done, since, total = 0, clock.seconds, max(schedule.burn_in - own, 0)
+        state, warm_up_steps = warm_up(engine, state, schedule.burn_in, trace)
+    done, since, total = 0, clock.seconds, max(schedule.burn_in - warm_up_steps, 0)
     for end in WINDOWS:
         steps = int(total * end) - done
         if steps and done and schedule.end_of_burn_in < np.inf:
@@ -165,10 +165,10 @@ def _burn_in(
         done += steps
         if trace.watched is not None and steps and end < WINDOWS[-1]:
             with clock:
-                state, seen = engine.advance(state, 1)
+                state, statistics = engine.advance(state, 1)
             done += 1
-            trace.arrivals.append(Arrival(done, np.array(seen[trace.watched], dtype=np.float64)))
-    return state, own + done
+            trace.arrivals.append(Arrival(done, np.array(statistics[trace.watched], dtype=np.float64)))
+    return state, warm_up_steps + done
 
 
 def _checkpoints(
@@ -177,8 +177,8 @@ def _checkpoints(
     """One, estimated when it is asked for, where the run has no time for that, or takes none of its own, and what it
     keeps is little; none where it is much and there is no time."""
     view = trace.coarse()
-    most = MAX_SHARED_BYTES if view is trace else MAX_BYTES
-    is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= most
+    max_bytes = MAX_SHARED_BYTES if view is trace else MAX_BYTES
+    is_small = variables <= MAX_VARIABLES and 8 * view.numbers * len(view.counts) <= max_bytes
     has_time = schedule.may_estimate()
     if is_small and (isinstance(schedule, SampleSchedule) or not has_time):
         return [Checkpoint(seconds, trace.samples, partial(estimate, view.as_it_is()))]

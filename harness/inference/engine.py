@@ -36,7 +36,7 @@ class ProgramEngine:
     def __init__(self, program: Program, backend: Backend, tables: Tables, reductions: Mapping[str, Reduction]) -> None:
         self._program = program
         self._backend = backend = backend if program.compiled else Host(precision=backend.precision)
-        self._step, self._warm_step = _indexed(program.step), _indexed(program.warm)
+        self._step, self._warm_step = _accept_index(program.step), _accept_index(program.warm)
         self._reductions = dict(reductions)
         self.transfer_seconds = 0.0
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
@@ -53,10 +53,10 @@ class ProgramEngine:
 
     def on(self, tables: Tables) -> ProgramEngine:
         """The same program on other tables; what has been compiled for their shapes stays so."""
-        found = copy.copy(self)
-        found.transfer_seconds = 0.0
-        found._tables = found._put(tables)
-        return found
+        engine = copy.copy(self)
+        engine.transfer_seconds = 0.0
+        engine._tables = engine._put(tables)
+        return engine
 
     @property
     def compiles(self) -> bool:
@@ -73,17 +73,17 @@ class ProgramEngine:
         inner = state[2]
         for _ in range(2):  # what a batch leaves may be placed otherwise than what it is given first
             inner, _ = self._advance(key, index, 0, self._tables, inner)
-        return key, index, self._waited_for(inner)
+        return key, index, self._wait_for(inner)
 
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
         first = self._put(start.astype(np.float64))
-        return key, 1, self._waited_for(self._init(key, self._tables, first))
+        return key, 1, self._wait_for(self._init(key, self._tables, first))
 
     def warm(self, state: State, steps: int) -> State:
         key, index, inner = state
         # waited for here, so that the time of burn-in is not counted as sampling
-        return key, index + steps, self._waited_for(self._warm(key, index, steps, self._tables, inner))
+        return key, index + steps, self._wait_for(self._warm(key, index, steps, self._tables, inner))
 
     def adapt(self, state: State, last: bool) -> State:
         key, index, inner = state
@@ -92,43 +92,43 @@ class ProgramEngine:
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         key, index, inner = state
         inner, statistics = self._advance(key, index, steps, self._tables, inner)
-        self._waited_for(statistics)
+        self._wait_for(statistics)
         since = time.perf_counter()
-        seen = self._fetched(statistics)
+        statistics = self._fetch(statistics)
         self.transfer_seconds += time.perf_counter() - since
         # the last value may be the state itself, which steps to come may write into
-        owned = {name: np.array(a) if self._reductions[name] == "last" else a for name, a in seen.items()}
+        owned = {name: np.array(a) if self._reductions[name] == "last" else a for name, a in statistics.items()}
         return (key, index + steps, inner), owned
 
     def look(self, state: State) -> dict[str, np.ndarray]:
         key, index, inner = state
-        return self._fetched(self._look(key, index, self._tables, inner))
+        return self._fetch(self._look(key, index, self._tables, inner))
 
     def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:
             return state, np.empty((sweeps, len(betas), 0))
-        key, index, inner = state if self._climbs else self._prepared_to_climb(state)
-        seen, counts = [], [min(STRETCH, sweeps - done) for done in range(0, sweeps, STRETCH)]
+        key, index, inner = state if self._climbs else self._compile_climb(state)
+        device_slopes, counts = [], [min(STRETCH, sweeps - done) for done in range(0, sweeps, STRETCH)]
         for beta in self._put(tuple(np.asarray(beta) for beta in betas)):
             for count in counts:
                 inner, slopes = self._temper(key, index, count, beta, self._tables, inner)
-                seen.append(slopes)
+                device_slopes.append(slopes)
                 index += count
-        found = [self._backend.to_host(slopes) for slopes in seen]
-        whole = np.concatenate([part[:count] for part, count in zip(found, counts * len(betas), strict=True)])
+        host_slopes = [self._backend.to_host(slopes) for slopes in device_slopes]
+        whole = np.concatenate([part[:count] for part, count in zip(host_slopes, counts * len(betas), strict=True)])
         return (key, index, inner), whole.astype(np.float64).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
-    def _prepared_to_climb(self, state: State) -> State:
+    def _compile_climb(self, state: State) -> State:
         """Compile what those runs alone call that climb."""
         with deadline.compiling():
             key, index, inner = state
             inner, _ = self._temper(key, index, 0, self._put(np.asarray(0.5)), self._tables, inner)
             self.slopes((key, index, inner))
             self._climbs = True
-            return key, index, self._waited_for(inner)
+            return key, index, self._wait_for(inner)
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
-        return self._fetched(self._slope(self._tables, state[2]))
+        return self._fetch(self._slope(self._tables, state[2]))
 
     def states(self, state: State) -> np.ndarray | None:
         if self._states is None:
@@ -137,14 +137,14 @@ class ProgramEngine:
 
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()
-        arrays = self._waited_for(map_arrays(lambda leaf: self._backend.to_device(np.asarray(leaf)), tree))
+        arrays = self._wait_for(map_arrays(lambda leaf: self._backend.to_device(np.asarray(leaf)), tree))
         self.transfer_seconds += time.perf_counter() - since
         return arrays
 
-    def _fetched(self, seen: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return {name: self._backend.to_host(array) for name, array in seen.items()}
+    def _fetch(self, statistics: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {name: self._backend.to_host(array) for name, array in statistics.items()}
 
-    def _waited_for(self, tree: Any) -> Any:
+    def _wait_for(self, tree: Any) -> Any:
         map_arrays(self._backend.block_until_ready, tree)
         return tree
 
@@ -169,8 +169,8 @@ class ProgramEngine:
         assert temper is not None
 
         def body(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
-            own = self._backend.fold_in(self._backend.fold_in(key, index + i), TEMPER)
-            inner = temper(own, tables, carry[0], beta)
+            sweep_key = self._backend.fold_in(self._backend.fold_in(key, index + i), TEMPER)
+            inner = temper(sweep_key, tables, carry[0], beta)
             return inner, self._backend.update(carry[1], i, self._program.slope(tables, inner)["slope"], donate=True)
 
         empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])  # for its shape
@@ -179,8 +179,8 @@ class ProgramEngine:
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:
             inner = self._step(self._backend.fold_in(key, index + i), tables, carry[0], index + i)
-            seen = self._program.observe(tables, inner)
-            return inner, {name: self._combine(name, total, seen[name]) for name, total in carry[1].items()}
+            statistics = self._program.observe(tables, inner)
+            return inner, {name: self._combine(name, total, statistics[name]) for name, total in carry[1].items()}
 
         empty = self._program.observe(tables, inner)  # for its shapes; compilers drop the values
         check_reported(empty, self._reductions)
@@ -210,7 +210,7 @@ class ProgramEngine:
                 return value
 
 
-def _indexed(step: Callable[..., State]) -> Callable[[Any, Tables, State, Any], State]:
+def _accept_index(step: Callable[..., State]) -> Callable[[Any, Tables, State, Any], State]:
     """`step` as a function of the step's index, too, whether it takes one or not."""
     if "index" in signature(step).parameters:
         return lambda key, tables, state, index: step(key, tables, state, index=index)

@@ -14,10 +14,10 @@ from spinbench.api.trace import Trace
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.checks import validity
 from spinbench.inference.checks.best_states import by_draws
-from spinbench.inference.checks.disconnected_support import disconnected_support
+from spinbench.inference.checks.disconnected_support import flag_disconnected_support
 from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
-from spinbench.inference.checks.missed_modes import is_long, missed_modes
-from spinbench.inference.marginals.container import held
+from spinbench.inference.checks.missed_modes import flag_missed_modes, is_long
+from spinbench.inference.marginals.container import wrap_marginals
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.request import Request
 from spinbench.models import FactorGraph, Model
@@ -42,8 +42,8 @@ class Estimator:
         if request.is_sampler:
             long = is_long(request.how.budget, chains, bound.model.num_variables)
             self._checks = (
-                partial(disconnected_support, bound.model, request.how.seed, single_site=bound.method.single_site),
-                partial(missed_modes, bound.model, long=long),
+                partial(flag_disconnected_support, bound.model, request.how.seed, single_site=bound.method.single_site),
+                partial(flag_missed_modes, bound.model, long=long),
             )
 
     def __call__(self, trace: Trace) -> Estimate:
@@ -57,14 +57,14 @@ class Estimator:
             return self._exact(trace)
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
-        estimate = validity.owned(self._without_pairs(estimate, trace.samples), model)
-        estimate = validity.widened_to(request.how.precision, validity.doubted(estimate), model)
+        estimate = validity.copy_estimate(self._without_pairs(estimate, trace.samples), model)
+        estimate = validity.widen_errors(request.how.precision, validity.flag_infinite_errors(estimate), model)
         for check in self._checks:  # probes are sent for what nothing before flags
             estimate = validity.add_flags(estimate, check(estimate))
         if estimate.draws:
             estimate = by_draws(model, estimate)
         estimate = allowing_for(estimate, self._simple.rounding)
-        return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
+        return wrap_marginals(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
 
     def _exact(self, trace: Trace) -> Estimate:
         """Of a model of which simplification leaves nothing, whatever the method: it has one state."""
@@ -77,7 +77,7 @@ class Estimator:
         draws = [np.full(1, float(trace.samples * self._chains)) for _ in model.cardinalities]
         estimate = Estimate(ones, zeros, log_z, log_z_kind="exact", ess=draws, r_hat=ones, pairs=pairs)
         estimate = self._without_pairs(estimate, trace.samples)
-        return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed))
+        return wrap_marginals(in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed))
 
     def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
         """Pairs of the newest estimate are kept here; those of earlier ones would take memory for nothing."""

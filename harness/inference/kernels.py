@@ -45,7 +45,7 @@ ANY = Wish()
 
 
 @plugins.remembered
-def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
+def candidates(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
     """The kernels of a pair in the order in which they are asked; nothing is imported.
 
     Nobody takes over a pair of others: kernels of further distributions are asked by `Wish.kernel` alone.
@@ -65,17 +65,17 @@ def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]
 
 
 @plugins.remembered
-def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
+def describe_others(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     """A sentence for each kernel of another distribution, which is asked only where it is chosen."""
     if wish.tier == "generic" or wish.kernel is not None:
         return ()
-    own, found = asked(method, backend, wish), []
+    ours, sentences = candidates(method, backend, wish), []
     for point in _of_pair(method, backend):
-        if point not in own:
+        if point not in ours:
             name = plugins.distribution(point)
             ways = f"kernel={name} (backend.kernel in a sweep)"
-            found.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with {ways}")
-    return tuple(found)
+            sentences.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with {ways}")
+    return tuple(sentences)
 
 
 def device_of(backend: type[Backend]) -> str:
@@ -91,7 +91,7 @@ def own_backends() -> list[str]:
 def is_peer(backend: str) -> bool:
     """Whether a backend is another library (`Backend.peer`), which has its own kernels alone; a broken one is none."""
     try:
-        return bool(getattr(plugins.load("backends", backend, lambda found: ""), "peer", False))
+        return bool(getattr(plugins.load("backends", backend, lambda plugin: ""), "peer", False))
     except BrokenPluginError:
         return False
 
@@ -153,14 +153,14 @@ def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, m
 def astray() -> tuple[str, ...]:
     """A sentence for each kernel whose name is that of no pair: misspelt, or for what is not installed."""
     methods, backends = plugins.entry_points("methods"), plugins.entry_points("backends")
-    found = []
+    sentences = []
     for name, points in plugins.entry_points("kernels").items():
         method, _, backend = name.partition(".")
         if method not in methods or backend not in backends:
-            found += [
+            sentences += [
                 f"{plugins.origin(point)} has a kernel {name}: there is no such METHOD.BACKEND" for point in points
             ]
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _of_pair(method: str, backend: str) -> list[EntryPoint]:

@@ -19,7 +19,7 @@ from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.request import check_model
-from spinbench.inference.starts import dispersed
+from spinbench.inference.starts import spread_starts
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
@@ -160,7 +160,7 @@ def mixing(
         SpinbenchError: an argument is out of range.
         BudgetError: hard zeros leave so little that chains have not found their starts within the budget.
     """
-    seconds = _checked(model, method, budget, tv, seed, scan)
+    seconds = _parse_budget(model, method, budget, tv, seed, scan)
     if isinstance(model, PairwiseModel) and model.groups:
         model = merge_groups(model)
     name, advance = _backend(backend)
@@ -180,7 +180,7 @@ def mixing(
     return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, name, model.name)
 
 
-def _checked(model: Model, method: str, budget: Budget | int | str, tv: object, seed: object, scan: str) -> float:
+def _parse_budget(model: Model, method: str, budget: Budget | int | str, tv: object, seed: object, scan: str) -> float:
     """The budget in seconds."""
     check_model(model)
     if method not in METHODS:
@@ -197,15 +197,15 @@ def _checked(model: Model, method: str, budget: Budget | int | str, tv: object, 
     return parsed.seconds
 
 
-def _backend(asked: str | None) -> tuple[str, Advance]:
+def _backend(backend: str | None) -> tuple[str, Advance]:
     """Name, and what makes sweeps there: compiled code, whose numbers do not depend on the backend."""
-    if asked not in (None, *BACKENDS):
-        raise UnsupportedError(f"mixing: backend={asked!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
+    if backend not in (None, *BACKENDS):
+        raise UnsupportedError(f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
     registry.check("gibbs", "numba", "float64")
     registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
     from spinbench.backends.numba.tables.coupled import advance
 
-    return asked or "numba", advance
+    return backend or "numba", advance
 
 
 def _load(chains: _Chains) -> None:
@@ -217,7 +217,7 @@ def _load(chains: _Chains) -> None:
 def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key: Any = (seed, 0x4D4958, stage)
-    states = dispersed(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
+    states = spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
     return start_coupled_pairs(key, mixed[:, :pairs], mixed[:, pairs:])
 
@@ -265,13 +265,13 @@ def first_below(times: IntArray, lag: int, tv: float) -> tuple[int | None, int |
         return None, None
     ends = max(int(times.max()) - lag, 0)
 
-    def first(which: int) -> int | None:
-        if not distance(times, lag, ends)[which] < tv:
+    def first(column: int) -> int | None:
+        if not distance(times, lag, ends)[column] < tv:
             return None
         low, high = -1, ends
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if distance(times, lag, middle)[which] < tv else (middle, high)
+            low, high = (low, middle) if distance(times, lag, middle)[column] < tv else (middle, high)
         return high
 
     return first(1), first(0)

@@ -91,11 +91,11 @@ class Snapshots:
 
     def take(self, engine: Engine, state: State, trace: Trace) -> None:
         """Look, and say when to look again: never where there is nothing to see."""
-        seen = engine.look(state) if trace.climb is None else engine.slopes(state)
-        if not seen:
+        statistics = engine.look(state) if trace.climb is None else engine.slopes(state)
+        if not statistics:
             self.next = math.inf
             return
-        trace.looks.append({name: np.array(values, dtype=np.float64) for name, values in seen.items()})
+        trace.looks.append({name: np.array(values, dtype=np.float64) for name, values in statistics.items()})
         self._thin(trace, trace.samples)
         while trace.climb is not None and 0 < self._climbed + trace.climb.steps <= CLIMBING * trace.samples:
             self._climb_again(engine, trace, trace.climb)
@@ -105,8 +105,8 @@ class Snapshots:
         numbers = 1
         for values in trace.looks[0].values():
             numbers += values.size
-        most = max(MAX_NUMBERS // numbers, 2 * MIN_LOOKS)
-        while len(trace.looks) > (most if 2 * self._every > self._long_interval else 2 * MIN_LOOKS):
+        max_looks = max(MAX_NUMBERS // numbers, 2 * MIN_LOOKS)
+        while len(trace.looks) > (max_looks if 2 * self._every > self._long_interval else 2 * MIN_LOOKS):
             del trace.looks[::2]
             self._every *= 2
         self.next = samples // self._every * self._every + self._every

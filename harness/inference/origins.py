@@ -18,7 +18,7 @@ from spinbench.models.simplification import Simplification
 FloatArray = npt.NDArray[np.float64]
 
 
-def as_taken(model: Model, method: Method) -> Model:
+def model_for_method(model: Model, method: Method) -> Model:
     """The model as the method takes it.
 
     Raises:
@@ -40,15 +40,15 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
     try:
         return to_pairwise(model)
     except ConversionError as why:
-        said = f"takes pairwise models: {why}"
+        reason = f"takes pairwise models: {why}"
         if type(method).takes == "pairwise":
-            raise UnsupportedError(f"{method.name} {said}; gibbs, bp and mf take this one") from None
+            raise UnsupportedError(f"{method.name} {reason}; gibbs, bp and mf take this one") from None
         fields = dataclasses.fields(method)  # type: ignore[arg-type]
-        given = {field.name: getattr(method, field.name) for field in fields}
+        settings = {field.name: getattr(method, field.name) for field in fields}
         changed = " ".join(
-            f"{field.name}={given[field.name]}" for field in fields if given[field.name] != field.default
+            f"{field.name}={settings[field.name]}" for field in fields if settings[field.name] != field.default
         )
-        raise UnsupportedError(f"{method.name} with {changed} {said}; with its defaults it takes this one") from None
+        raise UnsupportedError(f"{method.name} with {changed} {reason}; with its defaults it takes this one") from None
 
 
 def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int = 0) -> Estimate:
@@ -61,9 +61,9 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
     if origin is None:
         return estimate
     if estimate.draws is not None:
-        drawn, log_weights = estimate.draws
+        states, log_weights = estimate.draws
         rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4C494654)))
-        estimate = dataclasses.replace(estimate, draws=(origin.lift(np.asarray(drawn).T, rng).T, log_weights))
+        estimate = dataclasses.replace(estimate, draws=(origin.lift(np.asarray(states).T, rng).T, log_weights))
     if estimate.marginals is None:
         return estimate
 
@@ -118,11 +118,11 @@ class _Joint:
     def __init__(
         self, simplified: Simplification, marginals: Any, pairs: Sequence[FloatArray], *, errors: bool
     ) -> None:
-        given, left, step = simplified.original, simplified.model, simplified.step
-        assert isinstance(given, FactorGraph)
+        original, left, step = simplified.original, simplified.model, simplified.step
+        assert isinstance(original, FactorGraph)
         assert isinstance(left, FactorGraph)
         assert step is not None
-        self.factors, self.step = given.factors, step
+        self.factors, self.step = original.factors, step
         self.single = _columns(step, marginals, errors=errors)
         back = {units[0]: v for v, units in enumerate(step.variables) if units}
         scopes = [tuple(back[u] for u in factor.scope) for factor in left.factors]
@@ -135,13 +135,13 @@ class _Joint:
         self.summed = {frozenset((each.variable, *each.parents)): each for each in step.conditionals}
 
     def tables(self) -> list[FloatArray] | None:
-        found: list[FloatArray] = []
+        tables: list[FloatArray] = []
         for factor in self.factors:
             table = self._table(factor)
             if table is None:
                 return None
-            found.append(table.ravel())
-        return found
+            tables.append(table.ravel())
+        return tables
 
     def _table(self, factor: Factor) -> FloatArray | None:
         free = [v for v in factor.scope if len(self.step.states[v]) > 1]
@@ -167,9 +167,9 @@ class _Joint:
         if index is None:
             return None
         scope, table = self.tables_left[index]
-        kept = [v for v in scope if v in free]
+        axes = [v for v in scope if v in free]
         within = table.sum(axis=tuple(axis for axis, v in enumerate(scope) if v not in free))
-        return np.asarray(within).transpose([kept.index(v) for v in free])
+        return np.asarray(within).transpose([axes.index(v) for v in free])
 
 
 def _columns(step: Origin, marginals: Any, *, errors: bool) -> list[FloatArray]:
@@ -181,8 +181,8 @@ def _columns(step: Origin, marginals: Any, *, errors: bool) -> list[FloatArray]:
 
 
 def _by_variable(scopes: Sequence[tuple[int, ...]]) -> Mapping[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    factors: dict[int, list[int]] = {}
     for k, scope in enumerate(scopes):
         for v in scope:
-            found.setdefault(v, []).append(k)
-    return found
+            factors.setdefault(v, []).append(k)
+    return factors

@@ -88,8 +88,8 @@ def preflight(
     if budget.seconds is None or iterates:
         return Pilot(compile_seconds=first.seconds)
     if compiles:
-        most = max(MEASURING * budget.seconds, BRIEF)
-        return Pilot(_seconds_per_step(engine, state, budget.seconds, most), first.seconds)
+        max_seconds = max(MEASURING * budget.seconds, BRIEF)
+        return Pilot(_seconds_per_step(engine, state, budget.seconds, max_seconds), first.seconds)
     if first.cpu > BRIEF:  # more than it takes to load what a first call needs
         return Pilot(first.seconds, seconds=first.seconds, cpu=first.cpu, state=state)
     measured = Stopwatch(counts_compilation=True)
@@ -153,14 +153,16 @@ def _call_each_once(engine: Engine, state: State, warm_up: WarmUp) -> State:
     return engine.advance(state, 1)[0]
 
 
-def _seconds_per_step(engine: Engine, state: State, budget: float, most: float) -> float:
+def _seconds_per_step(engine: Engine, state: State, budget: float, max_seconds: float) -> float:
     """Measured with growing batches until one takes BATCH_SECONDS.
 
     The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
     most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
     steps, spent, times = 1, Stopwatch(counts_compilation=True), list[float]()
-    while not times or (min(spent.seconds, max(spent.cpu, spent.seconds - BRIEF)) < most and len(times) < MEASURED):
+    while not times or (
+        min(spent.seconds, max(spent.cpu, spent.seconds - BRIEF)) < max_seconds and len(times) < MEASURED
+    ):
         with spent:
             state, _ = engine.advance(state, steps)
         times.append(spent.last)

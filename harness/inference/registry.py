@@ -61,10 +61,12 @@ def load(kind: Kind, name: str) -> Any:
         BrokenPluginError: the plugin raised on import or is not what its kind has to be, or two distributions claim
             the name.
     """
-    found = plugins.load(kind, name, partial(malformed.why, kind))
-    if kind != "kernels" and found.name != name:
-        raise BrokenPluginError(f"{plugins.titled(kind, name)} has name={found.name!r}; both names have to be the same")
-    return found
+    plugin = plugins.load(kind, name, partial(malformed.why, kind))
+    if kind != "kernels" and plugin.name != name:
+        raise BrokenPluginError(
+            f"{plugins.titled(kind, name)} has name={plugin.name!r}; both names have to be the same"
+        )
+    return plugin
 
 
 def method_class(name: str) -> type[Method]:
@@ -84,11 +86,11 @@ def missing(plugin: type[Backend] | type[Method]) -> list[str]:
     return [*modules, *(program for program in programs if shutil.which(program) is None)]
 
 
-def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
+def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) -> str:
     """Which modules and programs are missing, and what installs them; empty if none is."""
     hint = f": {plugin.install}" if plugin.install else ""
     names = missing(plugin)
-    return f"{what} needs {', '.join(names)}, not installed here{hint}" if names else ""
+    return f"{subject} needs {', '.join(names)}, not installed here{hint}" if names else ""
 
 
 def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
@@ -105,14 +107,14 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
         if key not in allowed:
             raise unknown_name(f"setting of method {name}", key, allowed, cls.removed)
     hints = hints_of(cls)
-    given = {}
+    converted = {}
     for key, value in settings.items():
         try:
-            given[key] = convert(value, hints.get(key, Any))
+            converted[key] = convert(value, hints.get(key, Any))
         except TypeError as error:
             raise SpinbenchError(f"method {name}: {key}={error}") from error
     try:
-        return cls(**given)
+        return cls(**converted)
     except TypeError as error:  # of a plugin's own checks
         raise SpinbenchError(f"method {name}: {error}") from error
 
@@ -131,11 +133,13 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
         m, b = _class_of(method), backend_class(backend)
     except BrokenPluginError as error:
         return Support("broken", str(error))
-    native, notes = bool(kernels.asked(m.name, backend, wish)), kernels.unasked(m.name, backend, wish)
+    native, notes = bool(kernels.candidates(m.name, backend, wish)), kernels.describe_others(m.name, backend, wish)
     if not native and (why := _no_engine(m, b, wish)):
         elsewhere = [_elsewhere(m)] if wish == ANY else []
         return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
-    lacking = _lacking(b, f"backend {backend}") or ("" if native else _lacking(m, f"method {m.name}"))
+    lacking = _missing_requirements(b, f"backend {backend}") or (
+        "" if native else _missing_requirements(m, f"method {m.name}")
+    )
     if lacking:
         return Support("unavailable", lacking)
     return Support("native" if native else "generic", notes=notes)
@@ -185,8 +189,8 @@ def _class_of(method: str | Method) -> type[Method]:
         return method_class(method)
     cls = type(method)
     _check_method(cls)
-    if cls.name in names("methods") and (known := method_class(cls.name)) is not cls:
-        raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(known)}; rename it")
+    if cls.name in names("methods") and (registered := method_class(cls.name)) is not cls:
+        raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(registered)}; rename it")
     return cls
 
 
@@ -206,6 +210,6 @@ def _elsewhere(method: type[Method]) -> str:
             program = not why_no_program(method, backend_class(name))
         except BrokenPluginError:
             continue
-        if program or kernels.asked(method.name, name):
+        if program or kernels.candidates(method.name, name):
             runs.append(name)
     return f"{method.name} runs on {', '.join(runs) or 'no installed backend'}"

@@ -142,13 +142,13 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
 
 
-def _check_target(target: str, method: Method, **given: Any) -> None:
+def _check_target(target: str, method: Method, **options: Any) -> None:
     """Whether a heaviest state is what is asked for, of a method that finds one.
 
     Args:
         target: of `run`.
         method: that was asked.
-        given: options that are of no use then, as given.
+        options: options that are of no use then, as given.
 
     Raises:
         SpinbenchError: another target, or an option that would change nothing.
@@ -158,7 +158,7 @@ def _check_target(target: str, method: Method, **given: Any) -> None:
         raise SpinbenchError(f"target={target!r} was given; 'map' is allowed, or none for marginals and log Z")
     if not method.heaviest:
         raise UnsupportedError(f"target='map' was given; {', '.join(_finders())} find it, and {method.name} does not")
-    if useless := [name for name, value in given.items() if value is not None]:
+    if useless := [name for name, value in options.items() if value is not None]:
         raise SpinbenchError(
             f"{', '.join(useless)} was given with target='map', where it would change nothing; leave it out"
         )
@@ -166,16 +166,16 @@ def _check_target(target: str, method: Method, **given: Any) -> None:
 
 def _finders() -> list[str]:
     """Names of the methods that find heaviest states; of plugins those that can be loaded."""
-    found = []
+    finders = []
     for name in registry.names("methods"):
         with contextlib.suppress(SpinbenchError):
             if registry.method_class(name).heaviest:
-                found.append(name)
-    return found
+                finders.append(name)
+    return finders
 
 
-def _parse_budget(given: Budget | int | str, options: Options, method: Method) -> Budget:
-    budget = Budget.parse(given, options.burn_in)
+def _parse_budget(budget_option: Budget | int | str, options: Options, method: Method) -> Budget:
+    budget = Budget.parse(budget_option, options.burn_in)
     if options.until is not None:
         budget = dataclasses.replace(budget, until=Tolerance.parse(options.until))
     if budget.until is not None and not (method.anytime and method.stochastic):

@@ -115,14 +115,14 @@ class Result:
     @cached_property
     def evidence(self) -> Mapping[str, Evidence]:
         """What supports "marginals" and "log_z", where there are any: level, error bound, and why they are doubtful."""
-        found = {}
+        evidence = {}
         if self.marginals is not None:
             errors = self.marginals_se, self.marginals_error_bound
-            found["marginals"] = marginals_evidence(self.log_z_kind, *errors, self.status)
+            evidence["marginals"] = marginals_evidence(self.log_z_kind, *errors, self.status)
         if self.log_z is not None:
-            known = self.log_z_se, self.log_z_error_bound
-            found["log_z"] = log_z_evidence(self.log_z, self.log_z_kind, known, self.bounds, self.status)
-        return found
+            log_z_errors = self.log_z_se, self.log_z_error_bound
+            evidence["log_z"] = log_z_evidence(self.log_z, self.log_z_kind, log_z_errors, self.bounds, self.status)
+        return evidence
 
     @property
     def level(self) -> Level:
@@ -189,14 +189,14 @@ class Result:
         Raises:
             SpinbenchError: there are no marginals.
         """
-        marginals = self._known_marginals()
+        marginals = self._require_marginals()
         variables, states = all_states.names(marginals)
-        found = {"variable": variables, "state": states, "marginal": all_states.of_marginals(marginals)}
+        columns = {"variable": variables, "state": states, "marginal": all_states.of_marginals(marginals)}
         errors = {"standard_error": self.marginals_se, "error_bound": self.marginals_error_bound}
         for name, values in {**errors, "ess": self.ess, "r_hat": self.r_hat}.items():
             if values is not None:
-                found[name] = all_states.of_errors(values)
-        return found
+                columns[name] = all_states.of_errors(values)
+        return columns
 
     def to_arviz(self) -> Any:
         """The kept states as an `arviz.InferenceData`, for its diagnostics and plots.
@@ -209,8 +209,8 @@ class Result:
             UnavailableError: arviz is not installed.
         """
         of_the_run = {"ess": self.ess, "r_hat": self.r_hat}
-        known = {name: values for name, values in of_the_run.items() if values is not None}
-        return exports.to_inference_data(*self._known_states(), self._about(), known)
+        statistics = {name: values for name, values in of_the_run.items() if values is not None}
+        return exports.to_inference_data(*self._require_states(), self._about(), statistics)
 
     def to_sampleset(self) -> Any:
         """The kept states of all chains as a `dimod.SampleSet`, binary or integer; the energies are -log p*.
@@ -219,7 +219,7 @@ class Result:
             SpinbenchError: no states were kept.
             UnavailableError: dimod is not installed.
         """
-        return exports.to_sample_set(*self._known_states(), self._about())
+        return exports.to_sample_set(*self._require_states(), self._about())
 
     def plot(self) -> Any:
         """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
@@ -252,14 +252,14 @@ class Result:
         """
         target = Path(path)
         try:
-            atomic.write_bytes(target, self._written(target))
+            atomic.write_bytes(target, self._encode(target))
         except OSError as error:
             raise SpinbenchError(f"{target}: the file cannot be written ({error.strerror or error})") from None
 
-    def _written(self, path: Path) -> bytes:
+    def _encode(self, path: Path) -> bytes:
         match path.suffix.lower():
             case ".mar":
-                return format_mar(all_states.by_variable(self._known_marginals()))
+                return format_mar(all_states.by_variable(self._require_marginals()))
             case ".pr":
                 if self.log_z is None:
                     raise SpinbenchError(f"{self.method} gives no log Z")
@@ -290,7 +290,7 @@ class Result:
     def _best(self) -> StateAndWeight:
         return self.source.find_best_state(self.draws, self.marginals)
 
-    def _known_states(self) -> tuple[Model, Any]:
+    def _require_states(self) -> tuple[Model, Any]:
         if self.source.stored is None or self.source.model is None:
             raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
         return self.source.model, self.source.stored
@@ -298,7 +298,7 @@ class Result:
     def _about(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}
 
-    def _known_marginals(self) -> Any:
+    def _require_marginals(self) -> Any:
         if self.marginals is None:
             raise SpinbenchError(f"{self.method} gives no marginals")
         return self.marginals
@@ -307,10 +307,10 @@ class Result:
         spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
         log_z = "no log Z" if self.log_z is None else f"log Z {self.log_z_kind} {self.log_z:.6g}{spread}"
         heaviest = self.heaviest_weight
-        found = log_z if heaviest is None else f"heaviest state of log weight {heaviest:.6g}"
+        answer = log_z if heaviest is None else f"heaviest state of log weight {heaviest:.6g}"
         notes = "".join(f"; {note}" for note in self.notes)
         return (
-            f"Result({self.method} on {self.backend}, model {self.model!r}: {found}, "
+            f"Result({self.method} on {self.backend}, model {self.model!r}: {answer}, "
             f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
         )
 

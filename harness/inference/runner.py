@@ -25,8 +25,8 @@ from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.laps import Seconds
 from spinbench.inference.maximising.maximum import maximum
-from spinbench.inference.notebook.progress import followed
-from spinbench.inference.origins import as_taken
+from spinbench.inference.notebook.progress import show_progress
+from spinbench.inference.origins import model_for_method
 from spinbench.inference.preflight import WarmUp, check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
 from spinbench.inference.result import Result
@@ -127,12 +127,12 @@ def run(
         return maximum(request)
     since = time.perf_counter()
     simple = compute_simplification(model) if request.simplifies else Simplification(model, model)
-    taken = as_taken(simple.model, request.method)
-    states = _starting_states(request, taken)
+    method_model = model_for_method(simple.model, request.method)
+    states = _starting_states(request, method_model)
     prepared = time.perf_counter() - since
     how = request.how
     bound = plan_and_bind(
-        request.method, backend, taken, precision=precision, device=device, wish=how.wish, budget=how.budget
+        request.method, backend, method_model, precision=precision, device=device, wish=how.wish, budget=how.budget
     )
     check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
     estimator = Estimator(request, simple, bound, states.shape[1])
@@ -142,9 +142,9 @@ def run(
     source = RunSource(
         pairs=estimator.pairs(),
         model=model,
-        taken=taken,
+        method_model=method_model,
         last=_last_states(request.method, bound.engine, outcome.state),
-        stored=None if recorder is None else recorder.recorded(seed),
+        stored=None if recorder is None else recorder.last_states(seed),
         max_bytes=default_max_bytes() if request.method.heaviest == "exact" else None,
     )
     return _result(request, bound, outcome, simple.note, states.shape[1], prepared, source)
@@ -191,12 +191,12 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     if start is None:
         return starts.initial_states(request.method, model, how.chains, how.seed)
     if not isinstance(start, str):
-        return starts.checked(starts.merge_start(start, request.model, model), model)
+        return starts.check_start(starts.merge_start(start, request.model, model), model)
     starts.check_name(start, request.method)
     backend = next(name for name in starts.PASSES if registry.support(start, name).runs)
     alone = dataclasses.replace(model, origin=None)  # whose draws are of its own variables
     draws = run(alone, start, seed=how.seed, simplify=False, **starts.how(alone, backend)).draws
-    return starts.checked(starts.chosen(draws, model, how.chains, how.seed, start), model)
+    return starts.check_start(starts.resample_draws(draws, model, how.chains, how.seed, start), model)
 
 
 def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> RecordingEngine | None:
@@ -224,8 +224,8 @@ def _drive(
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
     warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
-        warm_up = starts.kept(warm_up, states, how.seed)
-    with one_blas_thread(), followed(request.who, how.budget, lambda: trace.samples, chains):
+        warm_up = starts.restore_starts(warm_up, states, how.seed)
+    with one_blas_thread(), show_progress(request.who, how.budget, lambda: trace.samples, chains):
         if at_once:
             return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
         return drive(

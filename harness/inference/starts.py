@@ -36,8 +36,9 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
         return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
     if not model.all_binary:
-        ends, most = np.array(model.cardinalities)[:, None], max(model.cardinalities)
-        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
+        ends, max_states = np.array(model.cardinalities)[:, None], max(model.cardinalities)
+        dtype = np.int8 if max_states < 128 else np.int32
+        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(dtype)
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
     for group in getattr(model, "groups", ()):
         start[list(group)] = 0
@@ -45,7 +46,7 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
     return start
 
 
-def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
+def spread_starts(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
     """As `random_start`; where chains remember their starts, every other one is ordered, so that this shows."""
     start = random_start(model, chains, seed, sampler)
     if sampler and chains > 1 and not (isinstance(model, FactorGraph) and model.has_zeros):
@@ -54,45 +55,48 @@ def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray
 
 
 def initial_states(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
-    """(N, C) states as `dispersed`; int8 zeros for a method to which they do not matter."""
+    """(N, C) states as `spread_starts`; int8 zeros for a method to which they do not matter."""
     if not method.started:
         return np.zeros((model.num_variables, chains), dtype=np.int8)
-    return dispersed(model, chains, seed, method.anytime and method.stochastic)
+    return spread_starts(model, chains, seed, method.anytime and method.stochastic)
 
 
-def checked(start: np.ndarray, model: Model) -> np.ndarray:
+def check_start(start: np.ndarray, model: Model) -> np.ndarray:
     """A user's states, int8 or int32.
 
     Raises:
         SpinbenchError: they are no states of the model.
     """
     states = np.asarray(start)
-    most = max(model.cardinalities, default=2)
+    max_states = max(model.cardinalities, default=2)
     fits = (
         states.ndim == 2 and len(states) == model.num_variables and states.shape[1] > 0 and states.dtype.kind in "biuf"
     )
-    if not fits or not (np.isin(states, np.arange(most)) & (states < np.array(model.cardinalities)[:, None])).all():
-        what = "0 and 1" if most == 2 else "the variables' states"
+    if (
+        not fits
+        or not (np.isin(states, np.arange(max_states)) & (states < np.array(model.cardinalities)[:, None])).all()
+    ):
+        values = "0 and 1" if max_states == 2 else "the variables' states"
         raise SpinbenchError(
-            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {what} is needed"
+            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {values} is needed"
         )
-    return states.astype(np.int8 if most < 128 else np.int32)
+    return states.astype(np.int8 if max_states < 128 else np.int32)
 
 
-def merge_start(start: np.ndarray, model: Model, given: Model) -> np.ndarray:
+def merge_start(start: np.ndarray, model: Model, method_model: Model) -> np.ndarray:
     """A user's states of a model, in terms of what its 1-of-K groups became.
 
     Args:
         start: (N, C), not checked yet.
         model: as the user gave it.
-        given: as the method takes it.
+        method_model: as the method takes it.
 
     Raises:
         SpinbenchError: they are no states of the model.
     """
-    if model is given or not isinstance(model, PairwiseModel) or not model.groups:
+    if model is method_model or not isinstance(model, PairwiseModel) or not model.groups:
         return start
-    states = checked(start, model)
+    states = check_start(start, model)
     if any((states[list(group)].sum(axis=0) != 1).any() for group in model.groups):
         raise SpinbenchError(f"start breaks a 1-of-K group of {model.name}, of which exactly one variable is 1")
     alone = merge_groups(dataclasses.replace(model, origin=None))
@@ -106,7 +110,7 @@ def how(model: Model, backend: str) -> dict[str, Any]:
     return {"backend": backend, "draws": True, "chains": DRAWN, "budget": DRAWS // DRAWN, "burn_in": burn_in}
 
 
-def chosen(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
+def resample_draws(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
     """(N, C) integers: different draws of a method, the more likely the more they weigh.
 
     None is taken twice while there are others: where few draws have all the weight, chains that began alike would agree
@@ -131,7 +135,7 @@ def chosen(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, 
     return np.asarray(states[:, possible[ranks[np.arange(chains) % len(ranks)]]])
 
 
-def kept(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
+def restore_starts(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
     """The same, but chains that climbed from independent draws on the way, or were probes, are where they were again.
 
     Args:
@@ -140,12 +144,12 @@ def kept(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
         seed: of the run.
     """
 
-    def warmed(engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+    def run(engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         state, done = warm_up(engine, state, steps, trace)
         trace.probes = {name: sent._replace(began=False) for name, sent in trace.probes.items()}
         return (engine.init(seed, start) if trace.climb is not None or trace.probes else state), done
 
-    return warmed
+    return run
 
 
 def check_name(start: str, method: Method) -> None:

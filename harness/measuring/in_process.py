@@ -122,7 +122,7 @@ def _import_method_and_backend(cell: Mapping[str, Any]) -> None:
             backend_class(
                 **{name: cell["backend"][name] for name in ("precision", "device") if name in cell["backend"]}
             )
-            for point in kernels.asked(method, backend, wish)[:1]:
+            for point in kernels.candidates(method, backend, wish)[:1]:
                 kernels.load(point)
 
 

@@ -40,7 +40,7 @@ def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in plugin_names.items()}
     with suppress(SpinbenchError):  # a wish that makes no sense: measuring the cell says so
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
-        for kind, point in zip(KERNELS, kernels.asked(method, backend, wish), strict=False):
+        for kind, point in zip(KERNELS, kernels.candidates(method, backend, wish), strict=False):
             points[kind] = (point,)
     points |= {f"metrics.{name}": metric_points[:1] for name, metric_points in plugins.entry_points("metrics").items()}
     others = {

@@ -104,7 +104,7 @@ def _store_and_check_law(at: Trial, chains: int, law: Law) -> tuple[StoredStates
     recorder = RecordingEngine(at.engine, at.method.reductions, at.model, start, budget, LAGS, at.method.name)
     engine = cast(Engine, recorder)
     batches = advance_batches(engine, run_burn_in(engine, engine.init(SEED, start), BURN_IN), [1] * LAGS)[1]
-    stored = recorder.recorded(SEED)
+    stored = recorder.last_states(SEED)
     _require_states_follow_chains(stored, batches)
     sizes = law.model.cardinalities
     for variable, size in enumerate(sizes):

@@ -13,7 +13,7 @@ from spinbench.api import Estimate, Method, Precision, Tables
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import binding, registry
 from spinbench.inference.kernels import ANY, Wish
-from spinbench.inference.origins import as_taken
+from spinbench.inference.origins import model_for_method
 from spinbench.models import Model
 from spinbench.testing.backends.arrays import PRECISIONS, available_precisions
 from spinbench.testing.check import require
@@ -120,7 +120,7 @@ class Pair:
         if key not in self._trials:
             exact = find_solved_model(name)
             try:
-                model = as_taken(exact.model, self.method)
+                model = model_for_method(exact.model, self.method)
                 bound = self.bind(model, self.method.plan(model), key[1])
             except (UnsupportedError, ModelError, IntractableError) as refusal:
                 raise SkipTest(f"refused: {refusal}") from refusal

@@ -20,7 +20,7 @@ from spinbench.inference.checks import validity
 from spinbench.inference.driver import WINDOWS, drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.starts import dispersed, random_start
+from spinbench.inference.starts import random_start, spread_starts
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
 
@@ -81,7 +81,7 @@ class Trial(BoundMethod):
             trace,
             lambda trace: Estimate(),
             Budget(samples=BURN_IN, burn_in=BURN_IN),
-            start=dispersed(self.model, chains, seed, self.sampler),
+            start=spread_starts(self.model, chains, seed, self.sampler),
             seed=seed,
             warm_up=partial(self.method.warm_up, self.tables),
             finished=self.method.finished,

@@ -14,7 +14,7 @@ from bounded_models import KINDS, log_z
 
 from spinbench.api import Estimate, Precision
 from spinbench.api.bounds import stated
-from spinbench.inference.origins import as_taken
+from spinbench.inference.origins import model_for_method
 from spinbench.inference.registry import make_method
 from spinbench.models import Model
 
@@ -102,7 +102,7 @@ def test_mini_buckets(kind: str, graph: int) -> None:
 @pytest.mark.parametrize("kind", ["pairwise", "frustrated", "pairs"])
 def test_gaussian_bounds(kind: str, graph: int) -> None:
     """Found while planning, which is alike everywhere."""
-    models = [as_taken(model, make_method("gaussian_bound", {})) for model in drawn(kind, graph)]
+    models = [model_for_method(model, make_method("gaussian_bound", {})) for model in drawn(kind, graph)]
     found = list(estimates(make_method("gaussian_bound", {}), "numpy", "float64", models, (2,)))
     assert len(found) == DRAWS
     check(found, ("gaussian_bound", kind, graph))

@@ -82,7 +82,7 @@ def solvers(request: pytest.FixtureRequest) -> Solvers:
     """Each table of solvers that there is."""
     if request.param == "all":
         return answers.ALL_SOLVERS
-    return answers.compiled_solvers() if request.param == "compiled" else NUMPY_SOLVERS
+    return answers.numba_solvers() if request.param == "compiled" else NUMPY_SOLVERS
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import binding
-from spinbench.inference.origins import as_taken, in_terms_of_origin
+from spinbench.inference.origins import in_terms_of_origin, model_for_method
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel, condition, groups, to_pairwise
 from spinbench.models.groups import merge_groups
@@ -71,7 +71,7 @@ def test_the_same_chains_give_the_same_answer_in_both_codings() -> None:
     graph = FactorGraph.from_log_tables([3] * 4, [((v, (v + 1) % 4), rng.normal(size=(3, 3))) for v in range(4)])
     method = Gibbs(log_z="none")
     for model in (graph, to_pairwise(graph)):
-        given = as_taken(model, method)
+        given = model_for_method(model, method)
         tables = method.plan(given)
         bound = binding.bind(method, "numba", given, tables, precision="float64").engine
         _, seen = bound.advance(bound.init(1, np.zeros((4, 16), dtype=np.int8)), 50)

@@ -13,7 +13,7 @@ import pytest
 from small_graphs import MODELS as GRAPHS
 from small_graphs import attractive, bound, exact_start, graph, keeps_law, random_pairs
 
-from spinbench.inference.origins import as_taken
+from spinbench.inference.origins import model_for_method
 from spinbench.inference.registry import make_method
 from spinbench.models import Model, PairwiseModel
 
@@ -67,7 +67,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 def test_exact_draws_stay_exact(pair: str, model: str, settings: dict[str, Any]) -> None:
     name, _, backend = pair.partition(".")
     method, given = make_method(name, settings), MODELS[model]
-    taken = as_taken(given, method)
+    taken = model_for_method(given, method)
     engine = bound(taken, backend, method)[1]
     start = exact_start(given, CHAINS)
     begun = start if taken.origin is None else taken.origin.lower(start.T).T.astype(np.int8)

@@ -94,8 +94,8 @@ class Advice:
     def level(self) -> Level:
         """What the target rests on: its bracket where that is narrow, else others ("supported"), else the winner's own
         checks ("converged")."""
-        own = self.answer.evidence[self.target].level
-        return "supported" if self.resolved and LEVELS.index(own) > LEVELS.index("supported") else own
+        level = self.answer.evidence[self.target].level
+        return "supported" if self.resolved and LEVELS.index(level) > LEVELS.index("supported") else level
 
     def __repr__(self) -> str:
         lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]
@@ -104,9 +104,9 @@ class Advice:
 
 def python_call(candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
     """`spinbench.run` with all that the answer depends on."""
-    made = f"{candidate.method!r}, {candidate.backend!r}, {budget.samples}, burn_in={budget.burn_in}"
+    arguments = f"{candidate.method!r}, {candidate.backend!r}, {budget.samples}, burn_in={budget.burn_in}"
     settings = "".join(f", {name}={value!r}" for name, value in candidate.settings.items())
-    return f"spinbench.run(model, {made}, chains={chains}, seed={seed}{settings})"
+    return f"spinbench.run(model, {arguments}, chains={chains}, seed={seed}{settings})"
 
 
 def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
@@ -115,7 +115,7 @@ def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budge
     Args:
         source: the model's configuration: {"model": "uai14/DBN_11"}, or that of a file.
     """
-    words = {
+    settings = {
         **source,
         "method": candidate.method,
         **{f"method.{name}": value for name, value in candidate.settings.items()},
@@ -126,7 +126,7 @@ def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budge
         "chains": chains,
         "seed": seed,
     }
-    return command(words)
+    return command(settings)
 
 
 class Verdict(NamedTuple):
@@ -148,7 +148,9 @@ def conclude(views: Sequence[View], budget: float, target: Target) -> Verdict:
         best = f"{name} comes closest, and says {winner.doubt!r}" if winner.doubt else f"{name} claims no error"
         return Verdict(False, f"unresolved: nobody's verdict is ok; {best}", _more(views, longer))
     if contradicting := [other for other in others if ranking.contradict(winner, other)]:
-        named = " and ".join(f"{other.candidate.label} by {_apart(winner, other):.2g}" for other in contradicting)
+        named = " and ".join(
+            f"{other.candidate.label} by {_root_mean_square(winner, other):.2g}" for other in contradicting
+        )
         return Verdict(
             False, f"unresolved: {name} is contradicted by {named}", f"{longer}, which one of them will not survive"
         )
@@ -159,13 +161,15 @@ def conclude(views: Sequence[View], budget: float, target: Target) -> Verdict:
             f"unresolved: {name} believes its answer, but nobody of another kind has one that is believed and as sharp",
             _more(views, longer),
         )
-    agreeing = " and ".join(f"{other.candidate.label} ({_apart(winner, other):.1g} apart)" for other in others)
+    agreeing = " and ".join(
+        f"{other.candidate.label} ({_root_mean_square(winner, other):.1g} apart)" for other in others
+    )
     return Verdict(True, f"resolved: {name} agrees with {agreeing}", "")
 
 
-def _apart(one: View, other: View) -> float:
+def _root_mean_square(view: View, other: View) -> float:
     """Root mean square."""
-    return float(np.sqrt(np.mean((one.values - other.values) ** 2)))
+    return float(np.sqrt(np.mean((view.values - other.values) ** 2)))
 
 
 def _more(views: Sequence[View], longer: str) -> str:

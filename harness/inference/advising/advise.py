@@ -11,7 +11,7 @@ import numpy as np
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
-from spinbench.inference.advising.candidates import parsed, prepare
+from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
 from spinbench.inference.advising.race import Race, Watch, with_seeds
@@ -62,7 +62,7 @@ def advise(
     for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
-    entered, ask_exact = parsed(candidates, model)
+    entered, ask_exact = parse(candidates, model)
     with whole(f"advice on {model.name}") as say:
 
         def tell(entrants: Sequence[Entrant], now: str) -> None:
@@ -76,36 +76,38 @@ def advise(
         why = ""
         if ask_exact:
             tell([], "looking for an exact answer")
-            found, why = answer_exactly(model, seconds, target)
-            if found is not None:
-                return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
+            exact_result, why = answer_exactly(model, seconds, target)
+            if exact_result is not None:
+                return _advice_of_exact(
+                    exact_result, target, (seconds, time.perf_counter() - since), (chains, seed), source
+                )
         tell([], "looking for heavy states")
-        known = bounds_of_states(model, seed, seconds)
-        race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, known)
+        bounds = bounds_of_states(model, seed, seconds)
+        race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, bounds)
         race.run()
-        return _told(race, time.perf_counter() - since, seed, source, why)
+        return _advice_of_race(race, time.perf_counter() - since, seed, source, why)
 
 
 def _seconds(budget: Budget | str) -> float:
-    parsed = Budget.parse(budget)
-    if parsed.seconds is None:
-        raise BudgetError(f"a budget of {parsed} was given; advise takes one in seconds, such as '10 s'")
-    return parsed.seconds
+    parse = Budget.parse(budget)
+    if parse.seconds is None:
+        raise BudgetError(f"a budget of {parse} was given; advise takes one in seconds, such as '10 s'")
+    return parse.seconds
 
 
 def _source(model: Model) -> Mapping[str, Any]:
     """The configuration of a shipped model; {} for others."""
-    known = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
-    return {"model": model.name} if known else {}
+    is_shipped = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
+    return {"model": model.name} if is_shipped else {}
 
 
-def _known(
-    found: Result, target: Target, seconds: tuple[float, float], run: tuple[int, int], source: Mapping[str, Any]
+def _advice_of_exact(
+    exact_result: Result, target: Target, seconds: tuple[float, float], run: tuple[int, int], source: Mapping[str, Any]
 ) -> Advice:
     """Args: seconds: allowed and taken; run: chains and seed."""
-    words = " ".join(f"{name}={value}" for name, value in source.items())
+    settings = " ".join(f"{name}={value}" for name, value in source.items())
     return Advice(
-        answer=found,
+        answer=exact_result,
         error=0.0,
         resolved=True,
         verdict="resolved: the answer is exact",
@@ -118,11 +120,11 @@ def _known(
         chains=run[0],
         seed=run[1],
         python="spinbench.exact(model)",
-        command=f"spinbench sweep {words} method=exact backend={found.backend}" if words else "",
+        command=f"spinbench sweep {settings} method=exact backend={exact_result.backend}" if settings else "",
     )
 
 
-def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why: str) -> Advice:
+def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why: str) -> Advice:
     views = race.views()
     if not views:
         silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
@@ -131,15 +133,15 @@ def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why:
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None
-    said = conclude(views, race.budget, race.target)
+    conclusion = conclude(views, race.budget, race.target)
     place = winner.candidate, winner.request, race.chains, winner.seed
     expected = ranking.score(views[0], views)
     return Advice(
-        answer=ranking.flagged(winner.candidate, winner.result, race.bounds()),
+        answer=ranking.attach_bounds(winner.candidate, winner.result, race.bounds()),
         error=float(np.sqrt(expected)),
-        resolved=said.resolved,
-        verdict=said.sentence,
-        next=said.next,
+        resolved=conclusion.resolved,
+        verdict=conclusion.sentence,
+        next=conclusion.next,
         inexact=why,
         race=tuple(_entry(entrant, views) for entrant in race.entrants),
         target=race.target,

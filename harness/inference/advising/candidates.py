@@ -85,15 +85,15 @@ class Candidate:
 
     def first(self, variables: int) -> int:
         """Samples of the first run."""
-        most = 2 if self.backend == INTERPRETED else FIRST.get(self.method, 2)
-        return max(2, min(most, 100 * most // max(variables, 1)))
+        samples = 2 if self.backend == INTERPRETED else FIRST.get(self.method, 2)
+        return max(2, min(samples, 100 * samples // max(variables, 1)))
 
     @property
-    def configured_method(self) -> Method:
+    def method_with_settings(self) -> Method:
         """The method with its settings."""
         return self.instance or registry.make_method(self.method, dict(self.settings))
 
-    def uncompiled(self) -> Candidate | None:
+    def without_compilation(self) -> Candidate | None:
         """The same method where nothing has to be compiled, for where that takes longer than there is."""
         if self.backend == INTERPRETED or not registry.support(self.method, INTERPRETED).runs:
             return None
@@ -107,30 +107,30 @@ def default(model: Model) -> list[Candidate]:
     others: list[tuple[str, Mapping[str, Any]]] = [
         (name, {}) for name in registry.names("methods") if name not in owned
     ]
-    found = [(name, _first_backend(name), settings) for name, settings in (*table, *others)]
-    return [Candidate(name, backend, settings) for name, backend, settings in found if backend is not None]
+    pairs = [(name, _first_backend(name), settings) for name, settings in (*table, *others)]
+    return [Candidate(name, backend, settings) for name, backend, settings in pairs if backend is not None]
 
 
-def parsed(given: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], bool]:
+def parse(candidates: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], bool]:
     """Candidates, and whether the exact answer is among them.
 
     Args:
-        given: names "gibbs" or "gibbs.numpy", methods with settings, such as ("wmb", {"ibound": 6}), or pairs of either
-            and a backend; None: `default`.
+        candidates: names "gibbs" or "gibbs.numpy", methods with settings, such as ("wmb", {"ibound": 6}), or pairs of
+            either and a backend; None: `default`.
 
     Raises:
         SpinbenchError: there are none, an unknown name, or a pair that does not run.
     """
-    if given is None:
+    if candidates is None:
         return default(model), True
-    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise SpinbenchError(f"candidates={given!r} was given; a list of methods is needed, or None for all")
-    found: list[Candidate] = []
-    for candidate in map(_one, given):
-        if candidate not in found:
-            found.append(candidate)
-    exact = any(candidate.method == "exact" for candidate in found)
-    return [candidate for candidate in found if candidate.method != "exact"], exact
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
+        raise SpinbenchError(f"candidates={candidates!r} was given; a list of methods is needed, or None for all")
+    parts: list[Candidate] = []
+    for candidate in map(_one, candidates):
+        if candidate not in parts:
+            parts.append(candidate)
+    exact = any(candidate.method == "exact" for candidate in parts)
+    return [candidate for candidate in parts if candidate.method != "exact"], exact
 
 
 def _one(item: Any) -> Candidate:
@@ -138,7 +138,7 @@ def _one(item: Any) -> Candidate:
     if isinstance(method, str) and isinstance(backend, Mapping):  # ("wmb", {"ibound": 6})
         method, backend = registry.make_method(method, dict(backend)), None
     if isinstance(method, Method):
-        name, instance, settings = method.name, method, _changed(method)
+        name, instance, settings = method.name, method, _settings_off_default(method)
     elif isinstance(method, str):
         name, _, place = method.partition(".")
         instance, settings, backend = None, {}, backend or place or None
@@ -155,10 +155,10 @@ def _one(item: Any) -> Candidate:
     return Candidate(name, backend, settings, instance)
 
 
-def _changed(method: Method) -> dict[str, Any]:
+def _settings_off_default(method: Method) -> dict[str, Any]:
     """Settings that are not at their defaults."""
-    own = fields(method)  # type: ignore[arg-type]
-    return {f.name: getattr(method, f.name) for f in own if getattr(method, f.name) != f.default}
+    settings = fields(method)  # type: ignore[arg-type]
+    return {f.name: getattr(method, f.name) for f in settings if getattr(method, f.name) != f.default}
 
 
 def _first_backend(method: str) -> str | None:
@@ -168,8 +168,8 @@ def _first_backend(method: str) -> str | None:
 
 
 def _backends() -> list[str]:
-    known = kernels.own_backends()
-    return [*(name for name in BACKENDS if name in known), *(name for name in known if name not in BACKENDS)]
+    installed = kernels.own_backends()
+    return [*(name for name in BACKENDS if name in installed), *(name for name in installed if name not in BACKENDS)]
 
 
 def _is_own(method: str) -> bool:
@@ -181,18 +181,18 @@ def prepare(candidates: Iterable[Candidate]) -> None:
 
     JAX does not survive a fork once it has begun.
     """
-    _shared()
+    _compile_shared()
     for candidate in candidates:
         if candidate.backend == "numba":
             _compiler()
         if candidate.backend != "jax":
-            for point in kernels.asked(candidate.method, candidate.backend):
+            for point in kernels.candidates(candidate.method, candidate.backend):
                 if plugins.distribution(point) == OWN:
                     kernels.load(point)
 
 
 @lru_cache
-def _shared() -> None:
+def _compile_shared() -> None:
     pair = PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0])
     run(pair, "gibbs", "numpy", 2, burn_in=1, chains=2)
 

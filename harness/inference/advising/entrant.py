@@ -50,9 +50,9 @@ class Outcome(NamedTuple):
     late: bool = False
 
 
-def answer_requests(given: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
+def answer_requests(arguments: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
     """What comes of each request; work and requests are given. For child processes: what it prints is not seen."""
-    work, requests = given
+    work, requests = arguments
     with (
         open(os.devnull, "w") as nothing,  # this process' streams may be locked by a thread that was not forked
         contextlib.redirect_stdout(nothing),
@@ -74,7 +74,7 @@ def _outcome(work: Work, request: Any) -> Outcome:
 def work_of(model: Model, candidate: Candidate, chains: int, seed: int) -> Work:
     """Runs of a candidate; requests are budgets."""
     return lambda budget: run(
-        model, candidate.configured_method, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1
+        model, candidate.method_with_settings, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1
     )
 
 
@@ -118,7 +118,7 @@ class Entrant:
         return self.result.seconds.burn_in + self.result.seconds.run
 
     @property
-    def waited(self) -> float:
+    def waiting_seconds(self) -> float:
         """Seconds since its request."""
         return time.perf_counter() - self._since
 
@@ -132,7 +132,7 @@ class Entrant:
         requests, self._requests = multiprocessing.Pipe(duplex=False)
         self.child = Child(answer_requests, (work, iter(requests.recv, None)), fork=True)
         requests.close()
-        self.sampler = self.candidate.configured_method.stochastic
+        self.sampler = self.candidate.method_with_settings.stochastic
         samples = self.candidate.first(variables)
         self.ask(Budget(samples=samples, burn_in=max(1, samples // BURN_IN)) if self.sampler else ITERATIONS)
 
@@ -148,12 +148,12 @@ class Entrant:
             if self.child.poll(limit):
                 outcome = self.child.answer()
             else:
-                outcome = Outcome(None, f"it had not answered after {self.waited:.2g} s", late=True)
+                outcome = Outcome(None, f"it had not answered after {self.waiting_seconds:.2g} s", late=True)
         except DiedError as error:
             outcome = Outcome(None, str(error), failed=True)
         except Exception as error:  # what it sent cannot be read
             outcome = Outcome(None, f"{type(error).__name__}: {error}", failed=True)
-        seconds = self.waited
+        seconds = self.waiting_seconds
         self.spent += seconds
         if outcome.result is None:
             self.fate, self.failed = outcome.why, outcome.failed

@@ -54,11 +54,11 @@ def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ..
     Raises:
         ModelError: no state has positive weight, so Z = 0.
     """
-    found = [best_states.bound_above(model)]
+    certified = [best_states.bound_above(model)]
     with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
         bounds = run_in_child(partial(best_states.bounds_below, model), seed, STATES * seconds)
-        found.extend(bound for bound in bounds if bound is not None)
-    return tuple(found)
+        certified.extend(bound for bound in bounds if bound is not None)
+    return tuple(certified)
 
 
 def _solve(model: Model, seconds: float) -> Result:
@@ -76,8 +76,8 @@ def check_cost(model: Model, seconds: float) -> None:
     if cache.load(model, "auto", limits.max_bytes, marginals=True) is not None:
         return
     core = wide_models.extract_core(model) if isinstance(model, FactorGraph) else None
-    given = model if core is None or core.step is None else core.model
-    problem = Problem(given, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * seconds))
+    reduced = model if core is None or core.step is None else core.model
+    problem = Problem(reduced, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * seconds))
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
     try:
         first(problem, solvers, limits, lambda _: None, marginals=True)

@@ -50,7 +50,7 @@ class Race:
         budget, deadline: seconds in all, and when they are over, of `time.perf_counter`.
         chains: of every run.
         watch: is told of every step.
-        known: bounds on log Z that no candidate gave.
+        known_bounds: bounds on log Z that no candidate gave.
     """
 
     model: Model
@@ -60,7 +60,7 @@ class Race:
     deadline: float
     chains: int
     watch: Watch
-    known: tuple[Bound, ...] = ()
+    known_bounds: tuple[Bound, ...] = ()
 
     @property
     def left(self) -> float:
@@ -81,14 +81,14 @@ class Race:
 
     def views(self) -> list[View]:
         """What the candidates say, in and out of the race, from the best to the worst."""
-        found = [ranking.view(r.candidate, r.result, self.target) for r in self.entrants if r.result is not None]
-        told = [view for view in found if view is not None]
-        return ranking.order(ranking.doubted(told, self.bounds()) if self.target == "log_z" else told)
+        all_views = [ranking.view(r.candidate, r.result, self.target) for r in self.entrants if r.result is not None]
+        views = [view for view in all_views if view is not None]
+        return ranking.order(ranking.reject_outside_bounds(views, self.bounds()) if self.target == "log_z" else views)
 
     def bounds(self) -> tuple[Bound, ...]:
         """The tightest of all on log Z."""
         results = [entrant.result for entrant in self.entrants if entrant.result is not None]
-        return ranking.tightest(results, self.known)
+        return ranking.tightest(results, self.known_bounds)
 
     def of(self, view: View) -> Entrant:
         """The entrant that says this."""
@@ -131,14 +131,16 @@ class Race:
         That is half of the opening, or half of what is left as long as no sampler has said anything; who compiles
         nothing then has all of it where nobody else waits.
         """
-        oldest = max(running, key=lambda entrant: entrant.waited)
+        oldest = max(running, key=lambda entrant: entrant.waiting_seconds)
         rest = until - time.perf_counter()
         if self._claiming():
-            patience = min(rest, max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited)
-        elif oldest.candidate.uncompiled() is None:
-            patience = self.left if alone else (self.left - oldest.waited) / 2
+            patience = min(
+                rest, max(PATIENCE * (rest + oldest.waiting_seconds), LEAST_PATIENCE) - oldest.waiting_seconds
+            )
+        elif oldest.candidate.without_compilation() is None:
+            patience = self.left if alone else (self.left - oldest.waiting_seconds) / 2
         else:
-            patience = PATIENCE * (self.left + oldest.waited) - oldest.waited
+            patience = PATIENCE * (self.left + oldest.waiting_seconds) - oldest.waiting_seconds
         ready = first_ready([entrant.child for entrant in running if entrant.child is not None], patience)
         return [running[number] for number in ready] or [oldest]
 
@@ -150,7 +152,7 @@ class Race:
     def _instead(self, late: Entrant, waiting: list[Entrant]) -> None:
         """Where compiling takes too long for all, the backend without any answers."""
         late.fate = f"not ready after {late.spent:.2g} s"
-        other = late.candidate.uncompiled()
+        other = late.candidate.without_compilation()
         if other is not None and len({entrant.candidate.kind for entrant in self._racing()}) < 2:
             waiting.insert(0, Entrant(other, late.seed))
             self.entrants.append(waiting[0])
@@ -173,13 +175,15 @@ class Race:
     def _drop(self, *, judged: bool) -> None:
         """All but a third; at least two, of two kinds where there are, and at first all that are merely too short."""
         racing = [view for view in self.views() if self.of(view).racing]
-        kept = racing[: max(2, round(KEPT * len(racing)))]
-        if len({view.kind for view in kept if view.sampled}) < 2:
-            kept += [view for view in racing if view.sampled and view.kind not in {k.kind for k in kept}][:1]
+        survivors = racing[: max(2, round(KEPT * len(racing)))]
+        if len({view.kind for view in survivors if view.is_sampled}) < 2:
+            survivors += [view for view in racing if view.is_sampled and view.kind not in {k.kind for k in survivors}][
+                :1
+            ]
         if not judged:
-            kept += [view for view in racing if "too short" in view.doubt]
+            survivors += [view for view in racing if "too short" in view.doubt]
         for entrant in self._racing():
-            if all(entrant.candidate is not view.candidate for view in kept):
+            if all(entrant.candidate is not view.candidate for view in survivors):
                 entrant.leave("fell behind")
 
     def _finish(self) -> None:
@@ -191,11 +195,11 @@ class Race:
         if self._exact() or not racing:
             return
         winner = racing[0]
-        others = [view for view in racing if view.sampled and view.kind != winner.kind]
+        others = [view for view in racing if view.is_sampled and view.kind != winner.kind]
         if others and not ranking.sharp(self.views(), winner, self.target):
             self.watch(self.entrants, f"{others[0].candidate.label} is asked whether it agrees")
             self._lengthen(self.of(others[0]), WITNESS * self.left)
-        samplers = [view for view in self.views() if view.sampled and self.of(view).racing]
+        samplers = [view for view in self.views() if view.is_sampled and self.of(view).racing]
         if self.left <= 0 or not samplers:
             return
         entrant = self.of(samplers[0])

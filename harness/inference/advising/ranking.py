@@ -51,7 +51,7 @@ class View:
         candidate: who.
         values: (N,) marginals, of all states one after another, or log Z alone.
         claim: mean square of the claimed errors; None where nothing is claimed.
-        sampled: whether it claims errors at all.
+        is_sampled: whether it claims errors at all.
         believed: whether its own verdict holds: "ok", as far as the target is concerned.
         exact: whether it is the exact answer.
         doubt: of its verdict.
@@ -65,7 +65,7 @@ class View:
     doubt: str
 
     @property
-    def sampled(self) -> bool:
+    def is_sampled(self) -> bool:
         return self.claim is not None
 
     @property
@@ -98,7 +98,7 @@ def view(candidate: Candidate, result: Result, target: Target) -> View | None:
     values, errors = _numbers(result, target)
     if values is None or not np.isfinite(values).all():
         return None
-    doubt = ", ".join(told for told in result.status.split(", ") if told != "ok" and concerns(told, target))
+    doubt = ", ".join(flag for flag in result.status.split(", ") if flag != "ok" and concerns(flag, target))
     claim = None
     if errors is not None:
         with np.errstate(over="ignore"):
@@ -169,84 +169,84 @@ def score(view: View, views: Sequence[View]) -> float:
     """The mean square error that is to be expected; infinite where nothing speaks for the view."""
     if view.exact:
         return 0.0
-    found = reference(witnesses(views, view))
+    reference_values = reference(witnesses(views, view))
     if view.claim is None:
-        return np.inf if found is None else _of_fixed_point(view, found)
-    own = view.own
-    if found is None or np.isinf(own):
-        return own
-    distance, joint = mean_square(view, found), own + found.variance
+        return np.inf if reference_values is None else _of_fixed_point(view, reference_values)
+    expected = view.own
+    if reference_values is None or np.isinf(expected):
+        return expected
+    distance, joint = mean_square(view, reference_values), expected + reference_values.variance
     excess = max(0.0, distance - joint * (1 + 3 * np.sqrt(2 / len(view.values))))
-    return own + excess * own / joint if joint > 0 else own
+    return expected + excess * expected / joint if joint > 0 else expected
 
 
-def _of_fixed_point(view: View, found: Reference) -> float:
-    noise = 2 * np.sqrt(2 / len(view.values)) * found.variance
-    square = max(mean_square(view, found) - found.variance, 0.0) + noise
+def _of_fixed_point(view: View, pool: Reference) -> float:
+    noise = 2 * np.sqrt(2 / len(view.values)) * pool.variance
+    square = max(mean_square(view, pool) - pool.variance, 0.0) + noise
     return float(square * (1.0 if view.believed else UNCONVERGED))
 
 
-def mean_square(view: View, found: Reference) -> float:
+def mean_square(view: View, pool: Reference) -> float:
     """Distance of a view from a reference."""
-    return float(np.mean((view.values - found.values) ** 2))
+    return float(np.mean((view.values - pool.values) ** 2))
 
 
-def contradict(one: View, other: View) -> bool:
+def contradict(view: View, other: View) -> bool:
     """Whether two views are further apart than both their claims explain."""
-    apart = float(np.mean((one.values - other.values) ** 2))
-    return apart > AGREEMENT**2 * ((one.claim or 0.0) + (other.claim or 0.0)) + FLOOR
+    apart = float(np.mean((view.values - other.values) ** 2))
+    return apart > AGREEMENT**2 * ((view.claim or 0.0) + (other.claim or 0.0)) + FLOOR
 
 
 def order(views: Sequence[View]) -> list[View]:
     """From the best to the worst; who is not believed never stands before one who is."""
     scores = {id(view): score(view, views) for view in views}
-    return sorted(views, key=lambda view: (not trusted(view, views), scores[id(view)]))
+    return sorted(views, key=lambda view: (not is_trusted(view, views), scores[id(view)]))
 
 
-def trusted(view: View, views: Sequence[View]) -> bool:
+def is_trusted(view: View, views: Sequence[View]) -> bool:
     """Whether its verdict is ok and, of what claims no errors, somebody else's is, too."""
-    return view.believed and (view.sampled or view.exact or bool(witnesses(views, view)))
+    return view.believed and (view.is_sampled or view.exact or bool(witnesses(views, view)))
 
 
-def tightest(results: Iterable[Result], known: Sequence[Bound] = ()) -> tuple[Bound, ...]:
+def tightest(results: Iterable[Result], others: Sequence[Bound] = ()) -> tuple[Bound, ...]:
     """The tightest bound of each side and grade; a probable one misses as often as all that were looked at together.
 
     Args:
         results: of all candidates.
-        known: other bounds.
+        others: other bounds.
     """
-    found: dict[tuple[Side, Grade], list[Bound]] = {}
-    for bound in (*known, *(bound for result in results for bound in result.bounds)):
+    by_kind: dict[tuple[Side, Grade], list[Bound]] = {}
+    for bound in (*others, *(bound for result in results for bound in result.bounds)):
         if np.isfinite(bound.value):
-            found.setdefault((bound.side, bound.grade), []).append(bound)
+            by_kind.setdefault((bound.side, bound.grade), []).append(bound)
     return tuple(
-        replace(_best(bounds), delta=min(1.0, sum(bound.delta for bound in bounds))) for bounds in found.values()
+        replace(_best(bounds), delta=min(1.0, sum(bound.delta for bound in bounds))) for bounds in by_kind.values()
     )
 
 
-def doubted(views: Sequence[View], bounds: tuple[Bound, ...]) -> list[View]:
+def reject_outside_bounds(views: Sequence[View], bounds: tuple[Bound, ...]) -> list[View]:
     """Views of log Z; those outside a bracket are believed no more."""
-    return [_beside(each, bounds) for each in views]
+    return [_reject_outside(each, bounds) for each in views]
 
 
-def flagged(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
+def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
     """The result with these bounds; its verdict says so where its estimate of log Z lies outside one of them."""
-    said = view(candidate, result, "log_z")
-    doubt = "" if said is None else _beside(replace(said, doubt=""), bounds).doubt
+    log_z = view(candidate, result, "log_z")
+    doubt = "" if log_z is None else _reject_outside(replace(log_z, doubt=""), bounds).doubt
     if not doubt:
         return replace(result, bounds=bounds)
     before = "" if result.status == "ok" else f"{result.status}, "
     return replace(result, bounds=bounds, status=f"{before}log Z {doubt}")
 
 
-def _beside(said: View, bounds: tuple[Bound, ...]) -> View:
-    value, slack = float(said.values[0]), AGREEMENT * np.sqrt(said.claim or 0.0)
+def _reject_outside(log_z: View, bounds: tuple[Bound, ...]) -> View:
+    value, slack = float(log_z.values[0]), AGREEMENT * np.sqrt(log_z.claim or 0.0)
     for bound in bounds:
         beyond = value - bound.value if bound.side == "upper" else bound.value - value
         if bound.grade != "assumed" and beyond > slack + ROUNDING * max(abs(value), 1.0):
             grade = "certified" if bound.grade in CERTAIN else "probable"
-            return replace(said, believed=False, doubt=OUTSIDE[grade])
-    return said
+            return replace(log_z, believed=False, doubt=OUTSIDE[grade])
+    return log_z
 
 
 def _best(bounds: list[Bound]) -> Bound:

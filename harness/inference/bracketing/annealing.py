@@ -30,7 +30,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.bracketing.planned import Planned, plan_simplified
 from spinbench.inference.driver import WINDOWS
-from spinbench.inference.starts import dispersed
+from spinbench.inference.starts import spread_starts
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import summarise_travel
@@ -64,8 +64,8 @@ def anneal(
     state = planned.initial_state(seed, CHAINS)
     logs, looked, over = np.zeros(0), 0, False
     while not over:
-        state, seen = planned.engine.advance(state, 1)
-        logs, over = np.append(logs, seen["z"] + float(planned.tables.base)), clock() >= until
+        state, statistics = planned.engine.advance(state, 1)
+        logs, over = np.append(logs, statistics["z"] + float(planned.tables.base)), clock() >= until
         if (over or len(logs) >= 2 * looked) and (bound := below(logs, delta)) > -np.inf:
             looked = len(logs)
             yield Finding((Bound(bound - planned.slack, "lower", "probable", delta, NAME),), by=NAME)
@@ -78,9 +78,9 @@ def below(logs: FloatArray, delta: float) -> float:
         return -np.inf
     x = np.sort(np.exp(logs - top))[::-1]
     edges = np.append(x[np.unique(np.linspace(0, len(x) - 1, _BINS).astype(int))], 0.0)
-    which = np.minimum(np.searchsorted(-edges, -x, side="right") - 1, len(edges) - 2)
-    counts = np.bincount(which, minlength=len(edges) - 1).astype(np.float64)
-    sums = np.bincount(which, x, minlength=len(edges) - 1).astype(np.float64)
+    bins = np.minimum(np.searchsorted(-edges, -x, side="right") - 1, len(edges) - 2)
+    counts = np.bincount(bins, minlength=len(edges) - 1).astype(np.float64)
+    sums = np.bincount(bins, x, minlength=len(edges) - 1).astype(np.float64)
     total, square = float(np.log(x.sum())), float(np.log((x**2).sum()))
     return top + betting.lower(betting.Weights(float(len(x)), total, square, edges, counts, sums), delta)
 
@@ -95,22 +95,22 @@ def anneal_backwards(
     """
     begun = clock()
     planned = plan_simplified(model, "pt", "numpy", {}, tier="generic")
-    state, trace = _tempered(planned, seed, begun + TEMPERING * seconds, clock)
-    moving, said = summarise_travel(trace), planned.estimate(trace)
-    if not moving.is_sufficient or "not mixed" in said.status:
+    state, trace = _run_tempering(planned, seed, begun + TEMPERING * seconds, clock)
+    moving, estimate = summarise_travel(trace), planned.estimate(trace)
+    if not moving.is_sufficient or "not mixed" in estimate.status:
         raise UnsupportedError(
             f"tempering has not mixed ({moving.trips:g} round trips of {moving.replicas} replicas), so that its last "
             "states are taken for no draws; give more seconds"
         )
-    logs = _reversed(planned, state, np.random.default_rng([seed, 0x524556]), begun + seconds, clock)
+    logs = _anneal_in_reverse(planned, state, np.random.default_rng([seed, 0x524556]), begun + seconds, clock)
     value = float(planned.tables.base) - below(logs, delta) + planned.slack
     yield Finding((Bound(value, "upper", "assumed", delta, REVERSE),), by=REVERSE)
 
 
-def _tempered(planned: Planned, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
+def _run_tempering(planned: Planned, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
     """The state of all ladders, and what they have shown since burn-in."""
     method, model = planned.method, planned.model
-    start, since = dispersed(model, LADDERS, seed, True), clock()
+    start, since = spread_starts(model, LADDERS, seed, True), clock()
     state = planned.engine.init(seed, start)
     for end in WINDOWS:
         state = planned.engine.warm(state, 1)
@@ -122,12 +122,14 @@ def _tempered(planned: Planned, seed: int, until: float, clock: Clock) -> tuple[
         if trace.full:
             trace.merge()
             steps *= 2
-        state, seen = planned.engine.advance(state, steps)
-        trace.add(seen, steps)
+        state, statistics = planned.engine.advance(state, steps)
+        trace.add(statistics, steps)
     return state, trace
 
 
-def _reversed(planned: Planned, state: State, rng: np.random.Generator, until: float, clock: Clock) -> FloatArray:
+def _anneal_in_reverse(
+    planned: Planned, state: State, rng: np.random.Generator, until: float, clock: Clock
+) -> FloatArray:
     """(L,) log X, along the rungs where tempering has put them; how finely, the clock alone says."""
     inner, tables = state[2], planned.tables.replicas
     cold = inner.places.slot[-1]

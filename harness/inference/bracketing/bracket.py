@@ -60,7 +60,7 @@ def bracket(
         ModelError: no state has positive weight, so Z = 0.
         SpinbenchError: an argument is no budget in seconds, or out of range.
     """
-    seconds = _checked(model, budget, gap, seed, delta, max_gib)
+    seconds = _parse_budget(model, budget, gap, seed, delta, max_gib)
     with whole(f"bracket of {model.name}") as say:
         say("loading")
         since = time.perf_counter()
@@ -76,16 +76,15 @@ def bracket(
             for finding in run_in_child(find_bounds, request, limit):
                 if finding is not None:
                     findings.append(finding)
-                known = interval()
-                say(f"{known.seconds:.1f} s of {seconds:g} s, {known.sentences()[0]}; {request.name} at work")
+                current = interval()
+                say(f"{current.seconds:.1f} s of {seconds:g} s, {current.sentences()[0]}; {request.name} at work")
                 if progress is not None:
-                    progress(known, request.name)
+                    progress(current, request.name)
 
         plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
         for number, source in enumerate(plan, start=1):
-            room = (
-                max(seconds - (time.perf_counter() - begun), 0.0) - sum(later.kept for later in plan[number:]) * seconds
-            )
+            reserved = sum(later.kept_share for later in plan[number:]) * seconds
+            room = max(seconds - (time.perf_counter() - begun), 0.0) - reserved
             if room < MIN_SHARE * seconds:
                 refused[source.name] = "the budget was over before its turn"
                 continue
@@ -117,7 +116,7 @@ def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundReques
     return ""
 
 
-def _checked(model: object, budget: Budget | int | str, gap: object, seed: object, *positive: float) -> float:
+def _parse_budget(model: object, budget: Budget | int | str, gap: object, seed: object, *positive: float) -> float:
     """The budget in seconds."""
     check_model(model)
     parsed = Budget.parse(budget)

@@ -94,13 +94,13 @@ class Interval:
         """What it says, a line each."""
         if self.verdict == "exact":
             return [f"log Z = {self.log_z:.9g}, exact ({self.log_z_by})", f"exact, in {self.seconds:.3g} s"]
-        lines = [f"log Z certainly in {_named(self.lower, self.upper)}"]
+        lines = [f"log Z certainly in {_describe_bracket(self.lower, self.upper)}"]
         if self.delta:
-            probable = _named(self.probable_lower, self.probable_upper)
+            probable = _describe_bracket(self.probable_lower, self.probable_upper)
             lines.append(f"with probability {1 - self.delta:.6g} in {probable}")
         if (above := self.assumed_upper) is not None:
-            said = f"at most {above.value:.9g} with probability {1 - above.delta:.6g} ({above.by})"
-            lines.append(f"if tempering has mixed, {said}")
+            assumption = f"at most {above.value:.9g} with probability {1 - above.delta:.6g} ({above.by})"
+            lines.append(f"if tempering has mixed, {assumption}")
         if self.log_z is not None:
             lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
         return [*lines, f"{self.verdict} ({self.level}), in {self.seconds:.3g} s"]
@@ -176,12 +176,16 @@ def _bounds(findings: Sequence[Finding], *, assumed: bool = False) -> list[Bound
 def _estimate(findings: Sequence[Finding], low: Bound | None, high: Bound | None) -> Finding | None:
     """That of the least error bound, among those believed or else all, within the bracket and narrower than it."""
     least = -math.inf if low is None else low.value
-    most = math.inf if high is None else high.value
+    highest = math.inf if high is None else high.value
     inside = []
     for finding in findings:
         error = finding.log_z_error_bound or 0.0
         slack = STANDARD_ERRORS * error
-        if finding.log_z is not None and error < (most - least) / 2 and least - slack <= finding.log_z <= most + slack:
+        if (
+            finding.log_z is not None
+            and error < (highest - least) / 2
+            and least - slack <= finding.log_z <= highest + slack
+        ):
             inside.append(finding)
     return min(inside, key=lambda finding: (not finding.believed, finding.log_z_error_bound or 0.0), default=None)
 
@@ -196,7 +200,7 @@ def _width(low: Bound | None, high: Bound | None) -> float:
     return math.inf if low is None or high is None else max(high.value - low.value, 0.0)
 
 
-def _named(low: Bound | None, high: Bound | None) -> str:
+def _describe_bracket(low: Bound | None, high: Bound | None) -> str:
     sides = ("none" if bound is None else f"{bound.value:.9g} ({bound.by})" for bound in (low, high))
     width = _width(low, high)
     return f"[{', '.join(sides)}]" + (f", {width:.3g} nats wide" if math.isfinite(width) else "")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
-from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
+from spinbench.inference.answers import ALL_SOLVERS, numba_solvers
 from spinbench.inference.bracketing import annealing, mini_buckets
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.checks import best_states
@@ -51,12 +51,12 @@ class BoundSource:
     Attributes:
         name: of a method, or "best states".
         share: of the budget; 0: all that is left.
-        kept: share that those before it leave it, however long they take.
+        kept_share: share that those before it leave it, however long they take.
     """
 
     name: str
     share: float
-    kept: float = 0.0
+    kept_share: float = 0.0
 
 
 PLAN = (
@@ -68,8 +68,8 @@ PLAN = (
     BoundSource("g_mf", 0.04),
     BoundSource("g_bp", 0.06),
     BoundSource(annealing.NAME, 0.08),
-    BoundSource(mini_buckets.LOWER, 0.3, kept=0.1),
-    BoundSource(mini_buckets.UPPER, 0.0, kept=0.5),
+    BoundSource(mini_buckets.LOWER, 0.3, kept_share=0.1),
+    BoundSource(mini_buckets.UPPER, 0.0, kept_share=0.5),
 )
 """First what is quick, so that there is a bracket at once."""
 ASSUMING = BoundSource(annealing.REVERSE, 0.15)
@@ -104,7 +104,7 @@ def load(model: Model) -> None:
     list(mini_buckets.raise_lower(small, _backend(mini_buckets.LOWER), 0.1, 0.1))
     list(mini_buckets.tighten(small, _backend(mini_buckets.UPPER), 0, 1.0))
     if registry.support("exact", "numba").runs:
-        kinds = compiled_solvers().kinds
+        kinds = numba_solvers().kinds
         for name, fitting in (("rbm", generators.rbm(2, 2)), ("grid", generators.grid(2, 2)), ("bucket_tree", small)):
             kinds[name].build(Problem(fitting)).solve(marginals=False)
 
@@ -117,7 +117,7 @@ def _states(request: BoundRequest) -> Iterator[Finding]:
 def _exact(request: BoundRequest) -> Iterator[Finding]:
     """Where the solver itself expects to be ready in time."""
 
-    def solved(solver: Solver) -> float:
+    def solve(solver: Solver) -> float:
         seconds = solver.predict_seconds(marginals=False)
         if seconds > request.seconds:
             raise IntractableError(f"{solver.name} would take about {seconds:.2g} s")
@@ -125,7 +125,7 @@ def _exact(request: BoundRequest) -> Iterator[Finding]:
 
     problem = Problem(compute_simplification(request.model).model)
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
-    _, log_z = first(problem, solvers, Limits(int(request.max_gib * 2**30)), solved, marginals=False)
+    _, log_z = first(problem, solvers, Limits(int(request.max_gib * 2**30)), solve, marginals=False)
     yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
 
 
@@ -164,7 +164,7 @@ def _gaussian(request: BoundRequest) -> Iterator[Finding]:
 
 
 def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
-    found = run(
+    result = run(
         request.model,
         request.name,
         _backend(request.name),
@@ -173,9 +173,9 @@ def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
         checkpoints=1,
         **settings,
     )
-    estimate = found.log_z_kind == "estimate"
-    numbers = (found.log_z, found.log_z_se, found.log_z_error_bound) if estimate else (None, None, None)
-    yield Finding(found.bounds, *numbers, estimate and found.status == "ok", request.name)
+    estimate = result.log_z_kind == "estimate"
+    numbers = (result.log_z, result.log_z_se, result.log_z_error_bound) if estimate else (None, None, None)
+    yield Finding(result.bounds, *numbers, estimate and result.status == "ok", request.name)
 
 
 def _backend(method: str) -> str:
@@ -184,11 +184,11 @@ def _backend(method: str) -> str:
     Raises:
         SpinbenchError: none does.
     """
-    told = {backend: registry.support(method, backend) for backend in BACKENDS}
-    found = next((backend for backend, support in told.items() if support.runs), None)
-    if found is None:
-        raise SpinbenchError("; ".join(support.reason for support in told.values()))
-    return found
+    supports = {backend: registry.support(method, backend) for backend in BACKENDS}
+    first = next((backend for backend, support in supports.items() if support.runs), None)
+    if first is None:
+        raise SpinbenchError("; ".join(support.reason for support in supports.values()))
+    return first
 
 
 _SEARCHES: dict[str, Callable[[BoundRequest], Iterator[Finding]]] = {

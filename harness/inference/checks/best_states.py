@@ -33,29 +33,29 @@ def below(model: Model, states: npt.NDArray[np.integer[Any]]) -> Bound:
     return Bound(together - work_of(model).allowance(), "lower", "certified", by=BY)
 
 
-def by_draws(model: Model, said: Estimate) -> Estimate:
+def by_draws(model: Model, estimate: Estimate) -> Estimate:
     """With what its draws weigh, where it has some of positive weight and log Z is not exact.
 
     Args:
         model: that the draws are of.
-        said: of that model, too.
+        estimate: of that model, too.
     """
-    if said.draws is None or said.log_z_kind == "exact":
-        return said
-    states = np.asarray(said.draws[0])
+    if estimate.draws is None or estimate.log_z_kind == "exact":
+        return estimate
+    states = np.asarray(estimate.draws[0])
     bound = below(model, states[:, : max(MOST // max(len(states), 1), 1)])
-    return dataclasses.replace(said, bounds=(*said.bounds, bound)) if np.isfinite(bound.value) else said
+    return dataclasses.replace(estimate, bounds=(*estimate.bounds, bound)) if np.isfinite(bound.value) else estimate
 
 
 def bound_above(model: Model) -> Bound:
     """Every factor's largest entry, and as many states as there are."""
     if isinstance(model, PairwiseModel):
-        most = float(np.maximum(model.biases, 0.0).sum() + np.maximum(model.couplings, 0.0).sum())
+        largest = float(np.maximum(model.biases, 0.0).sum() + np.maximum(model.couplings, 0.0).sum())
     else:
-        most = sum(float(factor.log_table.max()) for factor in model.factors)
+        largest = sum(float(factor.log_table.max()) for factor in model.factors)
     states = sum(math.log(card) for card in model.cardinalities)
     slack = work_of(model).allowance()
-    return Bound(model.log_constant + most + states + slack, "upper", "certified", by="largest entries")
+    return Bound(model.log_constant + largest + states + slack, "upper", "certified", by="largest entries")
 
 
 def bounds_below(model: Model, seed: int) -> Iterator[Bound]:

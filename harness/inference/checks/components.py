@@ -71,44 +71,46 @@ def _enumerate_components(model: FactorGraph) -> tuple[Component, ...]:
     pairs = np.concatenate(ends, axis=1)
     graph = sparse.coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(logs.size,) * 2)
     _, part = sparse.csgraph.connected_components(graph, directed=False)
-    kept = possible.ravel()
-    names, counts = np.unique(part[kept], return_counts=True)
+    is_possible = possible.ravel()
+    names, counts = np.unique(part[is_possible], return_counts=True)
     others = np.delete(names, int(counts.argmax()))
-    return tuple(_component(states.T[kept & (part == name)], logs[kept & (part == name)], sizes) for name in others)
+    return tuple(
+        _component(states.T[is_possible & (part == name)], logs[is_possible & (part == name)], sizes) for name in others
+    )
 
 
 def _search_components(model: FactorGraph, seed: int) -> tuple[Component, ...]:
     starts = np.unique(np.asarray(feasible_starts(model, STARTS, seed)).T, axis=0)
-    found: list[Component] = []
-    known: set[bytes] = set()
+    components: list[Component] = []
+    visited: set[bytes] = set()
     outside, left = 0, MAX_WORK / max(len(model.factors), 1)
     for start in starts.astype(np.int64):
-        if start.tobytes() in known:
+        if start.tobytes() in visited:
             continue
-        seen, left = _follow(model, start, left)
-        if seen is None:
+        reachable, left = _follow(model, start, left)
+        if reachable is None:
             outside += 1
         else:
-            known |= {state.tobytes() for state in seen}
-            found.append(_component(seen, model.log_weight(seen), model.cardinalities))
+            visited |= {state.tobytes() for state in reachable}
+            components.append(_component(reachable, model.log_weight(reachable), model.cardinalities))
         if left <= 0:
             break
-    return tuple(found) if outside or len(found) > 1 else ()
+    return tuple(components) if outside or len(components) > 1 else ()
 
 
 def _follow(model: FactorGraph, start: IntArray, left: float) -> tuple[IntArray | None, float]:
     """All states that single changes lead to from one, or None where they are too many; and what work is left."""
-    seen, waiting = {start.tobytes(): start}, [start]
+    reachable, waiting = {start.tobytes(): start}, [start]
     while waiting and left > 0:
         near = _neighbours(waiting.pop(), model.cardinalities)
         left -= len(near)
         for state in near[model.log_weight(near) > -np.inf]:
-            if state.tobytes() not in seen:
-                seen[state.tobytes()] = state
+            if state.tobytes() not in reachable:
+                reachable[state.tobytes()] = state
                 waiting.append(state)
-        if len(seen) > MAX_COMPONENT:
+        if len(reachable) > MAX_COMPONENT:
             return None, left
-    return (None if waiting else np.array(list(seen.values()))), left
+    return (None if waiting else np.array(list(reachable.values()))), left
 
 
 def _neighbours(state: IntArray, sizes: tuple[int, ...]) -> IntArray:

@@ -52,16 +52,18 @@ class Probes(NamedTuple):
 
     Attributes:
         p: (S, P) probabilities of all states; mean: (P,) E[log p*].
-        most: (P,) log Z of its island at most; least: (P,) at least: of all states that it has been in.
+        upper: (P,) log Z of its island at most; least: (P,) at least: of all states that it has been in.
     """
 
     p: FloatArray
     mean: FloatArray
-    most: FloatArray
+    upper: FloatArray
     least: FloatArray
 
 
-def disconnected_support(model: Model, seed: int, estimate: Estimate, *, single_site: bool = False) -> tuple[str, ...]:
+def flag_disconnected_support(
+    model: Model, seed: int, estimate: Estimate, *, single_site: bool = False
+) -> tuple[str, ...]:
     """Flags of an estimate where any probe is in a place that the run rules out, and that may weigh more than the run
     allows for; probes are sent where it would be believed.
 
@@ -80,16 +82,16 @@ def disconnected_support(model: Model, seed: int, estimate: Estimate, *, single_
     whole = estimate.log_z
     if whole is None or estimate.doubted("log Z"):
         whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
-    most, least = (_share(log_z - whole) for log_z in (probes.most, probes.least))
+    upper, least = (_share(log_z - whole) for log_z in (probes.upper, probes.least))
     p = all_states.of_marginals(estimate.marginals)
     allowed = CLAIMS * all_states.of_errors(estimate.marginals_error_bound)
     unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
-    beyond = (probes.p - at_most > APART) & (most > TIMES * at_most)
+    beyond = (probes.p - at_most > APART) & (upper > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
     if single_site and not missed:
-        known = estimate.log_z is not None and not estimate.doubted("log Z")
-        rest = whole if known else float(probes.most.max())  # about that of the widest component
-        error = CLAIMS * (estimate.log_z_se or 0.0) if known else np.inf
+        has_log_z = estimate.log_z is not None and not estimate.doubted("log Z")
+        rest = whole if has_log_z else float(probes.upper.max())  # about that of the widest component
+        error = CLAIMS * (estimate.log_z_se or 0.0) if has_log_z else np.inf
         missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()
 
@@ -112,19 +114,19 @@ def _misweighs(components: Sequence[Component], log_z: float, error: float, p: F
 @lru_cache(maxsize=16)
 def _send_probes(content: Content, seed: int) -> Probes:
     flat, tables, replicas, x = _start(content.model, seed)
-    rng, one = np.random.default_rng(seed), np.ones(PROBES)
+    rng, betas = np.random.default_rng(seed), np.ones(PROBES)
     total, energy = np.zeros(1), np.zeros(PROBES)
-    seen: list[dict[bytes, float]] = [{} for _ in range(PROBES)]
+    visited: list[dict[bytes, float]] = [{} for _ in range(PROBES)]
     for sweep in range(sum(SWEEPS)):
-        x, p = replicas.sweep(rng, tables, x, one)
+        x, p = replicas.sweep(rng, tables, x, betas)
         if sweep >= SWEEPS[0]:
             logs = np.asarray(replicas.log_weights(tables, x)[0])
             total, energy = total + np.asarray(p), energy + logs
-            for own, state, log in zip(seen, np.asarray(x).T, logs.tolist(), strict=True):
-                own[state.tobytes()] = log
+            for log_weights, state, log in zip(visited, np.asarray(x).T, logs.tolist(), strict=True):
+                log_weights[state.tobytes()] = log
     p = all_states.of_reported(content.model.cardinalities, total / SWEEPS[1])
     mean = energy / SWEEPS[1] + flat.log_constant
-    least = np.array([np.logaddexp.reduce(list(own.values())) for own in seen]) + flat.log_constant
+    least = np.array([np.logaddexp.reduce(list(log_weights.values())) for log_weights in visited]) + flat.log_constant
     return Probes(p, mean, mean + entropies(p), least)
 
 

@@ -61,14 +61,14 @@ def log_z_evidence(
     if kind == "exact":
         return Evidence("exact", 0.0)
     se, error_bound = errors
-    most = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * se if se is not None and math.isfinite(se) else 0.0)
+    tolerance = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * se if se is not None and math.isfinite(se) else 0.0)
     brackets: tuple[tuple[Level, tuple[Grade, ...]], ...] = (
         ("certified", CERTAIN),
         ("bounded", (*CERTAIN, "probable")),
     )
     for level, grades in brackets:
         distance = _distance(log_z, [bound for bound in bounds if bound.grade in grades])
-        if distance <= most:
+        if distance <= tolerance:
             return Evidence(level, distance)
     reason = _doubts(status, "log Z")
     certain = [bound for bound in bounds if bound.grade in CERTAIN]
@@ -78,7 +78,7 @@ def log_z_evidence(
         reason = "outside its certified bracket"
     if reason or error_bound is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)
-    return Evidence("converged", error_bound) if error_bound <= most else Evidence("doubtful", error_bound, _WIDE)
+    return Evidence("converged", error_bound) if error_bound <= tolerance else Evidence("doubtful", error_bound, _WIDE)
 
 
 def marginals_evidence(kind: LogZKind, se: Any, error_bounds: Any, status: str) -> Evidence:

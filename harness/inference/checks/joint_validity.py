@@ -72,7 +72,7 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
         _check_draws(estimate.draws, model, who)
 
 
-def owned_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
+def copy_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
     """Copies: the method may write into them again."""
     states, weights = draws
     return np.array(states), None if weights is None else np.array(weights, dtype=np.float64)
@@ -80,10 +80,10 @@ def owned_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
 
 def copy_pairs(estimate: Estimate) -> Estimate:
     """With copies of pairs and their errors: the method may write into them again."""
-    return replace(estimate, pairs=_copied(estimate.pairs), pairs_se=_copied(estimate.pairs_se))
+    return replace(estimate, pairs=_copy_tables(estimate.pairs), pairs_se=_copy_tables(estimate.pairs_se))
 
 
-def _copied(tables: Any) -> Any:
+def _copy_tables(tables: Any) -> Any:
     if tables is None or callable(tables):
         return tables
     return [np.array(table) for table in tables] if isinstance(tables, list | tuple) else np.array(tables)
@@ -97,26 +97,26 @@ def _sizes(model: Model) -> list[int]:
 
 def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
     """A flat table a factor, or one array for all edges."""
-    given = list(values) if isinstance(values, list | tuple) else [values]
-    if len(given) != len(sizes):
-        raise InvalidResultError(f"{who} of {len(given)} factors; the model has {len(sizes)}")
-    found = []
-    for table, size in zip(given, sizes, strict=True):
+    parts = list(values) if isinstance(values, list | tuple) else [values]
+    if len(parts) != len(sizes):
+        raise InvalidResultError(f"{who} of {len(parts)} factors; the model has {len(sizes)}")
+    flat = []
+    for table, size in zip(parts, sizes, strict=True):
         array = np.asarray(table)
         if array.dtype.kind not in "biuf":
             raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")
         if array.shape != (size,):
             raise InvalidResultError(f"{who} of shape {array.shape}; {(size,)} is needed")
-        found.append(array.astype(np.float64))
-    return found
+        flat.append(array.astype(np.float64))
+    return flat
 
 
 def _check_groups(marginals: Any, model: PairwiseModel, who: str) -> None:
     """Of a sampler: what is iterated, without standard errors, may approximate groups by independent variables."""
     p = np.asarray(marginals)
     sums = np.array([p[list(group)].sum() for group in model.groups])
-    what = f"{who} gave marginals of a 1-of-K group whose sum is not 1"
-    _refuse(sums[abs(sums - 1) > ROUNDING], what, "1")  # not of NaN, where an exact answer leaves marginals open
+    complaint = f"{who} gave marginals of a 1-of-K group whose sum is not 1"
+    _refuse(sums[abs(sums - 1) > ROUNDING], complaint, "1")  # not of NaN, where an exact answer leaves marginals open
 
 
 def _check_agreement(
@@ -124,11 +124,11 @@ def _check_agreement(
 ) -> None:
     binary = model.all_binary
     p = [np.atleast_1d(each) for each in estimate.marginals]
-    known = estimate.marginals_error_bound
-    bounds = [np.zeros(1)] * len(p) if known is None else list(map(np.atleast_1d, known))
+    error_bounds = estimate.marginals_error_bound
+    bounds = [np.zeros(1)] * len(p) if error_bounds is None else list(map(np.atleast_1d, error_bounds))
     if not isinstance(model, FactorGraph):
         ends = np.concatenate(p)[model.edges]
-        spread = ERRORS * (np.concatenate(bounds)[model.edges] if known is not None else np.zeros(1)).sum(-1)
+        spread = ERRORS * (np.concatenate(bounds)[model.edges] if error_bounds is not None else np.zeros(1)).sum(-1)
         slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
         beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
         _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
@@ -138,9 +138,9 @@ def _check_agreement(
         slack = ROUNDING + ERRORS * float(np.nan_to_num(error).sum())
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
-            told = sums[1:] if binary else sums
-            off = abs(told - p[v]) > slack + ERRORS * np.nan_to_num(bounds[v])
-            _refuse(told[off], f"{who} gave pairs whose sums are not its marginals", "their value")
+            pair_sums = sums[1:] if binary else sums
+            off = abs(pair_sums - p[v]) > slack + ERRORS * np.nan_to_num(bounds[v])
+            _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 
 
 def _check_draws(draws: Any, model: Model, who: str) -> None:

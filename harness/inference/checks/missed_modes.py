@@ -47,7 +47,7 @@ SLACK = 2.0
 """Nats by which what a well weighs at most may be too low by chance."""
 
 
-def missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tuple[str, ...]:
+def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tuple[str, ...]:
     """Flags of an estimate that a mode contradicts which the run has missed.
 
     Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
@@ -57,19 +57,19 @@ def missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tup
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()
     if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(error):
-        return _missed_by_marginals(model, estimate) if long else ()
+        return _flags_of_marginals(model, estimate) if long else ()
     bounds = _bounds(Content(model)) if estimate.log_z_kind == "estimate" else None
     if bounds is None:
         return ()
     claimed = _Claimed.of(estimate, estimate.log_z, error)
-    verdicts = [claimed.contradicted(least) for least in bounds.wide]
+    verdicts = [claimed.contradictions(least) for least in bounds.wide]
     if not all(any(of_all) for of_all in zip(*verdicts, strict=True)):
-        verdicts += [claimed.contradicted(bounds.well(number)) for number in claimed.unseen(bounds)]
+        verdicts += [claimed.contradictions(bounds.well(number)) for number in claimed.unseen(bounds)]
     marginals, log_z = (any(of_all) for of_all in zip(*verdicts, strict=True))
     return (("marginals not mixed",) if marginals else ()) + (("log Z unresolved",) if log_z else ())
 
 
-def _missed_by_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
+def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
     if estimate.doubted("marginals") or estimate.marginals_error_bound is None:
         return ()
@@ -78,10 +78,10 @@ def _missed_by_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
         return ()
     least = _Claimed.of(estimate, bounds.mixture.z, 0.0)
     hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
-    if not any(least.contradicted(bound)[0] for bound in hopeful):
+    if not any(least.contradictions(bound)[0] for bound in hopeful):
         return ()
-    most = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.found))))
-    return ("marginals not mixed",) if any(most.contradicted(bound)[0] for bound in hopeful) else ()
+    widest = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.marginals))))
+    return ("marginals not mixed",) if any(widest.contradictions(bound)[0] for bound in hopeful) else ()
 
 
 def is_long(budget: Budget, chains: int, variables: int = MOST_VARIABLES) -> bool:
@@ -99,25 +99,28 @@ class _Claimed:
 
     log_z: float
     error: float
-    found: FloatArray
+    marginals: FloatArray
     errors: FloatArray
 
     @classmethod
-    def of(cls, said: Estimate, log_z: float, error: float) -> _Claimed:
-        if said.marginals is None or said.marginals_error_bound is None:
+    def of(cls, estimate: Estimate, log_z: float, error: float) -> _Claimed:
+        if estimate.marginals is None or estimate.marginals_error_bound is None:
             return cls(log_z, error, np.ones(1), np.ones(1))
         return cls(
-            log_z, error, all_states.of_marginals(said.marginals), all_states.of_errors(said.marginals_error_bound)
+            log_z,
+            error,
+            all_states.of_marginals(estimate.marginals),
+            all_states.of_errors(estimate.marginals_error_bound),
         )
 
-    def contradicted(self, least: Least) -> tuple[bool, bool]:
+    def contradictions(self, least: Least) -> tuple[bool, bool]:
         """Whether marginals and log Z are: log Z also where it lacks states that the run has hardly seen, however wide
         its claims of their marginals are."""
         allowed = CLAIMS * self.error + 1e-6
-        most = max(self.log_z + allowed, least.z)
-        marginals = np.exp(least.states - most) > self.found + CLAIMS * self.errors + 1e-6
+        upper = max(self.log_z + allowed, least.z)
+        marginals = np.exp(least.states - upper) > self.marginals + CLAIMS * self.errors + 1e-6
         share = np.exp(np.minimum(least.states - self.log_z, 1.0))
-        missed = (share > TIMES * self.found) & (share > self.found + self.errors + allowed)
+        missed = (share > TIMES * self.marginals) & (share > self.marginals + self.errors + allowed)
         return bool(marginals.any()), bool(least.z > self.log_z + allowed or missed.any())
 
     def unseen(self, bounds: Bounds) -> list[int]:
@@ -125,13 +128,13 @@ class _Claimed:
 
         Those come first whose states are likeliest: others may be on their way, and no law describes them.
         """
-        laws, allowed = bounds.probed.laws, (self.found + self.errors)[:, None]
+        laws, allowed = bounds.probed.laws, (self.marginals + self.errors)[:, None]
         needed = np.where(laws > allowed + APART, np.log(allowed + 1e-6), np.inf).min(axis=0)
-        excess = bounds.probed.most + SLACK - self.log_z - needed
+        excess = bounds.probed.upper + SLACK - self.log_z - needed
         chosen: list[int] = []
-        for number in np.argsort(bounds.probed.entropies - bounds.probed.most).tolist():
+        for number in np.argsort(bounds.probed.entropies - bounds.probed.upper).tolist():
             law = laws[:, number]
-            other = all((np.abs(law - laws[:, known]) > APART).any() for known in chosen)
+            other = all((np.abs(law - laws[:, observed]) > APART).any() for observed in chosen)
             if excess[number] > 0 and other and len(chosen) < WELLS:
                 chosen.append(number)
         return chosen

@@ -69,12 +69,12 @@ class Probed(NamedTuple):
     Attributes:
         laws: (S, P) probabilities of all states, variable by variable.
         entropies: (P,) of the product laws.
-        most: (P,) log Z of the well at most, but for chance.
+        upper: (P,) log Z of the well at most, but for chance.
     """
 
     laws: FloatArray
     entropies: FloatArray
-    most: FloatArray
+    upper: FloatArray
 
 
 def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> Probed:
@@ -106,14 +106,14 @@ def entropies(laws: FloatArray) -> FloatArray:
 class _Holding(TableBath):
     """Sweeps that leave some variables, of which it is told, (N,) bool, as they are."""
 
-    def __init__(self, held: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, fixed: npt.NDArray[np.bool_]) -> None:
         super().__init__(HostArrays())
-        self._held = held
+        self._fixed = fixed
 
     def choose(self, section: Section, b: Any, weights: Any, x: Any, u: Any) -> tuple[Any, Any]:
-        drawn, total = super().choose(section, b, weights, x, u)
+        states, total = super().choose(section, b, weights, x, u)
         rows = section.rows[b]
-        return np.where(self._held[rows][:, None], x[rows], drawn), total
+        return np.where(self._fixed[rows][:, None], x[rows], states), total
 
 
 def _starts(flat: FactorTables, rng: np.random.Generator) -> FloatArray:
@@ -141,8 +141,8 @@ def _make_eager(x: IntArray, flat: FactorTables, rng: np.random.Generator) -> No
             offered[firsts[v] : firsts[v] + sizes[v]] += table.max(axis=others)
     betas = np.geomspace(*EAGER, x.shape[1])[:, None]
     for v, first in enumerate(firsts):
-        own = np.maximum(offered[first : first + sizes[v]], -1e300)
-        x[v] = (betas * (own - own.max()) + rng.gumbel(size=(len(betas), sizes[v]))).argmax(axis=1)
+        log_weights = np.maximum(offered[first : first + sizes[v]], -1e300)
+        x[v] = (betas * (log_weights - log_weights.max()) + rng.gumbel(size=(len(betas), sizes[v]))).argmax(axis=1)
 
 
 class _Tilted(TableBath):
@@ -157,7 +157,7 @@ class _Tilted(TableBath):
         return super().choose(section, b, weights * tilt.T[:, :, None], x, u)
 
 
-def annealed(
+def anneal(
     flat: FactorTables, sweep: TableSweep, law: FloatArray, draws: int, rng: np.random.Generator, steps: int = STEPS
 ) -> tuple[FloatArray, IntArray]:
     """Log weights (C,), of which none allows for hard zeros before the last, and the states (N, C) they are of.
@@ -170,7 +170,7 @@ def annealed(
         rng: of draws and sweeps.
         steps: in which β rises.
     """
-    logs = _padded(flat.cardinalities, np.log(law))
+    logs = _pad(flat.cardinalities, np.log(law))
     upto = np.cumsum(np.exp(logs), axis=1)
     u = rng.random((len(logs), draws)) * upto[:, -1:]
     x = (u[:, None, :] >= upto[:, :-1, None]).sum(axis=1).astype(np.int32)
@@ -188,8 +188,8 @@ def annealed(
     return log_w + flat.log_constant, x.astype(np.int64)
 
 
-def _padded(sizes: IntArray, values: FloatArray) -> FloatArray:
+def _pad(sizes: IntArray, values: FloatArray) -> FloatArray:
     """(N, K) of values (S,), with -inf for states that are none."""
-    found = np.full((len(sizes), int(sizes.max())), -np.inf)
-    found[np.arange(found.shape[1]) < sizes[:, None]] = values
-    return found
+    padded = np.full((len(sizes), int(sizes.max())), -np.inf)
+    padded[np.arange(padded.shape[1]) < sizes[:, None]] = values
+    return padded

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
-from spinbench.inference.checks.joint_validity import check_joint, owned_draws
+from spinbench.inference.checks.joint_validity import check_joint, copy_draws
 from spinbench.inference.marginals import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
@@ -62,18 +62,18 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
         "ess": "effective sample sizes",
         "r_hat": "R-hat",
     }
-    for name, what in named.items():
+    for name, label in named.items():
         values = getattr(estimate, name)
         if values is not None:
-            flat = _flat(values, sizes, binary, f"{who} gave {what}")
-            _refuse(flat < 0, flat, f"{who} gave {what}", "0 or more, or NaN,", sizes)
+            flat = _flat(values, sizes, binary, f"{who} gave {label}")
+            _refuse(flat < 0, flat, f"{who} gave {label}", "0 or more, or NaN,", sizes)
     _check_log_z(estimate, who)
     _check_bounds(estimate, who)
     _check_remarks(estimate, who)
     check_joint(estimate, model, who)
 
 
-def owned(estimate: Estimate, model: Model) -> Estimate:
+def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
     """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1.
 
     Error bounds are no less than standard errors.
@@ -108,20 +108,20 @@ def owned(estimate: Estimate, model: Model) -> Estimate:
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
-        draws=None if estimate.draws is None else owned_draws(estimate.draws),
+        draws=None if estimate.draws is None else copy_draws(estimate.draws),
     )
 
 
-def doubted(said: Estimate) -> Estimate:
+def flag_infinite_errors(estimate: Estimate) -> Estimate:
     """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
-    if said.marginals is None or said.doubted("marginals"):
-        return said
-    if said.r_hat is not None and np.isinf(all_states.of_errors(said.r_hat)).any():
-        return replace(said, doubts=(*said.doubts, "marginals not mixed"))
-    errors = said.marginals_error_bound
+    if estimate.marginals is None or estimate.doubted("marginals"):
+        return estimate
+    if estimate.r_hat is not None and np.isinf(all_states.of_errors(estimate.r_hat)).any():
+        return replace(estimate, doubts=(*estimate.doubts, "marginals not mixed"))
+    errors = estimate.marginals_error_bound
     if errors is not None and not np.isfinite(all_states.of_errors(errors)).all():
-        return replace(said, doubts=(*said.doubts, "marginals unresolved"))
-    return said
+        return replace(estimate, doubts=(*estimate.doubts, "marginals unresolved"))
+    return estimate
 
 
 def _plain(value: Any) -> float:
@@ -129,29 +129,29 @@ def _plain(value: Any) -> float:
     return int(value) if isinstance(value, int | np.integer) else float(value)
 
 
-def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
+def widen_errors(precision: Precision, estimate: Estimate, model: Model) -> Estimate:
     """Errors no finer than the arithmetic that the numbers were made with."""
 
     changes: dict[str, Any] = {}
     for name in ("marginals_se", "marginals_error_bound"):
-        if getattr(found, name) is not None:
-            changes[name] = add_rounding(getattr(found, name), found.marginals, model, precision)
+        if getattr(estimate, name) is not None:
+            changes[name] = add_rounding(getattr(estimate, name), estimate.marginals, model, precision)
     for name in ("log_z_se", "log_z_error_bound"):
-        if found.log_z is not None and getattr(found, name) is not None:
-            changes[name] = add_rounding_to_log_z(getattr(found, name), found.log_z, model, precision)
+        if estimate.log_z is not None and getattr(estimate, name) is not None:
+            changes[name] = add_rounding_to_log_z(getattr(estimate, name), estimate.log_z, model, precision)
     others = {
         name: (value, add_rounding_to_log_z(error, value, model, precision))
-        for name, (value, error) in found.log_z_estimates.items()
+        for name, (value, error) in estimate.log_z_estimates.items()
     }
     return replace(
-        found,
+        estimate,
         **changes,
         log_z_estimates=others,
-        bounds=tuple(_widened_bound(bound, model, precision) for bound in found.bounds),
+        bounds=tuple(_widen_bound(bound, model, precision) for bound in estimate.bounds),
     )
 
 
-def _widened_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
+def _widen_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
     """A probable one is of means of weights that chains computed; a certified one has its rounding off already."""
     if bound.grade != "probable" or not np.isfinite(bound.value):
         return bound
@@ -166,8 +166,8 @@ def _check_bounds(estimate: Estimate, who: str) -> None:
         if not isinstance(bound, Bound) or bound.side not in get_args(Side) or bound.grade not in GRADES:
             raise InvalidResultError(f"{who} gave {bound!r} as a bound; a Bound of a known side and grade is needed")
         nothing = np.inf if bound.side == "upper" else -np.inf
-        known = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == nothing)
-        if not known or not _is_real(bound.delta) or not 0 <= bound.delta < 1 or not isinstance(bound.by, str):
+        is_valid = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == nothing)
+        if not is_valid or not _is_real(bound.delta) or not 0 <= bound.delta < 1 or not isinstance(bound.by, str):
             raise InvalidResultError(f"{who} gave {bound!r}; a number of nats and 0 <= delta < 1 are needed")
     certain = [b for b in stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, who) if b.grade in CERTAIN]
     low = max((b.value for b in certain if b.side == "lower"), default=-np.inf)
@@ -177,9 +177,11 @@ def _check_bounds(estimate: Estimate, who: str) -> None:
 
 
 def _check_remarks(estimate: Estimate, who: str) -> None:
-    told, doubts = estimate.diagnostics, estimate.doubts
-    if not isinstance(told, Mapping) or not all(isinstance(name, str) and _is_real(x) for name, x in told.items()):
-        raise InvalidResultError(f"{who} gave {told!r} as diagnostics; numbers by name are needed")
+    diagnostics, doubts = estimate.diagnostics, estimate.doubts
+    if not isinstance(diagnostics, Mapping) or not all(
+        isinstance(name, str) and _is_real(x) for name, x in diagnostics.items()
+    ):
+        raise InvalidResultError(f"{who} gave {diagnostics!r} as diagnostics; numbers by name are needed")
     if not isinstance(doubts, tuple | list) or not all(isinstance(doubt, str) and doubt for doubt in doubts):
         raise InvalidResultError(f"{who} gave {doubts!r} as doubts; a tuple of texts is needed")
     if not isinstance(estimate.converged, bool | np.bool_):
@@ -218,7 +220,7 @@ def _is_real(value: Any) -> bool:
 
 def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
     """One after another; of the shape that the model asks for."""
-    wanted = [(len(sizes),)] if binary else [(k,) for k in sizes]
+    needed = [(len(sizes),)] if binary else [(k,) for k in sizes]
     try:
         arrays = [np.asarray(part) for part in ([values] if binary else values)]
     except (TypeError, ValueError):  # no list, or one of lists of different lengths
@@ -226,14 +228,14 @@ def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArr
             f"{who} of type {type(values).__name__} that are no array{'' if binary else 's'}"
         ) from None
     shapes = [array.shape for array in arrays]
-    if shapes != wanted:
-        differs = next((i for i, (a, b) in enumerate(zip(shapes, wanted, strict=False)) if a != b), None)
+    if shapes != needed:
+        differs = next((i for i, (a, b) in enumerate(zip(shapes, needed, strict=False)) if a != b), None)
         if differs is None:
             raise InvalidResultError(f"{who} of {len(shapes)} variables; the model has {len(sizes)}")
         at = "" if binary else f" for variable {differs}"
-        raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {wanted[differs]} is needed")
-    for given, array in zip([values] if binary else values, arrays, strict=True):
-        if np.ma.is_masked(given):
+        raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {needed[differs]} is needed")
+    for source, array in zip([values] if binary else values, arrays, strict=True):
+        if np.ma.is_masked(source):
             raise InvalidResultError(f"{who} of which some are masked; a number for each is needed")
         if array.dtype.kind not in "biuf":
             raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")

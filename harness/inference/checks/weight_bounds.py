@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.inference.checks.probes import PROBES, Probed, annealed, probe
+from spinbench.inference.checks.probes import PROBES, Probed, anneal, probe
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.methods.buckets.draws import draw
 from spinbench.methods.buckets.layout import lay_out
@@ -79,10 +79,10 @@ class Bounds:
     def mixture(self) -> Least:
         """From draws of all probes' laws, as of one proposal."""
         flat, logs = self._flat, np.log(self._laws)
-        rows = _drawn(flat.cardinalities, self._laws, np.random.default_rng(1))
+        rows = _draw_states(flat.cardinalities, self._laws, np.random.default_rng(1))
         log_q = np.zeros((PROBES, rows.shape[1]))
-        for own in rows:
-            log_q += logs[own].T
+        for log_ratios in rows:
+            log_q += logs[log_ratios].T
         states = rows - _firsts(flat.cardinalities)[:, None]
         log_p = flat.log_weights(states)
         return _least(log_p - np.logaddexp.reduce(log_q) + np.log(PROBES), rows, len(logs), DRAWS // 2)
@@ -90,10 +90,10 @@ class Bounds:
     @cached_property
     def wide(self) -> tuple[Least, ...]:
         """Of what reaches beyond one well."""
-        found = _draw_from_mini_buckets(self._flat, DRAWS * PROBES, np.random.default_rng(4))
-        if found is None:
+        drawn_states = _draw_from_mini_buckets(self._flat, DRAWS * PROBES, np.random.default_rng(4))
+        if drawn_states is None:
             return (self.mixture,)
-        states, log_w = found
+        states, log_w = drawn_states
         firsts, number = _firsts(self._flat.cardinalities), int(self._flat.cardinalities.sum())
         return self.mixture, _least(log_w, states + firsts[:, None], number, DRAWS // 2)
 
@@ -101,17 +101,17 @@ class Bounds:
         """Of the well in which a probe stays."""
         if number not in self._wells:
             law, rng = self._laws[:, number], np.random.default_rng((2, number))
-            log_w, x = annealed(self._flat, self._tables.sweep, law, DRAWS, rng)
+            log_w, x = anneal(self._flat, self._tables.sweep, law, DRAWS, rng)
             self._wells[number] = _least(log_w, x + _firsts(self._flat.cardinalities)[:, None], len(law), DRAWS // 8)
         return self._wells[number]
 
-    def at_most(self, found: FloatArray) -> float:
+    def at_most(self, marginals: FloatArray) -> float:
         """log Z of where a run's marginals (S,) are, if log weights that come from there have a normal law.
 
         log Z is then their mean and half their variance, for which errors are allowed.
         """
-        law, rng = self._positive(np.clip(found, 0.0, 1.0)), np.random.default_rng(3)
-        log_w = annealed(self._flat, self._tables.sweep, law, DRAWS, rng, steps=SLOWLY)[0]
+        law, rng = self._positive(np.clip(marginals, 0.0, 1.0)), np.random.default_rng(3)
+        log_w = anneal(self._flat, self._tables.sweep, law, DRAWS, rng, steps=SLOWLY)[0]
         finite = log_w[np.isfinite(log_w)]
         if 2 * len(finite) < len(log_w):
             return np.inf
@@ -135,17 +135,17 @@ def _least(log_w: FloatArray, rows: IntArray, states: int, groups: int) -> Least
     top = float(log_w.max())
     if not np.isfinite(top):
         return Least(-np.inf, np.full(states, -np.inf))
-    w, own = np.exp(log_w - top), rows + states * (np.arange(log_w.size) * groups // log_w.size)
-    sums, squares = (_summed(own, part, groups, states) for part in (w, w**2))
+    w, bins = np.exp(log_w - top), rows + states * (np.arange(log_w.size) * groups // log_w.size)
+    sums, squares = (_sum_by_bin(bins, part, groups, states) for part in (w, w**2))
     of_states = _surely(sums, squares, log_w.size, ERRORS[1])
     z = _surely(w.reshape(groups, -1).sum(axis=1), (w**2).reshape(groups, -1).sum(axis=1), log_w.size, ERRORS[0])
     return Least(float(z) + top, np.asarray(of_states) + top)
 
 
-def _summed(own: IntArray, parts: FloatArray, groups: int, states: int) -> FloatArray:
+def _sum_by_bin(bins: IntArray, parts: FloatArray, groups: int, states: int) -> FloatArray:
     """(G, S)."""
-    found = np.bincount(own.ravel(), np.tile(parts, len(own)), groups * states)
-    return found.reshape(groups, states).astype(np.float64)
+    sums = np.bincount(bins.ravel(), np.tile(parts, len(bins)), groups * states)
+    return sums.reshape(groups, states).astype(np.float64)
 
 
 def _surely(sums: FloatArray, squares: FloatArray, number: int, errors: float) -> Any:
@@ -157,14 +157,14 @@ def _surely(sums: FloatArray, squares: FloatArray, number: int, errors: float) -
     mean, groups = sums.sum(axis=0) / number, len(sums)
     error = np.sqrt(np.maximum(squares.sum(axis=0) / number - mean**2, 0.0) / number)
     with np.errstate(divide="ignore", invalid="ignore"):
-        seen = 1 - UNSEEN / number
-        plain = np.log(np.maximum(seen * mean - errors * error, 0.0))
-        logs = np.log(seen * sums * groups / number)
+        coverage = 1 - UNSEEN / number
+        plain = np.log(np.maximum(coverage * mean - errors * error, 0.0))
+        logs = np.log(coverage * sums * groups / number)
         of_logs = logs.mean(axis=0) - errors * logs.std(axis=0, ddof=1) / np.sqrt(groups)
     return np.fmax(plain, of_logs)
 
 
-def _drawn(sizes: IntArray, law: FloatArray, rng: np.random.Generator) -> IntArray:
+def _draw_states(sizes: IntArray, law: FloatArray, rng: np.random.Generator) -> IntArray:
     """(N, D P) places in the law's first axis of D states drawn from each probe's law, one of each after another."""
     rows = np.empty((len(sizes), DRAWS, PROBES), dtype=np.int64)
     for v, first in enumerate(_firsts(sizes)):
@@ -202,5 +202,5 @@ def _draw_from_mini_buckets(
     point = UpperBound(at, passes).tighten(PASSES)
     if not np.isfinite(point.value):
         return None
-    found = draw(at, point.weights, passes.work.probabilities, passes.work.logs, rng.random((len(cards), count, 1)))
-    return found.states[place, :, 0], point.value + found.logs[:, 0]
+    draws = draw(at, point.weights, passes.work.probabilities, passes.work.logs, rng.random((len(cards), count, 1)))
+    return draws.states[place, :, 0], point.value + draws.logs[:, 0]

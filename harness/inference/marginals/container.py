@@ -32,7 +32,7 @@ class Ragged(NDArrayOperatorsMixin, list[Any]):
             return NotImplemented
         columns = [_column(value, len(self)) for value in inputs]
         parts = [ufunc(*(column[v] for column in columns), **options) for v in range(len(self))]
-        if any(len(part) != len(own) for part, own in zip(parts, self, strict=True)):
+        if any(len(part) != len(rows) for part, rows in zip(parts, self, strict=True)):
             raise SpinbenchError("marginals of variables with other numbers of states were given")
         return Ragged(parts)
 
@@ -120,16 +120,17 @@ class Marginals:
         return float(np.sqrt((self._differences(other) ** 2).mean()))
 
     def _differences(self, other: object) -> FloatArray:
-        own, its = self.by_variable(), _given(other)
-        if [len(p) for p in own] != [len(p) for p in its]:
+        ours, others = self.by_variable(), _split_by_variable(other)
+        if [len(p) for p in ours] != [len(p) for p in others]:
             raise SpinbenchError(
-                f"marginals of {_described(its)} were given; those of {_described(own)} can be compared with these"
+                f"marginals of {_describe_sizes(others)} were given; those of {_describe_sizes(ours)} can be compared "
+                "with these"
             )
-        found = np.concatenate(own) - np.concatenate(its)
-        found = found[np.isfinite(found)]
-        if not found.size:
+        differences = np.concatenate(ours) - np.concatenate(others)
+        differences = differences[np.isfinite(differences)]
+        if not differences.size:
             raise SpinbenchError("no state has a probability that is known on both sides; there is nothing to compare")
-        return found
+        return differences
 
 
 class BinaryMarginals(Marginals, np.ndarray[Any, np.dtype[np.float64]]):
@@ -149,10 +150,10 @@ class ManyStateMarginals(Marginals, Ragged):
     """Of variables some of which have other numbers of states than two, N arrays (K_v,) float64."""
 
 
-def held(estimate: Estimate) -> Estimate:
+def wrap_marginals(estimate: Estimate) -> Estimate:
     """An estimate whose marginals and their errors are in the containers of this module; None stays None."""
     shared = {
-        name: _ragged(getattr(estimate, name)) for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat")
+        name: _as_ragged(getattr(estimate, name)) for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat")
     }
     return replace(estimate, marginals=_marginals(estimate.marginals), **shared)
 
@@ -163,7 +164,7 @@ def _marginals(values: Any) -> Any:
     return ManyStateMarginals(values) if isinstance(values, list) else values.view(BinaryMarginals)
 
 
-def _ragged(values: Any) -> Any:
+def _as_ragged(values: Any) -> Any:
     return Ragged(values) if isinstance(values, list) else values
 
 
@@ -180,7 +181,7 @@ def _column(value: Any, count: int) -> Sequence[Any]:
     return [value] * count
 
 
-def _given(values: object) -> list[FloatArray]:
+def _split_by_variable(values: object) -> list[FloatArray]:
     """(K_v,) of each variable, of whatever `error_to` was given."""
     try:
         if isinstance(values, list | tuple) and np.ndim(values[0]) == 1:
@@ -196,6 +197,6 @@ def _given(values: object) -> list[FloatArray]:
     return all_states.by_variable(flat)
 
 
-def _described(values: Sequence[FloatArray]) -> str:
+def _describe_sizes(values: Sequence[FloatArray]) -> str:
     sizes = sorted({len(p) for p in values})
     return f"{len(values)} variables of {' or '.join(map(str, sizes))} states"

@@ -18,7 +18,7 @@ from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
 from spinbench.inference.driver import drive
-from spinbench.inference.notebook.progress import followed
+from spinbench.inference.notebook.progress import show_progress
 from spinbench.inference.request import Request
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import FactorGraph, Model, PairwiseModel
@@ -72,7 +72,7 @@ def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, 
         BudgetError: the seconds are over before a run can end.
     """
     annealed, engine, budget = Annealed(), bound.engine, request.how.budget
-    with followed(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
+    with show_progress(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
         since = time.perf_counter()
         state = engine.init(request.how.seed, start)
         state, slopes = engine.climb(state, np.array([hot]), 1)
@@ -109,7 +109,7 @@ def run_cold(request: Request, bound: BoundMethod, start: np.ndarray) -> Anneale
     method, how, chains = bound.method, request.how, start.shape[1]
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, 0)
     warm_up = partial(method.warm_up, bound.tables)
-    with followed(request.who, how.budget, lambda: trace.samples, chains):
+    with show_progress(request.who, how.budget, lambda: trace.samples, chains):
         run = drive(
             bound.engine, trace, _no_estimate, how.budget, start=start, seed=how.seed, warm_up=warm_up, checkpoints=1
         )
@@ -187,10 +187,10 @@ def hot_and_cold(model: Model) -> tuple[float, float]:
     are hard zeros, which are soft below.
     """
     ranges, owners = _ranges(model)
-    held = np.bincount(owners[1], ranges[owners[0]], minlength=1)
-    if not held.max() > 0:
+    spans = np.bincount(owners[1], ranges[owners[0]], minlength=1)
+    if not spans.max() > 0:
         return 1.0, 1.0
-    hot = math.log(2.0) / float(held.max())
+    hot = math.log(2.0) / float(spans.max())
     cold = max(math.log(FROZEN) / float(np.percentile(ranges[ranges > 0], SMALL)), 2 * hot)
     zeros = not isinstance(model, PairwiseModel) and model.has_zeros
     return hot, max(cold, 1.0) if zeros else cold

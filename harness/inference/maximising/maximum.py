@@ -21,8 +21,8 @@ from spinbench.inference.maximising.annealing import (
     run_cold,
     scale_log_weights,
 )
-from spinbench.inference.notebook.progress import followed
-from spinbench.inference.origins import as_taken
+from spinbench.inference.notebook.progress import show_progress
+from spinbench.inference.origins import model_for_method
 from spinbench.inference.preflight import check_step
 from spinbench.inference.request import Request
 from spinbench.inference.result import Result
@@ -46,7 +46,7 @@ def maximum(request: Request) -> Result:
 def _eliminate(request: Request) -> Result:
     since = time.perf_counter()
     source, ended = RunSource(model=request.model, max_bytes=default_max_bytes()), Event()
-    with followed(request.who, request.how.budget, lambda: int(ended.is_set()), 1):
+    with show_progress(request.who, request.how.budget, lambda: int(ended.is_set()), 1):
         best = source.find_best_state(None, None)
         ended.set()
     return _result(
@@ -63,25 +63,25 @@ def _run_chains(request: Request) -> Result:
     since = time.perf_counter()
     model, how, cools = request.model, request.how, request.method.heaviest == "cooled"
     method = request.method.for_annealing() if request.method.heaviest == "annealed" else request.method
-    taken = as_taken(model, method)
-    hot, cold = hot_and_cold(taken)
-    start = starts.dispersed(taken, how.chains, how.seed, sampler=True)
-    given = scale_log_weights(taken, cold) if cools else taken
+    reduced = model_for_method(model, method)
+    hot, cold = hot_and_cold(reduced)
+    start = starts.spread_starts(reduced, how.chains, how.seed, sampler=True)
+    target = scale_log_weights(reduced, cold) if cools else reduced
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(
-        method, how.backend, given, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
+        method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
     )
     check_step(method, bound.tables, bound.tier, how.budget, how.chains)
     with one_blas_thread():
         ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
-    states = ascend_to_maxima(taken, np.concatenate(ended.states, axis=1))
-    logs = taken.log_weight(states.T)
+    states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
+    logs = reduced.log_weight(states.T)
     hits = count_hits(logs)
     counts = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
     return _result(
         request,
         method,
-        _source(model, taken, states[:, int(logs.argmax())], bool(hits)),
+        _source(model, reduced, states[:, int(logs.argmax())], bool(hits)),
         seconds=Seconds(
             plan=prepared + bound.plan_seconds,
             compile=bound.bind_seconds + ended.compile_seconds,
@@ -103,11 +103,11 @@ def _status(hits: int) -> str:
     return "ok" if hits > 1 else "heaviest state found once"
 
 
-def _source(model: Model, taken: Model, lowered: IntArray, is_possible: bool) -> RunSource:
+def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) -> RunSource:
     """Of the heaviest state (N,), whose weight is that of the model that was given."""
     if not is_possible:
         return RunSource(model=model, best=(None, None))
-    state = lowered if taken.origin is None else taken.origin.lift(lowered[None])[0]
+    state = lowered if reduced.origin is None else reduced.origin.lift(lowered[None])[0]
     return RunSource(model=model, best=(state, float(log_weights(model, state))))
 
 

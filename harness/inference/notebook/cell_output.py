@@ -23,11 +23,11 @@ class CellOutput(io.TextIOBase):
 
     Attributes:
         execution: the number of the cell's execution.
-        taken: whether somebody follows an answer who is not to be interrupted by the runs that it takes.
+        is_taken: whether somebody follows an answer who is not to be interrupted by the runs that it takes.
     """
 
     def __init__(self, shell: Any) -> None:
-        self.execution, self.taken = shell.execution_count, False
+        self.execution, self.is_taken = shell.execution_count, False
         self._shell = shell
         self._name = uuid.uuid4().hex
         self._told, self._following = "", ""
@@ -75,5 +75,5 @@ def of_this_cell() -> CellOutput | None:
 def _shell() -> Any:
     """Whoever runs a notebook has loaded IPython; the shell of a terminal has no kernel, a forked child no reader."""
     ipython = sys.modules.get("IPython")
-    found = None if ipython is None or multiprocessing.parent_process() else ipython.get_ipython()
-    return found if getattr(found, "kernel", None) is not None else None
+    shell = None if ipython is None or multiprocessing.parent_process() else ipython.get_ipython()
+    return shell if getattr(shell, "kernel", None) is not None else None

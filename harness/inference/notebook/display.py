@@ -51,10 +51,10 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
 def _marginals(result: Result) -> str:
     if result.marginals is None:
         return _state(result)
-    shown: Any = result.marginals[:SHOWN]
+    head: Any = result.marginals[:SHOWN]
     errors: Any = None if result.marginals_se is None else result.marginals_se[:SHOWN]
-    variables, states = all_states.names(shown)
-    p = all_states.of_marginals(shown)
+    variables, states = all_states.names(head)
+    p = all_states.of_marginals(head)
     spread = [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.of_errors(errors)]
     cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
     columns: dict[str, Any] = {"variable": variables, "state": states, "marginal": cells}
@@ -99,12 +99,12 @@ def panels(result: Result) -> Any:
         drawing.append(lambda axes: _draw_errors(axes, claimed))
     if not drawing:
         raise SpinbenchError(f"{result.method} gives neither marginals nor log Z; there is nothing to draw")
-    drawn, axes = pyplot.subplots(
+    figure, axes = pyplot.subplots(
         1, len(drawing), figsize=(4.6 * len(drawing), 3.4), layout="constrained", squeeze=False
     )
     for panel, place in zip(drawing, axes[0], strict=True):
         panel(place)
-    drawn.suptitle(f"{result.method} on {result.backend}, {result.model}: {result.status}")
+    figure.suptitle(f"{result.method} on {result.backend}, {result.model}: {result.status}")
     return axes[0]
 
 

@@ -16,7 +16,7 @@ THREAD = "spinbench-progress"
 
 
 @contextmanager
-def followed(who: str, budget: Budget, counted: Callable[[], int], chains: int) -> Iterator[None]:
+def show_progress(who: str, budget: Budget, counted: Callable[[], int], chains: int) -> Iterator[None]:
     """Follow a run in the output of a notebook's cell; anywhere else, nothing is said.
 
     Args:
@@ -26,7 +26,7 @@ def followed(who: str, budget: Budget, counted: Callable[[], int], chains: int) 
         chains: of the run.
     """
     output = cell_output.of_this_cell()
-    if output is None or output.taken:
+    if output is None or output.is_taken:
         yield
         return
     line = _Line(who, budget, counted, chains)
@@ -53,15 +53,15 @@ def whole(who: str) -> Iterator[Callable[[str], None]]:
         Takes what is to be said of it.
     """
     output = cell_output.of_this_cell()
-    if output is None or output.taken:
+    if output is None or output.is_taken:
         yield lambda text: None
         return
     since = time.perf_counter()
-    output.taken = True
+    output.is_taken = True
     try:
         yield lambda text: output.follow(f"{who}: {text}")
     finally:
-        output.taken = False
+        output.is_taken = False
     output.follow(f"{who}: done after {time.perf_counter() - since:.1f} s", at_once=True)
 
 
@@ -74,7 +74,7 @@ def _watch(line: _Line, output: cell_output.CellOutput, ended: threading.Event) 
 
 
 class _Line:
-    """What is said of a run; the arguments are those of `followed`."""
+    """What is said of a run; the arguments are those of `show_progress`."""
 
     def __init__(self, who: str, budget: Budget, counted: Callable[[], int], chains: int) -> None:
         self._who, self._budget, self._counted, self._chains = who, budget, counted, chains

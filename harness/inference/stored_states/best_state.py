@@ -24,14 +24,14 @@ ENTRIES_AT_ONCE = 2**22
 
 
 def find_best_state(
-    model: Model, taken: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
 ) -> StateAndWeight:
     """(M,) the heaviest state that is known of the variables that the user gave, and its log weight; None: none.
 
     Args:
         model: that was given to `run`.
-        taken: that the method computed with.
-        last: (N, C) states of `taken` in which the chains ended, or None.
+        method_model: that the method computed with.
+        last: (N, C) states of `method_model` in which the chains ended, or None.
         stored: (C, S, M) states that were kept, or None.
         draws, marginals: of the result, or None.
 
@@ -39,7 +39,7 @@ def find_best_state(
         InvalidResultError: the chains did not end in states.
     """
     origin = model.origin
-    candidates = [*_candidates(model, taken, last, stored, draws, marginals)]
+    candidates = [*_candidates(model, method_model, last, stored, draws, marginals)]
     if not candidates:
         return None, None
     states = np.concatenate(candidates)
@@ -57,12 +57,12 @@ def find_best_state(
 
 
 def _candidates(
-    model: Model, taken: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
 ) -> Iterator[IntArray]:
     """(S, N) states of the model."""
     if last is not None:
-        ended = check_states(last, taken, "a method").T
-        yield lower_states(model, ended if taken.origin is None else taken.origin.lift(ended))
+        ended = check_states(last, method_model, "a method").T
+        yield lower_states(model, ended if method_model.origin is None else method_model.origin.lift(ended))
     if stored is not None:
         for chain in stored:  # one after another: they may be in a file, and are 64 bits wide here
             states = lower_states(model, chain)

@@ -100,14 +100,14 @@ class RecordingEngine:
         with note_interruption(self._file):
             while steps or not parts:
                 piece = min(steps, self._every - self._step % self._every)
-                state, seen = self._engine.advance(state, piece)
-                parts.append(seen)
+                state, statistics = self._engine.advance(state, piece)
+                parts.append(statistics)
                 self._step, steps = self._step + piece, steps - piece
                 if piece and self._step % self._every == 0:
                     self._record(state)
         return state, parts[0] if len(parts) == 1 else {name: self._merge(name, parts) for name in self._reductions}
 
-    def recorded(self, seed: int) -> UnsignedArray:
+    def last_states(self, seed: int) -> UnsignedArray:
         """(C, S, M) the last S of the states, of the variables that the user gave; of a file mapped, not read.
 
         Args:
@@ -120,12 +120,12 @@ class RecordingEngine:
         if not self._states:
             raise UnsupportedError(f"keep={self._keep} was given; {self._who} makes no chains of draws")
         indices = range(max(len(self._states) - self._keep, 0), len(self._states))
-        labels, given = variable_labels(self._model), self._model.origin or self._model
+        labels, original = variable_labels(self._model), self._model.origin or self._model
         shape = len(indices), self._states[0].shape[1], len(labels)
         with note_interruption(self._file):
             blocks = self._blocks(indices, seed)
             if self._file is not None:
-                return write_states(self._file, States(blocks, shape, _narrowest(given.cardinalities), labels))
+                return write_states(self._file, States(blocks, shape, _narrowest(original.cardinalities), labels))
             return np.ascontiguousarray(np.concatenate([*blocks]).transpose(1, 0, 2))
 
     def _blocks(self, indices: range, seed: int) -> Iterator[UnsignedArray]:
@@ -156,11 +156,11 @@ class RecordingEngine:
                 return values[-1]
 
 
-def check_states(given: Any, model: Model, who: str) -> npt.NDArray[np.int64]:
+def check_states(states: Any, model: Model, who: str) -> npt.NDArray[np.int64]:
     """(N, C) states of chains as integers.
 
     Args:
-        given: what `Engine.states` gave: integers or whole numbers.
+        states: what `Engine.states` gave: integers or whole numbers.
         model: whose states they are.
         who: method and backend, for the message.
 
@@ -169,22 +169,22 @@ def check_states(given: Any, model: Model, who: str) -> npt.NDArray[np.int64]:
     """
     n = len(model.cardinalities)
     try:
-        states = np.asarray(given)
+        array = np.asarray(states)
     except (TypeError, ValueError):
         raise InvalidResultError(f"{who} handed over states that are no array; ({n}, C) integers are needed") from None
-    if states.ndim != 2 or len(states) != n or states.dtype.kind not in "biuf":
+    if array.ndim != 2 or len(array) != n or array.dtype.kind not in "biuf":
         raise InvalidResultError(
-            f"{who} handed over states of shape {states.shape} and type {states.dtype}; ({n}, C) integers are needed"
+            f"{who} handed over states of shape {array.shape} and type {array.dtype}; ({n}, C) integers are needed"
         )
     last = np.array(model.cardinalities)[:, None] - 1
-    allowed = (states >= 0) & (states <= last) & (states == np.floor(states))
+    allowed = (array >= 0) & (array <= last) & (array == np.floor(array))
     if not allowed.all():
         variable, chain = np.argwhere(~allowed)[0]
         raise InvalidResultError(
-            f"{who} handed over the state {states[variable, chain]:g} of variable {variable}; "
+            f"{who} handed over the state {array[variable, chain]:g} of variable {variable}; "
             f"0 to {last[variable, 0]} are its states"
         )
-    return states.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _narrowest(cardinalities: Sequence[int]) -> np.dtype[Any]:

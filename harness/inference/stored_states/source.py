@@ -18,8 +18,8 @@ class RunSource:
     Attributes:
         pairs: joint probabilities and their errors, or what gives both.
         model: that was given to `run`; None: no best state is known.
-        taken: that the method computed with; None: `model`.
-        last: (N, C) states of `taken` in which the chains ended, or what gives them.
+        method_model: that the method computed with; None: `model`.
+        last: (N, C) states of `method_model` in which the chains ended, or what gives them.
         stored: (C, S, M) states that were kept.
         best: the best state and its log weight, where they are known.
         max_bytes: that elimination may take, where the answer is exact, and the best state is, too.
@@ -27,7 +27,7 @@ class RunSource:
 
     pairs: tuple[Any, Any] | Callable[[], tuple[Any, Any]] = (None, None)
     model: Model | None = None
-    taken: Model | None = None
+    method_model: Model | None = None
     last: Any = None
     stored: Any = None
     best: StateAndWeight | None = None
@@ -45,8 +45,8 @@ class RunSource:
         if self.max_bytes is not None:
             state, weight = heaviest(self.model, max_bytes=self.max_bytes)
             return (state if self.model.origin is None else self.model.origin.lift(state[None])[0]), weight
-        taken = self.model if self.taken is None else self.taken
-        return find_best_state(self.model, taken, _evaluate(self.last), self.stored, draws, marginals)
+        method_model = self.model if self.method_model is None else self.method_model
+        return find_best_state(self.model, method_model, _evaluate(self.last), self.stored, draws, marginals)
 
     def __getstate__(self) -> dict[str, Any]:
         """With the states themselves: what makes them need not be known to another process."""

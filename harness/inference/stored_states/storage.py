@@ -86,18 +86,18 @@ def check_file(path: str | os.PathLike[str], keep: int | None) -> Path:
         SpinbenchError: another suffix, no such folder, or no states.
         UnavailableError: what writes such a file is not installed.
     """
-    given, file = f"keep_in={str(path)!r} was given", Path(path)
+    option, file = f"keep_in={str(path)!r} was given", Path(path)
     if keep is None:
-        raise SpinbenchError(f"{given} without keep, the number of states of each chain")
+        raise SpinbenchError(f"{option} without keep, the number of states of each chain")
     if file.suffix.lower() not in COPIES:
-        raise SpinbenchError(f"{given}; a file that ends in {' or '.join(COPIES)} is needed")
+        raise SpinbenchError(f"{option}; a file that ends in {' or '.join(COPIES)} is needed")
     if file.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         raise UnavailableError(
-            f"{given}, and pyarrow is not installed; pip install 'spinbench[parquet]', or keep them in a file that "
+            f"{option}, and pyarrow is not installed; pip install 'spinbench[parquet]', or keep them in a file that "
             "ends in .npz"
         )
     if not file.absolute().parent.is_dir():
-        raise SpinbenchError(f"{given}; there is no such folder")
+        raise SpinbenchError(f"{option}; there is no such folder")
     return file
 
 
@@ -175,7 +175,7 @@ def _write_parquet(file: BinaryIO, raw: IO[bytes], states: States) -> None:
     types = [pyarrow.int64()] * 2 + [pyarrow.from_numpy_dtype(states.dtype)] * len(states.labels)
     schema, first = pyarrow.schema([*zip(names, types, strict=True)]), 0
     with ParquetWriter(file, schema, compression="zstd") as writer:
-        for group in _grouped(states):
+        for group in _merge_blocks(states):
             raw.write(group.tobytes())
             draws, chains = np.indices(group.shape[:2]).reshape(2, -1)
             columns = [chains, first + draws, *group.reshape(len(draws), -1).T]
@@ -184,7 +184,7 @@ def _write_parquet(file: BinaryIO, raw: IO[bytes], states: States) -> None:
     raw.flush()
 
 
-def _grouped(states: States) -> Iterator[UnsignedArray]:
+def _merge_blocks(states: States) -> Iterator[UnsignedArray]:
     """Blocks put together, so that columns are long."""
     _, chains, variables = states.shape
     enough = max(MIN_GROUP_ROWS, GROUP_BYTES // max(variables * states.dtype.itemsize, 1))

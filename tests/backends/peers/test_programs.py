@@ -134,7 +134,7 @@ def test_what_goes_wrong_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if mode == "slow":
-        (point,) = registry.kernels.asked("exact", backend)
+        (point,) = registry.kernels.candidates("exact", backend)
         monkeypatch.setattr(registry.kernels.load(point), "seconds", 0.5)
     fakes[backend].writes("", mode)
     with pytest.raises(error) as caught:

@@ -46,7 +46,7 @@ def test_auto_takes_the_special_solver_that_fits(monkeypatch: pytest.MonkeyPatch
     ]:
         model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
         assert answers.solve(model, cache=False).method == method
-    answers.compiled_solvers()
+    answers.numba_solvers()
     monkeypatch.setattr(grids, "built", False)
     assert answers.solve(ladder(), cache=False).method == "bucket_tree"  # loaded is not compiled
     monkeypatch.setattr(grids, "built", True)
@@ -60,14 +60,14 @@ def test_auto_compiles_nothing_for_a_handful_of_states() -> None:
     for solvers, method in (
         (answers.ALL_SOLVERS, "enumeration"),
         (reference.NUMPY_SOLVERS, "enumeration"),
-        (answers.compiled_solvers(), "grid"),
+        (answers.numba_solvers(), "grid"),
     ):
         assert reference.solve(model, cache=False, solvers=solvers).method == method
 
 
 def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what takes NumPy seconds, and for more variables than Python should look at; else not."""
-    monkeypatch.setattr(answers, "compiled_solvers", ask)
+    monkeypatch.setattr(answers, "numba_solvers", ask)
     rng = np.random.default_rng(0)
 
     def solved(n: int, edges: object) -> reference.ExactAnswer:
@@ -95,7 +95,7 @@ def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
     columns: int, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NumPy's bucket trees answer until they have taken as long as loading it would; wide ones they do not begin."""
-    monkeypatch.setattr(answers, "compiled_solvers", ask)
+    monkeypatch.setattr(answers, "numba_solvers", ask)
     solvers = replace(answers.ALL_SOLVERS, kinds={"grid": answers._Grid()})
     problem = Problem(grid(rows=columns, cols=columns))
     for _ in range(before):
@@ -149,7 +149,7 @@ def test_machine_code_is_kept_with_its_sources(tmp_path: object) -> None:
     """Else an update of a module would leave the code of those that call it as it was."""
     script = """
 from spinbench.inference import answers
-answers.compiled_solvers()
+answers.numba_solvers()
 from spinbench.backends.numba.exact.grid_kernels import forward
 from spinbench.backends.numba.machine_code import numba_folder
 print(forward.stats.cache_path.startswith(str(numba_folder())))

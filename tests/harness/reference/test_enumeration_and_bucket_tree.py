@@ -287,7 +287,7 @@ def test_draws_from_a_larger_grid_have_its_marginals():
     edges = [*zip(site[:, :-1].ravel(), site[:, 1:].ravel(), strict=True)]
     edges += [*zip(site[:-1].ravel(), site[1:].ravel(), strict=True)]
     model = PairwiseModel.from_edges(rng.normal(size=36), edges, 1.5 * rng.normal(size=60))
-    compiled = answers.compiled_solvers()
+    compiled = answers.numba_solvers()
     first = reference.sample(model, 30_000, seed=1, method="bucket_tree", solvers=compiled)
     p = reference.solve(model, method="bucket_tree", cache=False).probabilities
     assert (np.abs(first.mean(axis=0) - p) < 4.5 * np.sqrt(p * (1 - p) / 30_000)).all()

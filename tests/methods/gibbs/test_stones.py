@@ -13,7 +13,7 @@ from small_graphs import chi_square, random_pairs
 import spinbench
 from spinbench.errors import InvalidResultError
 from spinbench.inference import binding
-from spinbench.inference.origins import as_taken
+from spinbench.inference.origins import model_for_method
 from spinbench.mathematics.graphs import rows, sweep_layouts
 from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -51,7 +51,7 @@ def bind_engine(name: str, backend: str, method: Gibbs, precision: Any = "float6
         if name == "lists":
             patch.setattr(rows, "DENSE_FACTOR", 0)
             patch.setattr(rows, "MAX_WINDOWS", 0)
-        bound_model = as_taken(MODELS[name], method)
+        bound_model = model_for_method(MODELS[name], method)
         return binding.bind(method, backend, bound_model, method.plan(bound_model), precision=precision).engine
 
 

@@ -27,7 +27,7 @@ def assert_same(answer, expected, tolerance=1e-12):
 
 
 def solved(model, **options):
-    return reference.solve(model, method="bucket_tree", solvers=answers.compiled_solvers(), cache=False, **options)
+    return reference.solve(model, method="bucket_tree", solvers=answers.numba_solvers(), cache=False, **options)
 
 
 def cliques(problem, order):
@@ -140,7 +140,7 @@ def test_underflow_turns_to_logarithms():
     assert_same(solved(model), reference.solve(model, method="enumeration", cache=False))
     with pytest.raises(IntractableError, match="bucket_tree meets width 15 and would take"):
         solved(model, max_bytes=CompiledTree.build(Problem(model)).memory(marginals=True))
-    states = reference.sample(model, 50, method="bucket_tree", solvers=answers.compiled_solvers())
+    states = reference.sample(model, 50, method="bucket_tree", solvers=answers.numba_solvers())
     log_z = reference.solve(model, method="enumeration", cache=False).log_z
     assert (model.log_weight(states) > log_z - 30).all()
 
@@ -157,8 +157,8 @@ def test_samples_have_the_distribution(random_graph, random_pairwise):
     """Chi-square over all joint states."""
     for model in (random_graph(6, 8, 0.3, 4), random_pairwise(7, 0.6, 1.0, 4)):
         draws = 40_000
-        states = reference.sample(model, draws, seed=1, method="bucket_tree", solvers=answers.compiled_solvers())
-        again = reference.sample(model, draws, seed=1, method="bucket_tree", solvers=answers.compiled_solvers())
+        states = reference.sample(model, draws, seed=1, method="bucket_tree", solvers=answers.numba_solvers())
+        again = reference.sample(model, draws, seed=1, method="bucket_tree", solvers=answers.numba_solvers())
         np.testing.assert_array_equal(states, again)
         cards = model.cardinalities
         grid = np.array(list(itertools.product(*map(range, cards))))

@@ -99,18 +99,18 @@ def test_models_fit_whose_first_orders_do_not(name: str) -> None:
 
 
 def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
-    found, exact = candidates.parsed(
+    found, exact = candidates.parse(
         ["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring
     )
     assert exact
-    (one,), exact = candidates.parsed([("wmb", {"ibound": 6})], ring)
+    (one,), exact = candidates.parse([("wmb", {"ibound": 6})], ring)
     assert (one.method, dict(one.settings), exact) == ("wmb", {"ibound": 6}, False)
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
-    assert found[2].configured_method == Blocks(size=64)
-    other = found[0].uncompiled()
+    assert found[2].method_with_settings == Blocks(size=64)
+    other = found[0].without_compilation()
     assert other is not None
     assert other.label == "gibbs.numpy"
-    assert other.uncompiled() is None
+    assert other.without_compilation() is None
     assert [one.method for one in candidates.default(ring)][:4] == ["gibbs", "wmb", "bp", "pt"]
     zeros = spinbench.FactorGraph.from_tables((2, 2), [((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
     assert [one.label for one in candidates.default(zeros)][:2] == ["blocks(size=4096).numba", "wmb.numba"]

@@ -36,7 +36,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: fl
 
     def start(self: Race, entrant: Entrant) -> Entrant:
         speaks = not (silent.get(entrant.candidate.method, False) and entrant.candidate.backend == "numba")
-        entrant.sampler, entrant.child, entrant._since = entrant.candidate.configured_method.stochastic, speaks, 0.0  # type: ignore[assignment]
+        entrant.sampler, entrant.child, entrant._since = entrant.candidate.method_with_settings.stochastic, speaks, 0.0  # type: ignore[assignment]
         return entrant
 
     def take(self: Entrant, limit: float) -> Outcome:
@@ -50,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: fl
     monkeypatch.setattr(Entrant, "take", take)
     monkeypatch.setattr(Entrant, "close", lambda self: None)
     monkeypatch.setattr(Entrant, "racing", property(lambda self: self.result is not None and not self.fate))
-    monkeypatch.setattr(Entrant, "waited", 0.0)
+    monkeypatch.setattr(Entrant, "waiting_seconds", 0.0)
     entrants = [Entrant(Candidate(method, "numba")) for method in silent]
     Race(MODEL, entrants, "marginals", 1.0, 1.0, 16, lambda entrants, now: None)._open()
     return entrants

@@ -79,7 +79,7 @@ def test_who_is_contradicted_by_two_that_agree_loses_to_them() -> None:
 
 def test_a_fixed_point_wins_only_beside_somebody_who_is_believed() -> None:
     alone = ranking.order([fixed(1e-6), view("gibbs", 0.01, doubt="marginals too short")])
-    assert not ranking.trusted(alone[0], alone)
+    assert not ranking.is_trusted(alone[0], alone)
     assert np.isinf(ranking.score(fixed(1e-6), [fixed(1e-6)]))
     beside = ranking.order([fixed(1e-6), view("gibbs", 0.01)])
     assert beside[0].candidate.method == "bp"
@@ -92,8 +92,8 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
     result = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     inside = replace(result, bounds=(Bound(9.97, "upper", "certified"),))
     outside = replace(result, bounds=(Bound(9.9, "upper", "certified"), Bound(9.95, "upper", "certified")))
-    assert ranking.doubted([low], ranking.tightest([inside]))[0].believed
-    assert ranking.doubted([low], ranking.tightest([outside]))[0].doubt == "outside the certified bracket"
+    assert ranking.reject_outside_bounds([low], ranking.tightest([inside]))[0].believed
+    assert ranking.reject_outside_bounds([low], ranking.tightest([outside]))[0].doubt == "outside the certified bracket"
     twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
     (bound,) = ranking.tightest(twice)
     assert (bound.value, bound.delta) == (11.0, 1e-3)
@@ -104,9 +104,9 @@ def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
     known = exact_and_bounds.bounds_of_states(ferromagnet, 0, 600.0)
     low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
-    assert ranking.doubted([low], ranking.tightest([], known))[0].doubt == "outside the certified bracket"
+    assert ranking.reject_outside_bounds([low], ranking.tightest([], known))[0].doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
-    assert ranking.doubted([right], ranking.tightest([], known))[0].believed
+    assert ranking.reject_outside_bounds([right], ranking.tightest([], known))[0].believed
 
 
 def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,9 @@ def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: fl
     exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     for kind, status in (("estimate", "ok"), ("estimate", "marginals not mixed"), ("lower", "ok")):
         result = replace(exact, log_z=8.0, log_z_se=None, log_z_error_bound=None, log_z_kind=kind, status=status)
-        answer = ranking.flagged(Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),))
+        answer = ranking.attach_bounds(
+            Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),)
+        )
         words = [word for word in (status if status != "ok" else "", said if kind == "estimate" else "") if word]
         assert answer.status == (", ".join(words) or "ok")
         assert len(answer.bounds) == 1

@@ -11,8 +11,8 @@ import pytest
 import spinbench
 from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.missed_modes import is_long, missed_modes
-from spinbench.inference.checks.probes import annealed
+from spinbench.inference.checks.missed_modes import flag_missed_modes, is_long
+from spinbench.inference.checks.probes import anneal
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.models import FactorGraph, PairwiseModel
@@ -40,7 +40,7 @@ def doubts_of_the_free(model: FactorGraph, log_z: float) -> tuple[str, ...]:
     """Of a run that has seen the first variable in state 0 alone, and the others free."""
     others = model.num_variables - 1
     seen, claims = np.append(0.0, np.full(others, 0.5)), np.full(others + 1, 0.005)
-    return missed_modes(model, Estimate(seen, claims, log_z, 0.005, "estimate"))
+    return flag_missed_modes(model, Estimate(seen, claims, log_z, 0.005, "estimate"))
 
 
 @pytest.mark.parametrize(("share", "believed"), [(0.6, False), (1e-9, True)])
@@ -60,7 +60,7 @@ def test_what_is_right_is_never_contradicted(name: str) -> None:
         np.zeros(model.num_variables) if isinstance(exact.marginals, np.ndarray) else [0 * p for p in exact.marginals]
     )
     said = Estimate(exact.marginals, sure, exact.log_z, 0.0, "estimate")
-    assert not missed_modes(model, said)
+    assert not flag_missed_modes(model, said)
 
 
 def test_too_small_a_sum_is_contradicted_unless_it_is_a_bound() -> None:
@@ -68,16 +68,16 @@ def test_too_small_a_sum_is_contradicted_unless_it_is_a_bound() -> None:
     flat = [np.full(k, 1 / k) for k in model.cardinalities]
     half = [np.full(k, 0.5) for k in model.cardinalities]
     said = Estimate(flat, half, log_z - 0.9, 0.01, "estimate")
-    assert missed_modes(model, said) == ("log Z unresolved",)
-    assert not missed_modes(model, dataclasses.replace(said, log_z_se=0.4, log_z_error_bound=0.4))
-    assert not missed_modes(model, dataclasses.replace(said, log_z_kind="lower"))
+    assert flag_missed_modes(model, said) == ("log Z unresolved",)
+    assert not flag_missed_modes(model, dataclasses.replace(said, log_z_se=0.4, log_z_error_bound=0.4))
+    assert not flag_missed_modes(model, dataclasses.replace(said, log_z_kind="lower"))
 
 
 @pytest.mark.parametrize("change", [{"doubts": ("log Z unresolved",)}, {"log_z": None}, {"log_z_error_bound": np.inf}])
 def test_no_probes_are_sent_where_no_sum_is_claimed(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spinbench.inference.checks.missed_modes._bounds", lambda _: pytest.fail("probes were sent"))
     said = dataclasses.replace(Estimate(np.array([0.5]), np.array([0.1]), 0.0, 0.1, "estimate"), **change)
-    assert not missed_modes(PairwiseModel.from_dense([0.0], [[0.0]]), said)
+    assert not flag_missed_modes(PairwiseModel.from_dense([0.0], [[0.0]]), said)
 
 
 def test_a_planted_state_is_known_that_no_local_move_leads_to() -> None:
@@ -85,7 +85,10 @@ def test_a_planted_state_is_known_that_no_local_move_leads_to() -> None:
     variables, triples, beta = 80, 96, 1.2
     disordered = variables * np.log(2) + triples * np.log(np.cosh(beta))
     said = Estimate(np.full(variables, 0.5), np.full(variables, 0.01), disordered, 0.01, "estimate")
-    assert missed_modes(planted_parities(variables, triples, beta), said) == ("marginals not mixed", "log Z unresolved")
+    assert flag_missed_modes(planted_parities(variables, triples, beta), said) == (
+        "marginals not mixed",
+        "log Z unresolved",
+    )
 
 
 def chain_of_wells(n: int = 60, states: int = 5, barrier: float = 4.0) -> FactorGraph:
@@ -105,7 +108,7 @@ def test_patterns_of_many_small_wells_are_known(lacking: float, believed: bool) 
     exact = spinbench.exact(model, cache=False)
     errors = [np.full(len(p), 0.01) for p in exact.marginals]
     said = Estimate(exact.marginals, errors, exact.log_z + np.log1p(-lacking), 0.02, "estimate")
-    assert missed_modes(model, said) == (() if believed else ("log Z unresolved",))
+    assert flag_missed_modes(model, said) == (() if believed else ("log Z unresolved",))
 
 
 @pytest.mark.parametrize(("error", "believed"), [(0.003, False), (0.03, True)])
@@ -116,7 +119,7 @@ def test_log_z_lacks_a_well_that_was_not_seen_however_wide_marginals_are(error: 
     exact = spinbench.exact(model, cache=False)
     up = 1 / (1 + np.exp(-12 * 0.25))
     said = Estimate(np.full(12, 0.999), np.full(12, 0.02), exact.log_z + np.log(up), error, "estimate")
-    found = missed_modes(model, said)
+    found = flag_missed_modes(model, said)
     assert found == (() if believed else ("log Z unresolved",))
 
 
@@ -150,7 +153,7 @@ def test_marginals_alone_are_judged_of_long_runs(beta: float, long: bool, believ
     """All is disorder but for one planted state, which at the lower temperature has almost all weight."""
     said = Estimate(np.full(80, 0.5), np.full(80, 0.03), None, None, "estimate")
     model = planted_parities(80, 96, beta)
-    assert missed_modes(model, said, long=long) == (() if believed else ("marginals not mixed",))
+    assert flag_missed_modes(model, said, long=long) == (() if believed else ("marginals not mixed",))
 
 
 def test_a_run_is_long_by_what_it_was_asked() -> None:
@@ -209,7 +212,7 @@ def test_the_mean_of_weights_is_z_and_of_those_of_a_state_what_it_has_of_it(zero
     model = FactorGraph.from_log_tables(cards, list(zip(scopes, tables, strict=True)), log_constant=0.4)
     flat, exact = factor_tables(model), spinbench.exact(model, cache=False)
     law = np.concatenate([rng.dirichlet(np.full(k, 2.0)) for k in cards])
-    log_w, x = annealed(flat, table_sweep(flat, "chromatic", single=False), law, 4000, rng)
+    log_w, x = anneal(flat, table_sweep(flat, "chromatic", single=False), law, 4000, rng)
     w = np.exp(log_w - exact.log_z)
     for there, share in [(np.ones(4000), 1.0), (x[0] == 2, exact.marginals[0][2]), (x[3] == 0, exact.marginals[3][0])]:
         part = w * there
@@ -222,4 +225,4 @@ def test_planted_states_are_looked_for_whatever_states_variables_have(q: int, od
     uniform: Any = [np.full(k, 1 / k) for k in model.cardinalities]
     errors: Any = [np.full(k, 0.02) for k in model.cardinalities]
     said = Estimate(marginals=uniform, marginals_se=errors, log_z=-20.0, log_z_se=0.03)
-    assert missed_modes(model, said) == ("marginals not mixed", "log Z unresolved")
+    assert flag_missed_modes(model, said) == ("marginals not mixed", "log Z unresolved")

@@ -139,7 +139,7 @@ def test_states_are_evenly_spaced_up_to_the_end(budget: Budget, batches: list[in
         state, statistics = keeping.advance(state, steps)
         assert (statistics["s"] == steps).all()
         assert (statistics["iterations"] == state["steps"]).all()
-    assert keeping.recorded(0).ravel().tolist() == kept
+    assert keeping.last_states(0).ravel().tolist() == kept
 
 
 @pytest.mark.parametrize(

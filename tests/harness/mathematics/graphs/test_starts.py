@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 
 import spinbench
-from spinbench.inference.starts import dispersed, random_start
+from spinbench.inference.starts import random_start, spread_starts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.starts import FARTHEST, grow, parity_starts, walsh_terms
 from spinbench.models import FactorGraph, PairwiseModel, generators
@@ -86,10 +86,10 @@ def test_beyond_so_many_steps_states_stay_uniform() -> None:
 
 def test_every_other_chain_has_grown_and_methods_without_chains_start_as_before() -> None:
     model = generators.grid(5, 5)
-    uniform, mixed = random_start(model, 9, 1), dispersed(model, 9, 1, sampler=True)
+    uniform, mixed = random_start(model, 9, 1), spread_starts(model, 9, 1, sampler=True)
     np.testing.assert_array_equal(mixed[:, ::2], uniform[:, ::2])
     assert (mixed[:, 1::2] != uniform[:, 1::2]).any(axis=0).all()
-    np.testing.assert_array_equal(dispersed(model, 9, 1, sampler=False), uniform)
+    np.testing.assert_array_equal(spread_starts(model, 9, 1, sampler=False), uniform)
 
 
 @pytest.mark.parametrize("scan", ["raster", "chromatic"])
