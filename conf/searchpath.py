@@ -73,7 +73,7 @@ class SpinbenchSearchPath(SearchPathPlugin):
             try:  # as Hydra will, which lets no plugin fail
                 importlib.import_module(point.value)
             except (Exception, SystemExit) as error:
-                left_out(f"config groups of plugin {point.name!r} ({point.value}): {plugins.told(error)}")
+                left_out(f"config groups of plugin {point.name!r} ({point.value}): {plugins.describe_error(error)}")
             else:
                 search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
         search_path.append(provider="registry", path=f"registry://{PLUGINS}")

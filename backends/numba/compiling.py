@@ -47,7 +47,7 @@ class _Clock(event.Listener):
         if not self._depth:
             took = time.perf_counter() - self._since
             self.seconds += took
-            deadline.compiled(took, time.thread_time() - self._busy_since)
+            deadline.add_compilation(took, time.thread_time() - self._busy_since)
 
 
 _CLOCK = _Clock()

@@ -178,23 +178,23 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     logits = local_logits(graph, thin_draws.states)
     beta = (*fit_beta(logits), "maximum pseudo-likelihood")
     events, notes = marginal_events(model), list(read.notes)
-    known = exact_answer(model, EXACT_SHARE * seconds)
+    exact = exact_answer(model, EXACT_SHARE * seconds)
     checks: list[Check | None]
     rows: list[Row] = []
-    if known is not None:
-        p = event_probabilities(known, model)
+    if exact is not None:
+        p = event_probabilities(exact, model)
         joint = pair_events(model)
         looked = draws.thin(len(events) + len(joint), int(SERIES_A_SECOND * seconds))
         rows = compare_frequencies("marginal", looked, events, p)
-        pairs = compare_frequencies("pair", looked, joint, pair_probabilities(model, known.pairs))
+        pairs = compare_frequencies("pair", looked, joint, pair_probabilities(model, exact.pairs))
         means = [mean_log_weight(model, b, seconds) for b in (1 - SPACING, 1.0, 1 + SPACING)]
-        top = heaviest_probability(known)
+        top = heaviest_probability(exact)
         checks = [
             check_rows("marginals", rows),
             check_rows("pairs", pairs) if pairs else None,
             check_energy(draws, means, SPACING),
             check_state_frequencies(model, draws),
-            check_heaviest(draws, known.best_state, (top, top)),
+            check_heaviest(draws, exact.best_state, (top, top)),
             check_chains(looked, events, p),
         ]
         rows += pairs
@@ -209,12 +209,12 @@ def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10
     times = autocorrelation_times(log_weights[None]) if read.chained else np.ones(1)
     if looked.number < draws.number:
         notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
-    found = [check for check in checks if check is not None]
-    if not found:
+    done = [check for check in checks if check is not None]
+    if not done:
         raise SpinbenchError(f"{model.name}: {draws.number} draws are too few to compare anything")
     return Audit(
         model.name,
-        tuple(found),
+        tuple(done),
         alpha,
         truth,
         draws.number,

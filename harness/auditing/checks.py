@@ -86,9 +86,9 @@ class Draws(NamedTuple):
         """All of them."""
         return self.log_weights.size
 
-    def thin(self, series: int, most: int) -> Draws:
-        """Every second, third, … draw, so that so many series of them have no more numbers than `most`."""
-        step = max(1, -(-self.number * series // max(most, 1)))
+    def thin(self, series: int, max_numbers: int) -> Draws:
+        """Every second, third, … draw, so that so many series of them have no more numbers than `max_numbers`."""
+        step = max(1, -(-self.number * series // max(max_numbers, 1)))
         return self._replace(states=self.states[..., ::step], log_weights=self.log_weights[:, ::step])
 
     def effective(self, series: FloatArray) -> FloatArray:
@@ -161,9 +161,9 @@ def check_energy(draws: Draws, means: Sequence[float], spacing: float) -> Check 
     effective = float(draws.effective(draws.log_weights[None])[0])
     if not variance > 1e-9 or effective < MIN_DRAWS_PER_SKEWNESS * max(skewness**2, 0.1):
         return None
-    found = float(draws.log_weights.mean())
-    z = (found - means[1]) / math.sqrt(variance / effective)
-    detail = f"mean log weight {found:.6g}, expected {means[1]:.6g} ± {math.sqrt(variance / effective):.2g}"
+    mean = float(draws.log_weights.mean())
+    z = (mean - means[1]) / math.sqrt(variance / effective)
+    detail = f"mean log weight {mean:.6g}, expected {means[1]:.6g} ± {math.sqrt(variance / effective):.2g}"
     return Check("energy", float(normal_p_values(np.array(z), np.inf)), f"{detail} (z = {z:+.1f})")
 
 
@@ -211,9 +211,9 @@ def check_heaviest(draws: Draws, state: IntArray, probabilities_: tuple[float, f
     nearest = float(np.clip(mean, *probabilities_))
     p_value = float(binomial_p_values(np.array(mean), np.array(nearest), np.array(effective)))
     low, high = probabilities_
-    said = f"{low:.4g}" if high - low < 1e-9 * high else f"{low:.4g} to {high:.4g}"
+    probability = f"{low:.4g}" if high - low < 1e-9 * high else f"{low:.4g} to {high:.4g}"
     missed = "never occurs" if not happens.any() else f"occurs in {mean:.4g} of the draws"
-    return Check("heaviest state", p_value, f"it {missed}; probability {said}")
+    return Check("heaviest state", p_value, f"it {missed}; probability {probability}")
 
 
 def check_chains(
@@ -239,8 +239,8 @@ def check_chains(
         else:
             others = (means.sum() - means) / (chains - 1)
             variance = np.maximum(others * (1 - others), 1e-12) / effective * (1 + 1 / (chains - 1))
-            known = effective * others * (1 - others) >= MIN_EXPECTED
-            values = np.where(known, normal_p_values((means - others) / np.sqrt(variance), effective), 1.0)
+            is_testable = effective * others * (1 - others) >= MIN_EXPECTED
+            values = np.where(is_testable, normal_p_values((means - others) / np.sqrt(variance), effective), 1.0)
         if values.min() < worst[0]:
             worst = (float(values.min()), int(values.argmin()), events[number])
     (v,), (k,) = worst[2]
@@ -266,7 +266,7 @@ def check_conditionals(draws: Draws, logits: Logits) -> Check | None:
 
     This is an identity of the model's law that needs no Z.
     """
-    found: list[tuple[float, int, int, float]] = []
+    tests: list[tuple[float, int, int, float]] = []
     for v, size in enumerate(len(rows) for rows in logits.values):
         p = probabilities(logits, v)
         for k in range(1 if size == 2 else 0, size):
@@ -276,12 +276,12 @@ def check_conditionals(draws: Draws, logits: Logits) -> Check | None:
             residuals = ((draws.states[v] == k) - p[k])[None]
             effective = float(draws.effective(residuals)[0])
             z = float(residuals.mean() / math.sqrt(variance / draws.number / effective))
-            found.append((float(normal_p_values(np.array(z), np.inf)), v, k, z))
-    if not found:
+            tests.append((float(normal_p_values(np.array(z), np.inf)), v, k, z))
+    if not tests:
         return None
-    p_value, v, k, z = min(found)
+    p_value, v, k, z = min(tests)
     detail = f"x{v} = {k} {'more' if z > 0 else 'less'} often than its neighbours say (z = {z:+.1f})"
-    return Check("conditionals", min(1.0, p_value * len(found)), detail)
+    return Check("conditionals", min(1.0, p_value * len(tests)), detail)
 
 
 def check_temperature(draws: Draws, logits: Logits) -> Check | None:

@@ -37,9 +37,9 @@ def _by_number(places: dict[str, int], variables: int) -> dict[str, int]:
     Numbers begin at 0 or 1.
     """
     matches = [re.fullmatch(r"(\D*?)\[?(\d+)\]?", label) for label in places]
-    words = {match[1] for match in matches if match}
+    prefixes = {match[1] for match in matches if match}
     numbers = [int(match[2]) for match in matches if match]
     least = min(numbers, default=0)
-    if len(words) != 1 or None in matches or sorted(numbers) != list(range(least, least + variables)) or least > 1:
+    if len(prefixes) != 1 or None in matches or sorted(numbers) != list(range(least, least + variables)) or least > 1:
         return places
     return {str(number - least): place for number, place in zip(numbers, places.values(), strict=True)}

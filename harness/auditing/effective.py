@@ -52,9 +52,9 @@ def binomial_p_values(means: FloatArray, p: FloatArray, draws: FloatArray) -> Fl
     inside = np.clip(p, 0.0, 1.0)
     at_least = np.where(count > 0, special.betainc(np.maximum(count, 1e-300), draws - count + 1, inside), 1.0)
     at_most = np.where(count < draws, special.betaincc(count + 1, np.maximum(draws - count, 1e-300), inside), 1.0)
-    found = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
+    two_sided = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
     certain = (inside <= 0.0) | (inside >= 1.0)
-    return np.asarray(np.where(certain, np.where(abs(means - inside) < 1e-12, 1.0, 0.0), found))
+    return np.asarray(np.where(certain, np.where(abs(means - inside) < 1e-12, 1.0, 0.0), two_sided))
 
 
 def normal_p_values(z: FloatArray, freedom: npt.ArrayLike) -> FloatArray:

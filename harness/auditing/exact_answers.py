@@ -25,38 +25,38 @@ SECANT_TOLERANCE = 1e-9
 def exact_answer(model: Model, seconds: float) -> Result | None:
     """With marginals and pairs, if they are predicted to be cheap."""
     try:
-        known = exact(model, budget=f"{seconds} s", pairs=True)
+        answer = exact(model, budget=f"{seconds} s", pairs=True)
     except IntractableError:
         return None
-    if known.marginals is None or any(np.isnan(p).any() for p in known.marginals.by_variable()):
+    if answer.marginals is None or any(np.isnan(p).any() for p in answer.marginals.by_variable()):
         return None
-    return known
+    return answer
 
 
-def event_probabilities(known: Result, model: Model) -> FloatArray:
+def event_probabilities(answer: Result, model: Model) -> FloatArray:
     """(Q,) of `marginal_events`."""
-    assert known.marginals is not None
-    parts = known.marginals.by_variable()
+    assert answer.marginals is not None
+    parts = answer.marginals.by_variable()
     return np.concatenate([p[1 if size == 2 else 0 :] for p, size in zip(parts, model.cardinalities, strict=True)])
 
 
-def heaviest_probability(known: Result) -> float:
+def heaviest_probability(answer: Result) -> float:
     """Of the heaviest state."""
-    assert known.best_log_weight is not None
-    assert known.log_z is not None
-    return float(np.exp(known.best_log_weight - known.log_z))
+    assert answer.best_log_weight is not None
+    assert answer.log_z is not None
+    return float(np.exp(answer.best_log_weight - answer.log_z))
 
 
 def mean_log_weight(model: Model, beta: float, seconds: float) -> float:
     """E_β[log p*], exact."""
     scaled = scale_log_weights(model, beta)
-    known = exact(scaled, budget=f"{seconds} s", pairs=True, cache=False)
-    assert known.marginals is not None
+    answer = exact(scaled, budget=f"{seconds} s", pairs=True, cache=False)
+    assert answer.marginals is not None
     if isinstance(model, FactorGraph):
-        tables = zip(model.factors, known.pairs, strict=True)
+        tables = zip(model.factors, answer.pairs, strict=True)
         parts = [float((p.ravel() * np.where(p > 0, f.log_table.ravel(), 0.0)).sum()) for f, p in tables]
         return model.log_constant + sum(parts)
-    return float(model.log_constant + model.biases @ np.asarray(known.marginals) + model.couplings @ known.pairs)
+    return float(model.log_constant + model.biases @ np.asarray(answer.marginals) + model.couplings @ answer.pairs)
 
 
 def fit_by_energy(
@@ -64,11 +64,11 @@ def fit_by_energy(
 ) -> tuple[float, float, str]:
     """β at which the exact mean log weight is that of the draws, the maximum of their likelihood, by secants from the
     pseudo-likelihood's; that one stays where they lead nowhere, or not before the monotonic clock's `until`."""
-    wanted = float(draws.log_weights.mean())
+    target = float(draws.log_weights.mean())
     low, high = 1.0, first[0] if np.isfinite(first[0]) and abs(first[0] - 1) > SPACING else 1 + SPACING
     try:
         seconds = max(until - monotonic(), 1e-3)
-        below, above = (mean_log_weight(model, beta, seconds) - wanted for beta in (low, high))
+        below, above = (mean_log_weight(model, beta, seconds) - target for beta in (low, high))
         for _ in range(SECANT_STEPS):
             if monotonic() > until:
                 return first
@@ -76,7 +76,7 @@ def fit_by_energy(
             if not slope > 0 or abs(above) <= SECANT_TOLERANCE * slope * max(abs(high), 1.0):
                 break
             low, high, below = high, high - above / slope, above
-            above = mean_log_weight(model, high, seconds) - wanted
+            above = mean_log_weight(model, high, seconds) - target
         else:
             return first
     except (SpinbenchError, FloatingPointError):

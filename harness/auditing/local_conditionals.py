@@ -44,7 +44,7 @@ def local_logits(graph: FactorGraph, states: IntArray) -> Logits:
             rows = table[(slice(None), *others)] if others else table[:, None, None]
             values[v] = values[v] + rows
     possible = [np.isfinite(rows) for rows in values]
-    finite = [np.where(known, rows, 0.0) for known, rows in zip(possible, values, strict=True)]
+    finite = [np.where(finite_rows, rows, 0.0) for finite_rows, rows in zip(possible, values, strict=True)]
     return Logits(finite, possible, states)
 
 

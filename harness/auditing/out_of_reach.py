@@ -35,11 +35,11 @@ def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     effective = np.array([draws.effective(each.astype(np.float64))[0] for each in indicators])
     errors = np.sqrt(np.maximum(p * (1 - p), 1 / effective) / effective)
     if model.all_binary:
-        said = Estimate(marginals=p[1::2], marginals_error_bound=errors[1::2])
+        estimate = Estimate(marginals=p[1::2], marginals_error_bound=errors[1::2])
     else:
         ends = np.cumsum(model.cardinalities)[:-1]
-        said = Estimate(marginals=np.split(p, ends), marginals_error_bound=np.split(errors, ends))
-    missed = bool(flag_missed_modes(model, said, long=True))
+        estimate = Estimate(marginals=np.split(p, ends), marginals_error_bound=np.split(errors, ends))
+    missed = bool(flag_missed_modes(model, estimate, long=True))
     return Check("modes", float(not missed), "probes find a mode that is missed" if missed else "probes find no others")
 
 
@@ -67,16 +67,16 @@ def check_bracket(model: Model, draws: Draws, until: float, seed: int, notes: li
     if seconds <= 0:
         notes.append("log Z was not bounded, nor the heaviest state looked for: the budget was spent")
         return None
-    known = bracket(model, f"{seconds / 2} s", seed=seed)
+    interval = bracket(model, f"{seconds / 2} s", seed=seed)
     if monotonic() > until:
         notes.append("the heaviest state was not looked for: the budget was spent")
         return None
-    if known.lower is None or known.upper is None:
+    if interval.lower is None or interval.upper is None:
         notes.append("log Z has no certified bracket within the budget")
         return None
-    found = run(model, "gibbs", "numpy", MODE_SAMPLES, seed=seed, target="map")
-    if found.best_state is None or found.best_log_weight is None:
+    heaviest = run(model, "gibbs", "numpy", MODE_SAMPLES, seed=seed, target="map")
+    if heaviest.best_state is None or heaviest.best_log_weight is None:
         return None
-    low, high = (np.exp(min(found.best_log_weight - bound.value, 0.0)) for bound in (known.upper, known.lower))
-    notes.append(f"log Z is certainly in [{known.lower.value:.6g}, {known.upper.value:.6g}]")
-    return check_heaviest(draws, np.asarray(found.best_state), (float(low), float(high)))
+    low, high = (np.exp(min(heaviest.best_log_weight - bound.value, 0.0)) for bound in (interval.upper, interval.lower))
+    notes.append(f"log Z is certainly in [{interval.lower.value:.6g}, {interval.upper.value:.6g}]")
+    return check_heaviest(draws, np.asarray(heaviest.best_state), (float(low), float(high)))

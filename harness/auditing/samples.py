@@ -115,7 +115,7 @@ def _read_csv(path: Path) -> _Raw:
     if not any(all(map(_is_number, line)) for line in lines):
         raise SpinbenchError(f"{path}: no line has numbers alone, with commas between them")
     named = _is_numbered(lines) or not all(map(_is_number, lines[0]))
-    header = [word.strip() for word in lines.pop(0)] if named else []
+    header = [name.strip() for name in lines.pop(0)] if named else []
     for number, line in enumerate(lines):
         if len(line) != len(lines[0]) or not all(map(_is_number, line)):
             raise SpinbenchError(
@@ -130,17 +130,17 @@ def _read_csv(path: Path) -> _Raw:
 def _is_numbered(lines: Sequence[Sequence[str]]) -> bool:
     """Whether the first line has the numbers of columns, 0 to N - 1 in any order, which are no states further down."""
     width = len(lines[0])
-    if {word.strip() for word in lines[0]} != set(map(str, range(width))):
+    if {cell.strip() for cell in lines[0]} != set(map(str, range(width))):
         return False
-    others = {word.strip() for line in lines[1:] for word in line}
+    others = {cell.strip() for line in lines[1:] for cell in line}
     return bool(others) and str(width - 1) not in others
 
 
 def _states_of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Path) -> _Raw:
     """A table of a line a draw, perhaps with columns "chain" and "draw"."""
-    places = {PLACES[word.lower()]: k for k, word in enumerate(header) if word.lower() in PLACES}
-    kept = [k for k in range(table.shape[1]) if k not in places.values()]
-    labels = tuple(header[k] for k in kept) if header else ()
+    places = {PLACES[name.lower()]: k for k, name in enumerate(header) if name.lower() in PLACES}
+    variables = [k for k in range(table.shape[1]) if k not in places.values()]
+    labels = tuple(header[k] for k in variables) if header else ()
     numbers = table[:, list(places.values())]
     if not np.isfinite(numbers).all():
         row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
@@ -149,13 +149,13 @@ def _states_of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Pat
         lacking = "" if "chain" in places else "; a column chain tells chains apart"
         raise SpinbenchError(f"{path}: the number of a draw occurs twice in one chain{lacking}")
     if "chain" not in places:
-        return _Raw(table[:, kept], ("draw", "variable"), labels)
+        return _Raw(table[:, variables], ("draw", "variable"), labels)
     of_draw = table[:, places["draw"]] if "draw" in places else np.arange(len(table))
     sizes = np.unique(table[:, places["chain"]], return_counts=True)[1]
     if (sizes != sizes[0]).any():
         raise SpinbenchError(f"{path}: chains have {sizes.min()} to {sizes.max()} draws; as many of each are needed")
     order = np.lexsort((of_draw, table[:, places["chain"]]))
-    return _Raw(table[order][:, kept].reshape(len(sizes), sizes[0], -1), ("chain", "draw", "variable"), labels)
+    return _Raw(table[order][:, variables].reshape(len(sizes), sizes[0], -1), ("chain", "draw", "variable"), labels)
 
 
 def _read_json(path: Path) -> _Raw:
@@ -219,8 +219,8 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[npt.NDArray[Any], bool
         return values, False, ("draws are taken to be independent; chains are (variables, chains, draws)",)
     order = [axes.index(axis) for axis in ("variable", "chain", "draw")]
     values = raw.values.transpose(order)
-    said = "" if raw.axes else f"; the array's axes are {', '.join(axes)}"
-    return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{said}",)
+    axes_note = "" if raw.axes else f"; the array's axes are {', '.join(axes)}"
+    return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{axes_note}",)
 
 
 def _states(values: npt.NDArray[Any], model: Model, name: str) -> tuple[States, str]:
@@ -230,20 +230,20 @@ def _states(values: npt.NDArray[Any], model: Model, name: str) -> tuple[States, 
     if (wrong := whole != values).any():
         v, c, d = np.argwhere(wrong)[0].tolist()
         raise SpinbenchError(f"{name}: variable {v} is {values[v, c, d]:g} in draw {d}; states are whole numbers")
-    most = np.array(model.cardinalities)[:, None, None] - 1
+    last = np.array(model.cardinalities)[:, None, None] - 1
     spins = bool((whole < 0).any())
     if spins and model.all_binary and (abs(whole) == 1).all():
         return (whole + 1) // 2, "spins of -1 and +1, which are states 0 and 1"
-    if (outside := (whole < 0) | (whole > most)).any():
+    if (outside := (whole < 0) | (whole > last)).any():
         v, c, d = np.argwhere(outside)[0].tolist()
         among = "-1 and +1, or 0 and 1," if model.all_binary else f"0 to {model.cardinalities[v] - 1}"
         raise SpinbenchError(f"{name}: variable {v} is {whole[v, c, d]} in draw {d}, where {among} is needed")
     return whole, "states from 0 on" + (", not spins of -1 and +1" if model.all_binary else "")
 
 
-def _is_number(word: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
-        float(word)
+        float(text)
     except ValueError:
         return False
     return True

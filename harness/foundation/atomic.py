@@ -38,12 +38,12 @@ def write_bytes(path: Path, data: bytes, *, sync: bool = True) -> None:
     Raises:
         OSError: the folder cannot be written, or is not there.
     """
-    with written_whole(path, sync=sync) as file:
+    with open_atomically(path, sync=sync) as file:
         file.write(data)
 
 
 @contextmanager
-def written_whole(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+def open_atomically(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """A temporary neighbour, which becomes the file where nothing is raised.
 
     Raises:
@@ -74,13 +74,13 @@ def clear_fragments(folder: Path) -> int:
     removed = 0
     for path in folder.glob(".*.tmp"):
         with suppress(OSError):
-            if _abandoned(path):
+            if _is_abandoned(path):
                 path.unlink()
                 removed += 1
     return removed
 
 
-def _abandoned(path: Path) -> bool:
+def _is_abandoned(path: Path) -> bool:
     host, process = ([*path.name.split(".")[-4:-2], "", ""])[:2]
     if host == _host() and process.isdigit():
         return not alive(int(process))

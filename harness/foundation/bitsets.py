@@ -5,9 +5,9 @@ from __future__ import annotations
 
 def members_of(bits: int) -> list[int]:
     """The numbers of the bits that are set, ascending; `bits` is not negative."""
-    found = []
+    members = []
     while bits:
         low = bits & -bits
-        found.append(low.bit_length() - 1)
+        members.append(low.bit_length() - 1)
         bits ^= low
-    return found
+    return members

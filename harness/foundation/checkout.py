@@ -25,22 +25,22 @@ class Checkout:
         Raises:
             HistoryError: no asv.conf.json here or above, or its folder is not the top of a git checkout.
         """
-        here = root.resolve()
-        if not here.is_dir():
+        start = root.resolve()
+        if not start.is_dir():
             raise HistoryError(f"{root} is not a folder; history is kept in a checkout that holds {CONFIG}")
-        top = next((folder for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+        top = next((folder for folder in (start, *start.parents) if (folder / CONFIG).is_file()), None)
         if top is None:
             raise HistoryError(
-                f"there is no {CONFIG} in {here} or above it; history is kept in a checkout that holds one"
+                f"there is no {CONFIG} in {start} or above it; history is kept in a checkout that holds one"
             )
         checkout = cls(top)
-        found = checkout._git("rev-parse", "--show-toplevel")
-        if found.returncode:
-            reason = (found.stderr.strip().splitlines() or ["git failed"])[0]
+        answer = checkout._git("rev-parse", "--show-toplevel")
+        if answer.returncode:
+            reason = (answer.stderr.strip().splitlines() or ["git failed"])[0]
             raise HistoryError(f"{top} is not a git checkout ({reason}); history belongs to commits")
-        if Path(found.stdout.strip()).resolve() != top:
+        if Path(answer.stdout.strip()).resolve() != top:
             raise HistoryError(
-                f"{top} holds {CONFIG} but the git checkout starts at {found.stdout.strip()}; move {CONFIG} there"
+                f"{top} holds {CONFIG} but the git checkout starts at {answer.stdout.strip()}; move {CONFIG} there"
             )
         return checkout
 
@@ -54,12 +54,12 @@ class Checkout:
         Raises:
             HistoryError: no such commit.
         """
-        found = None if name.startswith("-") else self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
-        if found is None or found.returncode:
+        answer = None if name.startswith("-") else self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+        if answer is None or answer.returncode:
             raise HistoryError(f"{name!r} names no commit of {self.root}; give a branch, a tag or a hash")
-        return found.stdout.strip()
+        return answer.stdout.strip()
 
-    def named(self, text: str) -> list[str]:
+    def resolve_all(self, text: str) -> list[str]:
         """Full hashes of what "v0.1..main" or "main~2,my-branch" names, oldest first within a range.
 
         Of merges, ranges have what the branch was itself, without the commits that were merged into it.
@@ -67,10 +67,10 @@ class Checkout:
         Raises:
             HistoryError: a name means nothing here, or a range is empty.
         """
-        found: list[str] = []
+        commits: list[str] = []
         for part in text.split(","):
             if ".." not in part:
-                found.append(self.resolve(part))
+                commits.append(self.resolve(part))
                 continue
             listed = self._git("rev-list", "--reverse", "--first-parent", "--end-of-options", part)
             if listed.returncode:
@@ -79,37 +79,37 @@ class Checkout:
                 raise HistoryError(
                     f"there is no commit in {part}: what stands behind the dots comes first, or both are one commit"
                 )
-            found += listed.stdout.split()
-        return list(dict.fromkeys(found))
+            commits += listed.stdout.split()
+        return list(dict.fromkeys(commits))
 
     def ancestors(self, commit: str) -> list[str]:
         """The commit and all that came before it, newest first."""
-        return self._listed(commit)
+        return self._list_commits(commit)
 
     def line(self, commit: str) -> list[str]:
         """The commit and those before it on its own branch, newest first: what was merged is in the merge.
 
         Branches that were measured side by side are no course of one program, whatever their dates say.
         """
-        return self._listed("--first-parent", commit)
+        return self._list_commits("--first-parent", commit)
 
-    def tagged(self) -> list[str]:
+    def commits_with_tags(self) -> list[str]:
         """The commits that tags name, newest first."""
-        return self._listed("--no-walk", "--tags")
+        return self._list_commits("--no-walk", "--tags")
 
     def subject(self, commit: str) -> str:
         """First line of the commit's message, which need not be text in any encoding."""
         return git.ask(self.root, "log", "-1", "--format=%s", commit).stdout.decode(errors="replace").strip()
 
-    def authored(self, commit: str) -> int:
+    def author_time(self, commit: str) -> int:
         """Unix time at which the commit was written."""
         return int(self._git("log", "-1", "--format=%at", commit).stdout)
 
-    def _listed(self, *arguments: str) -> list[str]:
-        found = self._git("rev-list", *arguments)
-        if found.returncode:
+    def _list_commits(self, *arguments: str) -> list[str]:
+        answer = self._git("rev-list", *arguments)
+        if answer.returncode:
             raise HistoryError(f"{self.root} has no commits before {arguments[-1]!r}; history belongs to commits")
-        return found.stdout.split()
+        return answer.stdout.split()
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         try:

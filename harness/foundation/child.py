@@ -70,18 +70,18 @@ class Child(Generic[Answer]):
     """
 
     def __init__(
-        self, work: Callable[[Given], Iterator[Answer]], given: Given, *, fork: bool = sys.platform == "linux"
+        self, work: Callable[[Given], Iterator[Answer]], argument: Given, *, fork: bool = sys.platform == "linux"
     ) -> None:
         here_process = multiprocessing.current_process()
         if here_process.daemon:  # whose children might outlive it, and are forbidden; this one watches its parent
             here_process.daemon = False
         context = multiprocessing.get_context("fork" if fork else "spawn")
-        self.pipe, there = context.Pipe(duplex=False)
-        self._process = context.Process(target=_serve, args=(there, work, given), daemon=True)  # type: ignore[attr-defined]
+        self.pipe, sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_serve, args=(sender, work, argument), daemon=True)  # type: ignore[attr-defined]
         with warnings.catch_warnings():  # threads of libraries, none of which the child goes on with
             warnings.simplefilter("ignore")
             self._process.start()
-        there.close()
+        sender.close()
 
     @property
     def alive(self) -> bool:
@@ -123,13 +123,13 @@ class Child(Generic[Answer]):
 
 
 def run_in_child(
-    work: Callable[[Given], Iterator[Answer]], given: Given, seconds: float, tick: float = 0.25
+    work: Callable[[Given], Iterator[Answer]], argument: Given, seconds: float, tick: float = 0.25
 ) -> Iterator[Answer | None]:
     """What `work(given)` yields in a `Child`, as it comes; None after each `tick` of waiting.
 
     Args:
         work: a function of a module, whose results can be pickled.
-        given: its argument.
+        argument: its argument.
         seconds: after which the child is ended.
         tick: seconds.
 
@@ -138,7 +138,7 @@ def run_in_child(
         Exception: what `work` raised.
     """
     until = time.perf_counter() + seconds
-    child, overdue = Child(work, given), False
+    child, overdue = Child(work, argument), False
     try:
         while not overdue:
             left = until - time.perf_counter()
@@ -161,18 +161,18 @@ def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
     return [number for number, child in enumerate(children) if child.pipe in ready]
 
 
-def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
+def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
     signal.signal(signal.SIGTERM, _end_once_compiled)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         try:
-            for answer in work(given):
-                there.send(("answer", answer))
+            for answer in work(argument):
+                sender.send(("answer", answer))
         except Exception as error:
-            there.send(("raised", error))
+            sender.send(("raised", error))
         else:
-            there.send(("end", None))
+            sender.send(("end", None))
 
 
 def _end_once_compiled(number: int, frame: FrameType | None) -> None:

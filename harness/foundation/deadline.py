@@ -46,7 +46,7 @@ compilers = 0
 kept for the next one."""
 
 
-def compiled(seconds: float, busy: float) -> None:
+def add_compilation(seconds: float, busy: float) -> None:
     """So much of this thread's time, on the wall and on the CPU, was compilation, which deadlines do not count."""
     wall, before = _COMPILED.get()
     _COMPILED.set((wall + seconds, before + busy))
@@ -104,7 +104,7 @@ class Stopwatch:
         return time.perf_counter() - wall, time.process_time() - cpu, wall
 
     @property
-    def waited(self) -> float:
+    def idle_seconds(self) -> float:
         """Seconds in which nothing was computed: others had the machine, or a device was waited for."""
         return max(0.0, self.seconds - self.cpu)
 

@@ -36,12 +36,12 @@ def columns_of(table: Table) -> dict[str, list[Any]]:
 
     Numbers become floats where some are; a setting that is a number here and a text there becomes a text.
     """
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for name in dict.fromkeys(key for line in table for key in line):
         values = [line.get(name) for line in table]
         kinds = {type(value) for value in values if value is not None}
         if len(kinds) > 1:
-            wanted: Any = float if kinds <= {int, float} else str
-            values = [None if value is None else wanted(value) for value in values]
-        found[name] = values
-    return found
+            common_type: Any = float if kinds <= {int, float} else str
+            values = [None if value is None else common_type(value) for value in values]
+        columns[name] = values
+    return columns

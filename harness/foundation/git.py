@@ -18,8 +18,8 @@ def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 def branch(folder: Path) -> str:
     """The one that is checked out, or "main"."""
-    found = ask(folder, "symbolic-ref", "--short", "-q", "HEAD")
-    return found.stdout.decode().strip() or "main"
+    answer = ask(folder, "symbolic-ref", "--short", "-q", "HEAD")
+    return answer.stdout.decode().strip() or "main"
 
 
 def environment() -> dict[str, str]:

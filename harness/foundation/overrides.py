@@ -10,28 +10,28 @@ from typing import Any
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)(?:[A-Za-z_/]|\.{1,2}/)[\w./-]*", re.IGNORECASE | re.ASCII)
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value: texts that Hydra could read as something else, 12e3 as a number, are in quotes."""
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else quoted(value)
+        return value if _PLAIN.fullmatch(value) else quote(value)
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(written, value))}]"
+        return f"[{','.join(map(format_value, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{written(one)}" for key, one in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{format_value(item)}" for key, item in value.items()) + "}"
     return (
         {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
     )
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text in quotes."""
-    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
+    escaped = re.sub(r"(\\*)('|$)", lambda match: 2 * match[1] + ("\\'" if match[2] else ""), text)
     return f"'{escaped}'"
 
 
-def command(words: Mapping[str, Any]) -> str:
+def command(settings: Mapping[str, Any]) -> str:
     """`spinbench sweep` with these values, to be typed into a shell."""
-    return shlex.join(["spinbench", "sweep", *(f"{name}={written(value)}" for name, value in words.items())])
+    return shlex.join(["spinbench", "sweep", *(f"{name}={format_value(value)}" for name, value in settings.items())])
 
 
 def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
@@ -41,10 +41,10 @@ def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
         config: of the record.
         seeds: in place of its own.
     """
-    return f"{command(dict(_words(config)))} seed={','.join(map(str, seeds))}"
+    return f"{command(dict(_settings(config)))} seed={','.join(map(str, seeds))}"
 
 
-def _words(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in config.items():
         if name == "seed":
             continue
@@ -53,4 +53,4 @@ def _words(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             continue
         if "name" in value:
             yield name, value["name"]
-        yield from ((f"{name}.{key}", one) for key, one in value.items() if key != "name")
+        yield from ((f"{name}.{key}", item) for key, item in value.items() if key != "name")

@@ -30,34 +30,34 @@ def convert(value: Any, hint: Any) -> Any:
     """
     options = _options(hint)
     for option in options:
-        if (found := _converted(value, option)) is not NotImplemented:
-            return found
+        if (converted := _convert_to(value, option)) is not NotImplemented:
+            return converted
     needed = " or ".join(dict.fromkeys(map(_in_words, options)))
     raise TypeError(f"{value!r} was given; {needed} is needed")
 
 
-def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
+def assignments(texts: Sequence[str], option: str) -> dict[str, Any]:
     """Of "NAME=VALUE": VALUE as Python writes it, else the text itself.
 
     Args:
-        given: such texts.
+        texts: such texts.
         option: of the command line, that they followed.
 
     Raises:
         SpinbenchError: a text without "=", or two of one name.
     """
-    found: dict[str, Any] = {}
-    for text in given:
+    values: dict[str, Any] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise SpinbenchError(f"{option} {text} was given; NAME=VALUE is needed")
-        if name in found:
+        if name in values:
             raise SpinbenchError(f"{option} {text} was given, and {name} before; once is needed")
         try:
-            found[name] = ast.literal_eval(value)
+            values[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 @cache
@@ -93,17 +93,17 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _converted(value: Any, wanted: Any) -> Any:
+def _convert_to(value: Any, hint: Any) -> Any:
     """As this type; NotImplemented where it does not fit."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    if wanted is float:
+    if hint is float:
         return float(value) if number else NotImplemented
-    if wanted is int:
+    if hint is int:
         whole = isinstance(value, numbers.Integral) or (number and float(value).is_integer())
         return int(value) if number and whole else NotImplemented
-    if get_origin(wanted) is Sequence:
-        return value if _is_sequence_of(value, *get_args(wanted)) else NotImplemented
-    kind = str if get_origin(wanted) is Literal else wanted
+    if get_origin(hint) is Sequence:
+        return value if _is_sequence_of(value, *get_args(hint)) else NotImplemented
+    kind = str if get_origin(hint) is Literal else hint
     return value if kind not in IN_WORDS or isinstance(value, kind) else NotImplemented
 
 
@@ -113,7 +113,7 @@ def _is_sequence_of(value: Any, item: Any) -> bool:
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
-        and all(_converted(v, item) is not NotImplemented for v in value)
+        and all(_convert_to(v, item) is not NotImplemented for v in value)
     )
 
 

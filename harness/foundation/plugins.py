@@ -26,32 +26,34 @@ _REMEMBERED: list[Any] = []
 Looked = TypeVar("Looked", bound=Callable[..., Any])
 
 
-def remembered(look: Looked) -> Looked:
+def cache_until_forget(look: Looked) -> Looked:
     """What it finds of the plugins that are installed is found once, until `forget`; errors are raised anew."""
     once = cache(look)
     _REMEMBERED.append(once)
     return cast(Looked, once)
 
 
-@remembered
+@cache_until_forget
 def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Plugins of a kind by name, sorted; several where distributions claim the same one, spinbench's own first."""
-    found: dict[str, list[EntryPoint]] = {}
+    points: dict[str, list[EntryPoint]] = {}
     for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
-        found.setdefault(point.name, []).append(point)
-    return {name: tuple(found[name] if len(found[name]) == 1 else _different(found[name])) for name in sorted(found)}
+        points.setdefault(point.name, []).append(point)
+    return {
+        name: tuple(points[name] if len(points[name]) == 1 else _different(points[name])) for name in sorted(points)
+    }
 
 
 def _different(points: list[EntryPoint]) -> list[EntryPoint]:
     """Without those of a distribution that Python finds twice."""
-    known: dict[tuple[str, str], EntryPoint] = {}
+    distinct: dict[tuple[str, str], EntryPoint] = {}
     for point in points:
-        known.setdefault((point.value, distribution(point)), point)
-    return sorted(known.values(), key=lambda point: distribution(point) != OWN)
+        distinct.setdefault((point.value, distribution(point)), point)
+    return sorted(distinct.values(), key=lambda point: distribution(point) != OWN)
 
 
-@remembered
-def _found(point: EntryPoint) -> Any:
+@cache_until_forget
+def _import_point(point: EntryPoint) -> Any:
     with deadline.compiling():
         return point.load()
 
@@ -65,19 +67,19 @@ def forget() -> None:
 def is_there(module: str) -> bool:
     """Whether a module can be imported, found without importing it or the package that it is in."""
     top, _, rest = module.partition(".")
-    found = importlib.util.find_spec(top)
+    spec = importlib.util.find_spec(top)
     for name in rest.split(".") if rest else ():
-        if found is None or found.submodule_search_locations is None:
+        if spec is None or spec.submodule_search_locations is None:
             return False
-        found = importlib.machinery.PathFinder.find_spec(f"{found.name}.{name}", found.submodule_search_locations)
-    return found is not None
+        spec = importlib.machinery.PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
+    return spec is not None
 
 
 def every() -> list[EntryPoint]:
     """Plugins of all kinds."""
-    found = importlib.metadata.entry_points()
-    groups = sorted(group for group in found.groups if group.startswith("spinbench."))
-    return [point for group in groups for point in found.select(group=group)]
+    points = importlib.metadata.entry_points()
+    groups = sorted(group for group in points.groups if group.startswith("spinbench."))
+    return [point for group in groups for point in points.select(group=group)]
 
 
 def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
@@ -106,17 +108,19 @@ def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
 def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) -> Any:
     """As `load`, of one of the entry points of a name."""
     try:
-        found = _found(point)
+        plugin = _import_point(point)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
-        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {told(error)}{_hidden(point)}") from error
-    if wrong := malformed(found):
-        raise BrokenPluginError(f"{_titled(kind, point)} {wrong}")
-    return found
+        raise BrokenPluginError(
+            f"{_label(kind, point)} failed on import: {describe_error(error)}{_explain_hidden_module(point)}"
+        ) from error
+    if wrong := malformed(plugin):
+        raise BrokenPluginError(f"{_label(kind, point)} {wrong}")
+    return plugin
 
 
-def _hidden(point: EntryPoint) -> str:
+def _explain_hidden_module(point: EntryPoint) -> str:
     """A folder of the plugin's name where Python was started is taken for a package, and hides the installed module."""
     module = sys.modules.get(point.module)
     if module is None or getattr(module, "__file__", None) or not hasattr(module, "__path__"):
@@ -130,14 +134,14 @@ def create(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
     Raises:
         UnknownNameError, BrokenPluginError: as `load`; or its constructor raised.
     """
-    found = load(kind, name, malformed)
+    plugin = load(kind, name, malformed)
     try:
-        return found()
+        return plugin()
     except Exception as error:
-        raise BrokenPluginError(f"{titled(kind, name)} cannot be made: {told(error)}") from error
+        raise BrokenPluginError(f"{label(kind, name)} cannot be made: {describe_error(error)}") from error
 
 
-def passed_over(kind: str) -> dict[str, str]:
+def name_clashes(kind: str) -> dict[str, str]:
     """Others' plugins with the name of one of spinbench's, by "NAME of DISTRIBUTION": a sentence each."""
     points = [
         point
@@ -146,51 +150,51 @@ def passed_over(kind: str) -> dict[str, str]:
         for point in others
     ]
     why = "has the name of spinbench's own, which stays; rename it"
-    return {f"{point.name} of {distribution(point)}": f"{_titled(kind, point)} {why}" for point in points}
+    return {f"{point.name} of {distribution(point)}": f"{_label(kind, point)} {why}" for point in points}
 
 
-def sorted_out(kind: str, load: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def load_all(kind: str, load: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What `load` makes of all plugins of a kind, by name; and of those that cannot be used, the reasons."""
-    found, failed = {}, passed_over(kind)
+    loaded, failed = {}, name_clashes(kind)
     for name in entry_points(kind):
         try:
-            found[name] = load(name)
+            loaded[name] = load(name)
         except BrokenPluginError as error:
             failed[name] = str(error)
-    return found, failed
+    return loaded, failed
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What a plugin raised, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def titled(kind: str, name: str) -> str:
+def label(kind: str, name: str) -> str:
     """A plugin as errors name it."""
-    return _titled(kind, entry_points(kind)[name][0])
+    return _label(kind, entry_points(kind)[name][0])
 
 
 def origin(point: EntryPoint) -> str:
     """The name and version of the distribution that a plugin comes from."""
-    return " ".join(_named(point.dist)) if point.dist else "an unknown distribution"
+    return " ".join(_name_and_version(point.dist)) if point.dist else "an unknown distribution"
 
 
-@remembered
+@cache_until_forget
 def distribution(point: EntryPoint) -> str:
     """The name of the distribution that a plugin comes from, as pip compares names; empty where it is not known."""
-    return normalised(_named(point.dist)[0]) if point.dist else ""
+    return normalise(_name_and_version(point.dist)[0]) if point.dist else ""
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     """A distribution's name as pip compares names: "My_Plugin" is "my-plugin"."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @cache
-def _named(found: Distribution) -> tuple[str, str]:
+def _name_and_version(installed: Distribution) -> tuple[str, str]:
     """Its name and version; once, since reading a distribution's metadata takes milliseconds."""
-    return found.name, found.version
+    return installed.name, installed.version
 
 
-def _titled(kind: str, point: EntryPoint) -> str:
+def _label(kind: str, point: EntryPoint) -> str:
     return f"{kind[:-1]} {point.name!r} ({point.value}, from {origin(point)})"

@@ -24,8 +24,8 @@ def editable(project: str) -> Path | None:
     Source: "Recording the Direct URL Origin of installed distributions", the Python Packaging User Guide.
     """
     try:
-        told = json.loads(importlib.metadata.distribution(project).read_text("direct_url.json") or "{}")
-        url = urlsplit(told["url"]) if told["dir_info"]["editable"] else None
+        direct_url = json.loads(importlib.metadata.distribution(project).read_text("direct_url.json") or "{}")
+        url = urlsplit(direct_url["url"]) if direct_url["dir_info"]["editable"] else None
     except (importlib.metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
         return None
     return None if url is None or url.scheme != "file" else Path(url2pathname(url.path)).resolve()

@@ -13,13 +13,13 @@ LARGEST = 2**20
 """Of what is counted: more is a slip of the pen."""
 
 
-def check_whole(method: Any, setting: str, least: int, most: int = LARGEST, *, zero: bool = False) -> None:
-    """Raises SpinbenchError unless the setting is an integer from `least` to `most`, or 0 where `zero` allows it."""
-    given = getattr(method, setting)
-    whole = isinstance(given, int) and not isinstance(given, bool)
-    if not whole or not (least <= given <= most or (zero and given == 0)):
-        needed = f"0, or an integer from {least} to {most}," if zero else f"an integer from {least} to {most}"
-        raise SpinbenchError(f"{method.name}: {setting}={given!r} was given; {needed} is needed")
+def check_whole(method: Any, setting: str, least: int, largest: int = LARGEST, *, zero: bool = False) -> None:
+    """Raises SpinbenchError unless the setting is an integer from `least` to `largest`, or 0 where `zero` allows it."""
+    value = getattr(method, setting)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not (least <= value <= largest or (zero and value == 0)):
+        needed = f"0, or an integer from {least} to {largest}," if zero else f"an integer from {least} to {largest}"
+        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {needed} is needed")
 
 
 def check_setting(method: Any, setting: str, allowed: bool, needed: str) -> None:
@@ -35,6 +35,6 @@ def is_whole(number: Any, least: int) -> bool:
 
 def check_choice(method: Any, setting: str, choices: Any) -> None:
     """Raises SpinbenchError unless the setting is one of a Literal's texts."""
-    given, allowed = getattr(method, setting), get_args(choices)
-    if given not in allowed:
-        raise SpinbenchError(f"{method.name}: {setting}={given!r} was given; {', '.join(allowed)} are allowed")
+    value, allowed = getattr(method, setting), get_args(choices)
+    if value not in allowed:
+        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {', '.join(allowed)} are allowed")

@@ -30,12 +30,12 @@ def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
     return function(tree)
 
 
-def flattened(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def flatten(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Nested settings by their dotted names."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):
-            found |= flattened(value, f"{path}{key}.")
+            flat |= flatten(value, f"{path}{key}.")
         else:
-            found[f"{path}{key}"] = value
-    return found
+            flat[f"{path}{key}"] = value
+    return flat

@@ -215,7 +215,7 @@ class ResultFiles:
         path = self.folder / name
         python = self.environment.rpartition("-py")[2]
         params = {**machine_description, "python": python}
-        milliseconds = 1000 * Checkout(Path(self.config.repo)).authored(commit)
+        milliseconds = 1000 * Checkout(Path(self.config.repo)).author_time(commit)
         results = Results(params, {}, commit, milliseconds, python, self.environment, {})
         problem = ""
         try:

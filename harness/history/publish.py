@@ -191,7 +191,7 @@ def shorten_description(
 def commit_ages(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
     """The commits that asv publishes, those of branches and tagged ones, each with how many newer ones there are."""
     ages: dict[str, int] = {}
-    for commits in (*map(checkout.line, branches), checkout.tagged()):
+    for commits in (*map(checkout.line, branches), checkout.commits_with_tags()):
         for age, commit in enumerate(commits):
             ages.setdefault(commit, age)
     return ages

@@ -44,7 +44,7 @@ class Wish:
 ANY = Wish()
 
 
-@plugins.remembered
+@plugins.cache_until_forget
 def candidates(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
     """The kernels of a pair in the order in which they are asked; nothing is imported.
 
@@ -64,7 +64,7 @@ def candidates(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint,
     return tuple(dict.fromkeys(point for home in homes for point in points if plugins.distribution(point) == home))
 
 
-@plugins.remembered
+@plugins.cache_until_forget
 def describe_others(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     """A sentence for each kernel of another distribution, which is asked only where it is chosen."""
     if wish.tier == "generic" or wish.kernel is not None:
@@ -174,6 +174,6 @@ def owner(name: str) -> str:
         UnknownNameError: it has no kernel at all.
     """
     owners = {plugins.distribution(point) for points in plugins.entry_points("kernels").values() for point in points}
-    if plugins.normalised(name) not in owners:
+    if plugins.normalise(name) not in owners:
         raise unknown_name("distribution with kernels", name, sorted(owners))
-    return plugins.normalised(name)
+    return plugins.normalise(name)

@@ -52,7 +52,7 @@ def names(kind: Kind) -> list[str]:
     return list(plugins.entry_points(kind))
 
 
-@plugins.remembered
+@plugins.cache_until_forget
 def load(kind: Kind, name: str) -> Any:
     """The class behind a name.
 
@@ -63,9 +63,7 @@ def load(kind: Kind, name: str) -> Any:
     """
     plugin = plugins.load(kind, name, partial(malformed.why, kind))
     if kind != "kernels" and plugin.name != name:
-        raise BrokenPluginError(
-            f"{plugins.titled(kind, name)} has name={plugin.name!r}; both names have to be the same"
-        )
+        raise BrokenPluginError(f"{plugins.label(kind, name)} has name={plugin.name!r}; both names have to be the same")
     return plugin
 
 

@@ -170,7 +170,7 @@ class TimeSchedule(Schedule):
 
     def begin(self) -> None:
         """Raises BudgetError where not even one sample fits."""
-        if self._is_late(self._clock.seconds - self._clock.waited + self._per_step):
+        if self._is_late(self._clock.seconds - self._clock.idle_seconds + self._per_step):
             raise BudgetError(
                 f"a budget of {self._budget} is too short: a sample takes {self._per_step:.3g} s; give more seconds"
             )
@@ -182,7 +182,7 @@ class TimeSchedule(Schedule):
             BudgetError: the budget is spent.
         """
         clock = self._clock
-        self._end += min(clock.waited, max(0.0, clock.seconds - MAX_BURN_IN * self._end))
+        self._end += min(clock.idle_seconds, max(0.0, clock.seconds - MAX_BURN_IN * self._end))
         if clock.seconds >= self._end or self._is_late(clock.seconds + self._per_step):
             raise BudgetError(
                 f"a budget of {self._budget} ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.foundation.frames import Kind, Table, columns_of, frame
-from spinbench.foundation.trees import flattened
+from spinbench.foundation.trees import flatten
 from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record
 
@@ -39,6 +39,6 @@ def table_rows(records: Sequence[Record]) -> Table:
     for record in records:
         content = record.content  # with fields of other versions
         result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
-        line = flattened({**content, "result": result})
+        line = flatten({**content, "result": result})
         rows.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
     return rows

@@ -36,19 +36,19 @@ def load_metric(name: str) -> Metric:
 
 def unusable_metrics() -> dict[str, str]:
     """Those that cannot be used, each with the reason."""
-    return plugins.sorted_out("metrics", load_metric)[1]
+    return plugins.load_all("metrics", load_metric)[1]
 
 
 def usable_metrics() -> dict[str, Metric]:
     """Those that can be used, by name."""
-    return plugins.sorted_out("metrics", load_metric)[0]
+    return plugins.load_all("metrics", load_metric)[0]
 
 
 def measurement_failures(entries: Mapping[str, Entry]) -> dict[str, str]:
     """Of a record's entries those that the plugin failed to measure, by name, with the reason; not those of which it
     says itself why there is no number."""
     failures = {name: str(entries.get(name, {}).get("failed") or "") for name in metric_names()}
-    return {name: reason for name, reason in failures.items() if reason.startswith(plugins.titled("metrics", name))}
+    return {name: reason for name, reason in failures.items() if reason.startswith(plugins.label("metrics", name))}
 
 
 def measure_all(model: Model, result: Result, reference: Result | None) -> dict[str, Entry]:
@@ -63,23 +63,23 @@ def _measure_entry(name: str, model: Model, result: Result, reference: Result | 
     except SpinbenchError as error:
         return {"failed": str(error)}
     except (Exception, SystemExit) as error:
-        return {"failed": f"{plugins.titled('metrics', name)} failed: {plugins.told(error)}"}
+        return {"failed": f"{plugins.label('metrics', name)} failed: {plugins.describe_error(error)}"}
     if isinstance(outcome, str):
-        return {"failed": " ".join(outcome.split()) or f"{plugins.titled('metrics', name)} gave no reason"}
+        return {"failed": " ".join(outcome.split()) or f"{plugins.label('metrics', name)} gave no reason"}
     if not isinstance(outcome, Measured):
         kind = type(outcome).__name__
-        return {"failed": f"{plugins.titled('metrics', name)} returned a {kind}; Measured or a sentence is needed"}
+        return {"failed": f"{plugins.label('metrics', name)} returned a {kind}; Measured or a sentence is needed"}
     value, spread = outcome
     if odd := [each for each in outcome if not (each is spread is None or _is_real(each))]:
         kind = type(odd[0]).__name__
-        return {"failed": f"{plugins.titled('metrics', name)} measured a {kind}; real numbers are needed"}
+        return {"failed": f"{plugins.label('metrics', name)} measured a {kind}; real numbers are needed"}
     if not abs(value) < MAX_MAGNITUDE:
-        return {"failed": f"{plugins.titled('metrics', name)} came out as {value}"}
+        return {"failed": f"{plugins.label('metrics', name)} came out as {value}"}
     entry: Entry = {"value": float(value), "title": metric.title, "better": metric.better}
     if spread is None:
         return entry
     if not 0 <= spread < MAX_MAGNITUDE:
-        message = f"{plugins.titled('metrics', name)} gave a standard error of {float(spread)}"
+        message = f"{plugins.label('metrics', name)} gave a standard error of {float(spread)}"
         return entry | {"remark": f"{message}, which is left out; a finite number, 0 or more, or None is needed"}
     return entry | {"standard_error": float(spread)}
 

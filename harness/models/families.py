@@ -36,14 +36,14 @@ def load(name: str) -> Family:
             another distribution's family or to a model of spinbench's own.
     """
     if name in names() and (name == FILE or name in catalogue.names()):
-        raise BrokenPluginError(f"{plugins.titled('models', name)} has the name of a model of spinbench's own")
+        raise BrokenPluginError(f"{plugins.label('models', name)} has the name of a model of spinbench's own")
     family: Family = plugins.load("models", name, _describe_malformation)
     return family
 
 
 def load_errors() -> dict[str, str]:
     """Families that cannot be used, each with the reason; imports all of them."""
-    return plugins.sorted_out("models", load)[1]
+    return plugins.load_all("models", load)[1]
 
 
 def parameter_defaults(name: str) -> dict[str, Any]:
@@ -77,12 +77,12 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     except SpinbenchError:
         raise
     except Exception as error:
-        error.add_note(f"{plugins.titled('models', name)} raised it")
+        error.add_note(f"{plugins.label('models', name)} raised it")
         raise
     if not isinstance(model, Model):
         kind = type(model).__name__
         raise BrokenPluginError(
-            f"{plugins.titled('models', name)} returned a {kind}; a PairwiseModel or a FactorGraph is needed"
+            f"{plugins.label('models', name)} returned a {kind}; a PairwiseModel or a FactorGraph is needed"
         )
     return model
 

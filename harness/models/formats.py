@@ -116,7 +116,7 @@ def describe_suffix_conflicts() -> tuple[str, ...]:
         suffix: each for each in working_formats().values() if _is_builtin(each) for suffix in each.suffixes
     }
     return tuple(
-        f"{plugins.titled('formats', name)} reads {suffix} files where {type(builtin_formats[suffix]).__name__} does "
+        f"{plugins.label('formats', name)} reads {suffix} files where {type(builtin_formats[suffix]).__name__} does "
         "not recognise them, and writes none: they are spinbench's"
         for name, each in working_formats().items()
         for suffix in each.suffixes
@@ -166,7 +166,9 @@ def _call_plugin(file_format: Format, task: str, call: Callable[[], object]) -> 
     except SpinbenchError:
         raise
     except (Exception, SystemExit) as error:
-        raise BrokenPluginError(f"{_class_path(file_format)} failed to {task}: {plugins.told(error)}") from error
+        raise BrokenPluginError(
+            f"{_class_path(file_format)} failed to {task}: {plugins.describe_error(error)}"
+        ) from error
 
 
 def _recognise(candidates: list[Format], head: bytes) -> tuple[list[Format], list[str]]:
@@ -177,7 +179,7 @@ def _recognise(candidates: list[Format], head: bytes) -> tuple[list[Format], lis
             if each.recognises(head):
                 recognised.append(each)
         except (Exception, SystemExit) as error:
-            failures.append(f"{_class_path(each)} failed to recognise a file: {plugins.told(error)}")
+            failures.append(f"{_class_path(each)} failed to recognise a file: {plugins.describe_error(error)}")
     return recognised, failures
 
 
@@ -219,7 +221,7 @@ def _join_titles(formats: list[Format]) -> str:
 
 @cache
 def _load_all() -> tuple[dict[str, Format], dict[str, str]]:
-    return plugins.sorted_out("formats", load)
+    return plugins.load_all("formats", load)
 
 
 def _describe_malformation(plugin: object) -> str:

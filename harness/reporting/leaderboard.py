@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spinbench.foundation.trees import flattened
+from spinbench.foundation.trees import flatten
 from spinbench.inference.checks.evidence import LEVELS
 from spinbench.measuring import trust
 from spinbench.measuring.record_parts import Metric
@@ -112,9 +112,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
             files = json.dumps(record.files or {}, sort_keys=True)  # one may have changed under its name
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
             models[axes.model].append(record)
-    settings = [
-        flat_settings(group[0], "seed") | flattened({"files": group[0].files or {}}) for group in groups.values()
-    ]
+    settings = [flat_settings(group[0], "seed") | flatten({"files": group[0].files or {}}) for group in groups.values()]
     variants = difference_labels([key[:3] for key in groups], settings)
     brackets_by_model = {model: brackets.log_z_bracket(group) for model, group in models.items()}
     headings = _unique_headings(all_records)

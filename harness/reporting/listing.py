@@ -73,7 +73,7 @@ def _print_support_table() -> None:
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for (backend, reason), methods in sorted(reasons.items()):
         print_line(f"{', '.join(methods)} on {backend}: {reason}")
-    shadowed_plugins = (why for kind in ("methods", "backends") for why in plugins.passed_over(kind).values())
+    shadowed_plugins = (why for kind in ("methods", "backends") for why in plugins.name_clashes(kind).values())
     for note in (*notes, *shadowed_plugins, *kernels.astray()):
         print_line(note)
 

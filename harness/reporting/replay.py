@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spinbench.foundation.trees import flattened
+from spinbench.foundation.trees import flatten
 from spinbench.measuring.record_parts import Checkpoint, Metric
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import CELL, RecordError, read_record
@@ -81,19 +81,19 @@ def render_record(record: Record) -> list[RenderableType]:
         "duration": f"{record.duration:.3g} s",
         "family": record.family,
         "protocol": record.protocol,
-        **flattened({"git": record["git"], "plugins": record.plugins or {}}),
+        **flatten({"git": record["git"], "plugins": record.plugins or {}}),
     }
-    parts += [_name_value_table("record", general), _name_value_table("configuration", flattened(record.config))]
+    parts += [_name_value_table("record", general), _name_value_table("configuration", flatten(record.config))]
     if record.race:
-        parts.append(_name_value_table("race", flattened(record["race"])))
+        parts.append(_name_value_table("race", flatten(record["race"])))
     if record.metrics:
         parts.append(_metrics_table(record.metrics))
     if record.result_or_none is not None:
         result = {key: value for key, value in record["result"].items() if key != "trajectory"}
-        parts += [_name_value_table("result", flattened(result)), _trajectory_table(record.checkpoints)]
+        parts += [_name_value_table("result", flatten(result)), _trajectory_table(record.checkpoints)]
     if record["reference"]:
-        parts.append(_name_value_table("exact answer", flattened(record["reference"])))
-    return [*parts, _name_value_table("environment", flattened(record["environment"]))]
+        parts.append(_name_value_table("exact answer", flatten(record["reference"])))
+    return [*parts, _name_value_table("environment", flatten(record["environment"]))]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[
     """What a seed determines: no seconds, and nothing that comes from them; `metric_names` are those of metrics."""
     if record.status != "ok":
         return {}
-    figures = flattened({name: getattr(record.result, name) for name in _RESULT_FIELDS})
+    figures = flatten({name: getattr(record.result, name) for name in _RESULT_FIELDS})
     for name in metric_names:
         metric = record.metric(name)
         both = {f"{name}.value": metric.value, f"{name}.standard_error": metric.standard_error}
@@ -221,7 +221,7 @@ def _environment_facts(record: Record) -> dict[str, Any]:
     """The code and the machine, by dotted names."""
     parts = {name: getattr(record.environment, name) for name in _ENVIRONMENT_FIELDS}
     code = {"commit": record.git.commit, "uncommitted changes": record.git.diff}
-    return flattened({**code, "plugins": record.plugins or {}, **parts})
+    return flatten({**code, "plugins": record.plugins or {}, **parts})
 
 
 def _outcome_phrase(record: Record) -> str:

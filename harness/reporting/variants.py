@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench.foundation.trees import flattened
+from spinbench.foundation.trees import flatten
 from spinbench.measuring.record_types import Record
 
 RecordValue = Callable[[Record], float | None]
@@ -36,7 +36,7 @@ class RootMeanSquare:
 
 def flat_settings(record: Record, *without: str) -> dict[str, Any]:
     """A record's configuration by dotted names, without some of its parts."""
-    return flattened({key: value for key, value in record.config.items() if key not in without})
+    return flatten({key: value for key, value in record.config.items() if key not in without})
 
 
 def differing_settings(names: Sequence[Hashable], settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

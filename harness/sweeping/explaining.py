@@ -22,7 +22,7 @@ from omegaconf.errors import (
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.names import unknown_name
-from spinbench.foundation.overrides import written
+from spinbench.foundation.overrides import format_value
 from spinbench.inference import registry
 from spinbench.models import formats, specs
 from spinbench.models.specs import MISSING
@@ -134,7 +134,7 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     if node is MISSING:
         return unknown_key(parent, config)
     if not isinstance(node, DictConfig):
-        return SpinbenchError(f"{key} was given, but {parent} is a value, {written(node)}, and has no settings")
+        return SpinbenchError(f"{key} was given, but {parent} is a value, {format_value(node)}, and has no settings")
     allowed = [str(name) for name in node if name != "hydra"]
     if parent in ("model", "method", "backend"):
         subject = f"setting of {parent} {node['name']}"

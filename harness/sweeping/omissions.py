@@ -32,7 +32,7 @@ def entries(config: DictConfig, keys: Collection[str]) -> tuple[Entry, ...]:
     written: Any = OmegaConf.to_container(setting, resolve=True) if OmegaConf.is_config(setting) else setting
     if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
         raise SpinbenchError(
-            f"left_out={overrides.written(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"
+            f"left_out={overrides.format_value(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"
         )
     return tuple(
         {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*keys}

@@ -20,7 +20,7 @@ from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.names import count_of
-from spinbench.foundation.overrides import quoted
+from spinbench.foundation.overrides import quote
 from spinbench.history import builds
 from spinbench.history.builds import Build
 from spinbench.history.recorder import History
@@ -74,7 +74,7 @@ def sweep(argv: Sequence[str]) -> int:
     if root is None:
         raise HistoryError(environment.NO_HISTORY)
     checkout = Checkout.open(root)
-    commits = checkout.named(str(arguments.commits))
+    commits = checkout.resolve_all(str(arguments.commits))
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
     folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
     output = display.console()
@@ -146,7 +146,7 @@ def _measure(checkout: Checkout, version: _Version, overrides: Sequence[str], fo
     """
     version.build = builds.build(checkout, version.build.commit)  # there, as a rule
     interpreter = str(version.build.python)
-    command = [interpreter, "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quoted(str(folder))}"]
+    command = [interpreter, "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quote(str(folder))}"]
     folder.mkdir(parents=True, exist_ok=True)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the build comes first
     variables[environment.HISTORY_VARIABLE] = str(version.build.tree)

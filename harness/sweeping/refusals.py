@@ -12,7 +12,7 @@ from typing import Any, get_args
 from spinbench.api import Precision
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.names import unknown_name
-from spinbench.foundation.overrides import written
+from spinbench.foundation.overrides import format_value
 from spinbench.foundation.parameters import convert
 from spinbench.history import axes
 from spinbench.inference import kernels, registry
@@ -78,7 +78,9 @@ def _backend(settings: dict[str, Any]) -> None:
             f"backend.precision={precision} was given; {' and '.join(get_args(Precision))} are allowed"
         )
     if settings.get("device") not in DEVICES:
-        raise SpinbenchError(f"backend.device={written(settings.get('device'))} was given; cpu and gpu are allowed")
+        raise SpinbenchError(
+            f"backend.device={format_value(settings.get('device'))} was given; cpu and gpu are allowed"
+        )
     wish = Wish(*(settings.get(name) for name in WISHES))
     if wish.kernel is not None:
         kernels.owner(wish.kernel)
@@ -120,7 +122,7 @@ def _make_type_check(name: str, hint: Any, needed: str) -> Callable[[Any], None]
         try:
             convert(value, hint)
         except TypeError:
-            raise SpinbenchError(f"{name}={written(value)} was given; {needed} is needed") from None
+            raise SpinbenchError(f"{name}={format_value(value)} was given; {needed} is needed") from None
 
     return check
 
@@ -131,12 +133,12 @@ def _text(name: str) -> Callable[[Any], None]:
 
 def _family(name: Any) -> None:
     if name not in (allowed := axes.family_names()):
-        raise unknown_name("benchmark family", written(name), allowed)
+        raise unknown_name("benchmark family", format_value(name), allowed)
 
 
 def _git(state: Any) -> None:
     if not isinstance(state, Mapping) or any(value is not None for value in state.values()):
-        raise SpinbenchError(f"git={written(state)} was given; it is the state of the code, which sweeps fill in")
+        raise SpinbenchError(f"git={format_value(state)} was given; it is the state of the code, which sweeps fill in")
 
 
 def _report(name: Any) -> None:

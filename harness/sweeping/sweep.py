@@ -19,7 +19,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.foundation.names import count_of
-from spinbench.foundation.overrides import quoted, written
+from spinbench.foundation.overrides import format_value, quote
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
@@ -143,7 +143,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
         versions.note(history, provenance.plugin_states())
     state = environment.code_state()
     forced = [f"git.{key}={_override_value(value)}" for key, value in state.items()]
-    forced.append(f"sweep_dir={quoted(str(folder))}")
+    forced.append(f"sweep_dir={quote(str(folder))}")
     # argparse wants all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
     overrides = list(arguments.overrides)
@@ -245,7 +245,7 @@ def _fresh_folder() -> Path:
 
 def _override_value(value: str | bool | None) -> str:
     """Hydra reads 12e3, which may be the hash of a commit, as a number: strings are in quotes."""
-    return quoted(value) if isinstance(value, str) else written(value)
+    return quote(value) if isinstance(value, str) else format_value(value)
 
 
 def _run_hydra(arguments: Sequence[str]) -> None:

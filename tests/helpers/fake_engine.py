@@ -84,7 +84,7 @@ class FakeEngine:
         self.clock.wait(self.waits.get(self.calls, 0.0))
         if self.compile_seconds and self.calls == 1:
             self.clock.sleep(self.compile_seconds)
-            deadline.compiled(self.compile_seconds, self.compile_seconds)
+            deadline.add_compilation(self.compile_seconds, self.compile_seconds)
         if len(self.runs) > 1:
             seconds *= self.slowdown
         for _ in range(self.pieces):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation.atomic import written_whole
+from spinbench.foundation.atomic import open_atomically
 
 UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -133,10 +133,10 @@ def write_states(path: Path, states: States) -> UnsignedArray:
     """
     try:
         if path.suffix.lower() == ".npz":
-            with written_whole(path) as file:
+            with open_atomically(path) as file:
                 begin = _write_npz(file, states)
             return _map_states(path, states, begin)
-        with tempfile.TemporaryFile(dir=path.absolute().parent) as raw, written_whole(path) as file:
+        with tempfile.TemporaryFile(dir=path.absolute().parent) as raw, open_atomically(path) as file:
             _write_parquet(file, raw, states)
             return _map_states(raw, states)
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.foundation.trees import flattened
+from spinbench.foundation.trees import flatten
 from spinbench.measuring import trust
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.trust import Number
@@ -180,7 +180,7 @@ def build_board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: 
 
 def solver_names(records: Sequence[Record]) -> list[str]:
     """Of each record "METHOD.BACKEND", with the settings in which those of the same name differ beside budgets."""
-    settings = [{"chains": record.config["chains"], **flattened(record.config["method"])} for record in records]
+    settings = [{"chains": record.config["chains"], **flatten(record.config["method"])} for record in records]
     short = [f"{record.axes.method}.{record.axes.backend}" for record in records]
     return [" ".join(filter(None, pair)) for pair in zip(short, difference_labels(short, settings), strict=True)]
 

@@ -54,7 +54,7 @@ def test_an_interrupt_does_not_wait_for_a_long_call() -> None:
 
 def test_results_errors_and_what_was_compiled_come_back() -> None:
     def compile_and_answer() -> int:
-        deadline.compiled(2.0, 1.0)
+        deadline.add_compilation(2.0, 1.0)
         return 7
 
     wall, busy = deadline.compilation()

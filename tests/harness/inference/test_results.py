@@ -35,7 +35,7 @@ def test_pauses_count_in_no_cpu_seconds_and_a_few_in_no_quartile(clock: Clock) -
     laps = Laps.of_batches(batches)
     assert laps.count == 20
     assert (laps.cpu[1], laps.wall[1], laps.mean_cpu) == pytest.approx((5e-4, 5e-4, 5e-4))
-    assert watch.waited == pytest.approx(0.07)
+    assert watch.idle_seconds == pytest.approx(0.07)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

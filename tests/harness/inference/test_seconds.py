@@ -113,7 +113,7 @@ def test_what_a_run_finds_out_on_the_way_that_it_has_to_compile_is_not_its_time(
             with deadline.compiling():
                 clock.sleep(20.0)
                 if told:  # by the compiler itself, as well
-                    deadline.compiled(15.0, 15.0)
+                    deadline.add_compilation(15.0, 15.0)
         return engine.warm(state, 1), 1
 
     outcome = run_chains(Budget(seconds=1.0), FakeEngine(clock, 0.01), warm_up=warm_up)
