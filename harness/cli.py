@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench import __version__
+from spinbench.command_help import COMMANDS, add_command
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
@@ -95,6 +96,10 @@ def _dispatch(words: list[str]) -> int:
         from spinbench.sweeping.command import main as sweep
 
         return sweep(words[1:])
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        from spinbench.foundation.names import unknown_name
+
+        raise unknown_name("command", words[0], COMMANDS)
     arguments = _parser().parse_args(words)
     module, _, name = HANDLERS[arguments.command].partition(":")
     status: int = getattr(import_module(f"spinbench.{module}"), name)(arguments)
@@ -111,8 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"spinbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("sweep", add_help=False, help="measure cells and compare them: sweep -m experiment=tour")
-    run = _about_a_model(commands, "run", "one answer: a method on a model", "wall-clock, as 2s or 1min, or samples")
+    add_command(commands, "sweep", add_help=False)
+    run = _about_a_model(commands, "run", "wall-clock, as 2s or 1min, or samples")
     run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
     run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     run.add_argument("--backend", metavar="NAME", help="by default numba, or another one that the method runs on")
@@ -125,34 +130,34 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--until", metavar="ERROR", help="end as soon as it is reached: 'se<0.01' or 'log_z_se<0.1'")
     run.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .MPE, .csv")
     _add_exact(commands)
-    bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
+    bracket = _about_a_model(commands, "bracket")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
     bracket.add_argument("--assumed", action="store_true", help="and above, if tempering has mixed")
-    commands.add_parser("list", help="methods, backends and which pairs run here; models")
-    peers = commands.add_parser("peers", help="other libraries to compare with: which are here, and installing them")
+    add_command(commands, "list")
+    peers = add_command(commands, "peers")
     peers.add_argument("what", nargs="?", choices=["install"], help="by default they are listed")
     peers.add_argument("names", nargs="*", metavar="PEER", help="of those to be installed")
-    report = commands.add_parser("report", help="leaderboard or an experiment's table of sweeps' records, and a page")
+    report = add_command(commands, "report")
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
     report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
     report.add_argument("--tables", action="store_true", help="only the files with tables, without page and pictures")
     report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
     report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")
-    profile = commands.add_parser("profile", help="which methods are best across the models of sweeps")
+    profile = add_command(commands, "profile")
     profile.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
     profile.add_argument("--all", action="store_true", help="all methods after each budget, not only the first few")
     profile.add_argument("--page", type=Path, metavar="FILE", help="write it as Markdown, with pictures beside it")
-    show = commands.add_parser("show", help="all that a record holds")
-    rerun = commands.add_parser("rerun", help="measure the cell of a record again; exit with 1 if its figures differ")
+    show = add_command(commands, "show")
+    rerun = add_command(commands, "rerun")
     rerun.add_argument("--time-limit", type=float, metavar="SECONDS", help="beyond the budget; by default a sweep's")
     for command in (show, rerun):
         command.add_argument("record", metavar="RECORD", help="path, or the beginning of a key or id")
-    publish = commands.add_parser("publish", help="asv's site of the history")
+    publish = add_command(commands, "publish")
     publish.add_argument("--offline", action="store_true", help="with its scripts, from npm packages, beside it")
     add_history(commands)
-    check = commands.add_parser("check", help="run the conformance suite on a backend or a method")
+    check = add_command(commands, "check")
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
@@ -163,17 +168,17 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some run 256 or more"
     )
-    advise = _about_a_model(commands, "advise", "the best answer within some seconds, and whether to believe it")
+    advise = _about_a_model(commands, "advise")
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
     advise.add_argument("--records", type=Path, metavar="FOLDER", help="keep the race's records, and enter the history")
     _add_audit(commands)
-    mixing = _about_a_model(commands, "mixing", "after how many sweeps Gibbs sampling has forgotten its starts")
+    mixing = _about_a_model(commands, "mixing")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
-    completion = commands.add_parser("completion", help="a script with which a shell completes commands and options")
+    completion = add_command(commands, "completion")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     completion.set_defaults(parser=parser)
-    init = commands.add_parser("init", help="write the package that a plugin begins with, or begin a history")
+    init = add_command(commands, "init")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
     kinds = init.add_mutually_exclusive_group()
     for kind in ("backend", "method", "family", "format", "metric"):
@@ -181,11 +186,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _about_a_model(
-    commands: Any, name: str, summary: str, budget: str = "wall-clock, as 2s or 1min"
-) -> argparse.ArgumentParser:
+def _about_a_model(commands: Any, name: str, budget: str = "wall-clock, as 2s or 1min") -> argparse.ArgumentParser:
     """A command on one model, within a budget, from a seed."""
-    command: argparse.ArgumentParser = commands.add_parser(name, help=summary)
+    command = add_command(commands, name)
     command.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
     command.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
     command.add_argument("--budget", default="10s", metavar="TIME", help=f"{budget}; by default 10s")
@@ -194,11 +197,7 @@ def _about_a_model(
 
 
 def _add_exact(commands: Any) -> None:
-    exact: argparse.ArgumentParser = commands.add_parser(
-        "exact",
-        help="exact log Z and marginals of a model, or of all models in a folder",
-        epilog="An example: spinbench exact models --budget 60s --output answers.csv",
-    )
+    exact = add_command(commands, "exact")
     exact.add_argument("model", metavar="MODEL", help="a file, a name that `spinbench list` shows, or a folder")
     exact.add_argument("--evidence", metavar="FILE", help="observed variables; in a folder, FILE.evid beside each FILE")
     exact.add_argument("--budget", metavar="TIME", help="wall-clock of each model; by default 60s in a folder")
@@ -216,11 +215,7 @@ def _add_exact(commands: Any) -> None:
 
 
 def _add_audit(commands: Any) -> None:
-    audit: argparse.ArgumentParser = commands.add_parser(
-        "audit",
-        help="whether states from any sampler are draws of a model's law, and how cold they are",
-        epilog="An example: spinbench audit samples.npz my.uai --alpha 0.01 --output frequencies.csv",
-    )
+    audit = add_command(commands, "audit")
     audit.add_argument("samples", metavar="SAMPLES", help=".npz, .npy, .csv, a dimod SampleSet's .json, ArviZ's .nc")
     audit.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
     audit.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file; samples are of the others")

@@ -6,18 +6,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from spinbench.command_help import add_command
+
 COMMANDS = ("record", "gate", "history")
 
 
 def add(commands: Any) -> None:
     """The parsers of `COMMANDS`."""
-    record = commands.add_parser("record", help="enter the records of sweeps into asv's history; may be repeated")
+    record = add_command(commands, "record")
     record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
-    gate = commands.add_parser("gate", help="exit with 1 if a commit is less accurate or slower, beyond noise")
+    gate = add_command(commands, "gate")
     gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
     gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
     gate.add_argument("--calibrate", action="store_true", help="print instead how often it errs on this history")
-    history = commands.add_parser("history", help="at which commits accuracy or cost changed, beyond noise")
+    history = add_command(commands, "history")
     history.add_argument("--since", metavar="COMMIT", help="only later ones")
     history.add_argument("--worse", action="store_true", help="only what got worse")
     history.add_argument("--last", type=int, metavar="N", help="recorded commits that are looked at; by default 60")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spinbench import __version__, cli
+from spinbench.command_help import COMMANDS
 from spinbench.inference import registry
 
 # scipy itself is a few lines that load its parts on demand
@@ -141,10 +144,33 @@ def test_windows_is_refused_before_anything_else(
 
 
 def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["swep"])
-    assert stop.value.code == 2
-    assert "invalid choice: 'swep'" in capsys.readouterr().err
+    assert cli.main(["swep"]) == 2
+    assert capsys.readouterr().err == "spinbench: no command is named 'swep'; did you mean sweep or show?\n"
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"sweep"}))
+def test_each_command_has_a_sentence_and_an_example_that_parses(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([name, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    sentence, example = COMMANDS[name]
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert f"{sentence} " in text
+    assert text.endswith(f"An example: spinbench {name} {example}".rstrip())
+    assert cli._parser().parse_args([name, *shlex.split(example)]).command == name
+
+
+@pytest.mark.parametrize("words", [["exact"], ["bracket"], ["advise"], ["mixing"], ["audit", "draws.npy"]])
+def test_a_budget_without_a_unit_is_a_number_of_samples(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("draws.npy", np.zeros((20, 16), dtype=np.int8))
+    assert cli.main([*words, "libdai/hoi1", "--budget", "5"]) == 2
+    error = capsys.readouterr().err
+    assert "in seconds" in error
+    assert "5 samples" in error
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

@@ -108,7 +108,7 @@ def test_what_is_kept_for_later_ones_is_taken_by_nobody(monkeypatch: pytest.Monk
 
     monkeypatch.setitem(sources._SEARCHES, "idle", silent)
     first, second = BoundSource("idle", 0.5), BoundSource("refusing", 0.1)
-    monkeypatch.setattr(bracket, "PLAN", (first, second, BoundSource("able", 0.0, kept=0.6)))
+    monkeypatch.setattr(bracket, "PLAN", (first, second, BoundSource("able", 0.0, kept_share=0.6)))
     found = spinbench.bracket(grid(2, 2), "2 s")
     assert "not ready after" in found.refused["idle"]
     assert found.refused["refusing"] == "the budget was over before its turn"
