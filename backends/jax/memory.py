@@ -13,10 +13,10 @@ from spinbench.errors import UnsupportedError
 
 def free_bytes(device: Any) -> int | None:
     """Bytes that the device's allocator may still give out; None where the device does not tell."""
-    stats = device.memory_stats() or {}
-    if "bytes_limit" not in stats:
+    known = device.memory_stats() or {}
+    if "bytes_limit" not in known:
         return None
-    return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return int(known["bytes_limit"]) - int(known.get("bytes_in_use", 0))
 
 
 def bytes_taken(program: Any) -> int:

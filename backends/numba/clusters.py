@@ -137,17 +137,17 @@ def move(f, s, p, w):
     """
     u, edges, parent, pull, keep = w.u, f.first.size, w.parent, w.pull, w.keep
     _join(f, s, u, w)
-    unit = ONE(f.fields[0])
-    pull[:] = unit - unit
+    one = ONE(f.fields[0])
+    pull[:] = one - one
     for i in range(s.size):
-        pull[parent[i]] += (s[i] + s[i] - unit) * f.fields[i]
+        pull[parent[i]] += (s[i] + s[i] - one) * f.fields[i]
     for i in range(s.size):
         keep[i] = sigmoid(pull[i])
     for i in range(s.size):
         r = parent[i]
-        q, spin = keep[r], s[i]
-        p[i] = q if spin > HALF(spin) else unit - q
-        s[i] = spin if u[edges + r] < q else unit - spin
+        q, own = keep[r], s[i]
+        p[i] = q if own > HALF(own) else one - q
+        s[i] = own if u[edges + r] < q else one - own
 
 
 @njit(**JIT)
@@ -157,17 +157,17 @@ def sweep(f, s, u, x):
     for b in range(f.bounds.size - 1):
         low, high = f.bounds[b], f.bounds[b + 1]
         for i in range(low, high):
-            field = biases[i]
+            here = biases[i]
             for e in range(start[i], start[i + 1]):
-                field += weights[e] * s[columns[e]]
-            x[i] = field
+                here += weights[e] * s[columns[e]]
+            x[i] = here
         for i in range(low, high):
             up = u[i] * (ONE(x[i]) + exp(-x[i])) < ONE(x[i])
             s[i] = ONE(x[i]) if up else x[i] - x[i]
 
 
 @njit(**JIT)
-def run_clusters(f, request, steps, keys, s, sums, w):
+def run_clusters(f, asked, steps, keys, s, sums, w):
     """Steps first … end - 1 of chains s (C, N): p or s of each is added to sums (C, N) float64.
 
     keys (C, 2) uint64; w of so many sweeps.
@@ -179,12 +179,12 @@ def run_clusters(f, request, steps, keys, s, sums, w):
         for t in range(steps.first, steps.end):
             fill_rows(keys[c], np.uint64(t) * np.uint64(w.u.size), w.u)
             move(f, row, p, w)
-            for k in range(request.sweeps):
+            for k in range(asked.sweeps):
                 begin = edges + (1 + k) * n
                 sweep(f, row, w.u[begin : begin + n], w.pull)
-            credited = p if request.averaged else row
+            seen = p if asked.averaged else row
             for i in range(n):
-                total[i] += credited[i]
+                total[i] += seen[i]
 
 
 @dataclass

@@ -87,9 +87,9 @@ def _place(at: Buckets, c: int, states: Array) -> Array:
     return np.asarray(at.entries[c] + rest)
 
 
-def keep(at: Buckets, draws: Drawn) -> Kept:
+def keep(at: Buckets, drawn: Drawn) -> Kept:
     """Statistics of draws."""
-    logs = draws.logs if at.split else np.zeros_like(draws.logs)  # where nothing is split all weights are Z
+    logs = drawn.logs if at.split else np.zeros_like(drawn.logs)  # where nothing is split all weights are Z
     top = logs.max(axis=0)
     shift = np.where(top > -np.inf, top, 0.0)
     weights = np.exp(logs - shift)
@@ -99,7 +99,7 @@ def keep(at: Buckets, draws: Drawn) -> Kept:
     np.add.at(counts, (bins, chains), 1.0)
     np.add.at(sums, (bins, chains), np.exp(logs))
     rows = [
-        (weights * (draws.states[v] == state)).sum(axis=0)
+        (weights * (drawn.states[v] == state)).sum(axis=0)
         for v, card in enumerate(at.cards.tolist())
         for state in range(1, card)
     ]
@@ -110,6 +110,6 @@ def keep(at: Buckets, draws: Drawn) -> Kept:
             np.log(np.array(rows).reshape(-1, len(chains))) + shift,
             counts,
             sums,
-            draws.states[:, -1],
-            np.maximum(draws.logs[-1], DEAD),
+            drawn.states[:, -1],
+            np.maximum(drawn.logs[-1], DEAD),
         )

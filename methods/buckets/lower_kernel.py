@@ -29,7 +29,7 @@ class LowerState:
 
     chains: int
     passes: int
-    progress: Told
+    told: Told
     coming: Iterator[Told]
     ended: bool = False
 
@@ -47,7 +47,7 @@ class LowerKernel(Kernel):
         self._raising = Raising(problem, orders, self.code, work_of(model), *limits)
 
     def init(self, seed: int, start: np.ndarray) -> LowerState:
-        return LowerState(start.shape[1], 0, Told(-np.inf, 0, True), self._raising.iterate())
+        return LowerState(start.shape[1], 0, Told(-np.inf, 0, True), self._raising.told())
 
     def warm(self, state: LowerState, steps: int) -> LowerState:
         """As `advance`."""
@@ -55,16 +55,16 @@ class LowerKernel(Kernel):
 
     def advance(self, state: LowerState, steps: int) -> tuple[LowerState, dict[str, np.ndarray]]:
         for _ in range(steps):
-            progress = next(state.coming, None)
-            if progress is None:
+            told = next(state.coming, None)
+            if told is None:
                 state.ended = True
                 break
-            state.progress = progress
+            state.told = told
             state.passes += 1
-        ones = np.ones(state.chains)
+        one = np.ones(state.chains)
         return state, {
-            "bound": ones * state.progress.bound,
-            "ibound": ones * state.progress.limit,
-            "iterations": ones * state.passes,
-            "ended": ones * state.ended,
+            "bound": one * state.told.bound,
+            "ibound": one * state.told.limit,
+            "iterations": one * state.passes,
+            "ended": one * state.ended,
         }

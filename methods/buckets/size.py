@@ -30,17 +30,17 @@ class Costs(NamedTuple):
     step: float
     row: float
 
-    def of_pass(self, part: Partition) -> float:
+    def of_pass(self, found: Partition) -> float:
         """Of a forward and a backward pass."""
-        return self.entry * part.entries + self.look * part.looks + self.clique * len(part.scopes)
+        return self.entry * found.entries + self.look * found.looks + self.clique * len(found.scopes)
 
-    def of_tables(self, part: Partition) -> float:
+    def of_tables(self, found: Partition) -> float:
         """Before any pass."""
-        return self.made * (part.entries + part.looks)
+        return self.made * (found.entries + found.looks)
 
-    def of_passes(self, part: Partition, count: int) -> float:
+    def of_passes(self, found: Partition, count: int) -> float:
         """Of so many, and of the tables."""
-        return self.of_tables(part) + count * self.of_pass(part)
+        return self.of_tables(found) + count * self.of_pass(found)
 
     def of_draws(self, cliques: int, chains: int) -> float:
         """Of one draw of all chains."""
@@ -59,35 +59,35 @@ def choose(
         seconds: for all passes; a partition that splits nothing needs one.
         max_bytes: of all tables.
     """
-    max_entries = min(seconds / costs.entry, max_bytes / BYTES)
+    most = min(seconds / costs.entry, max_bytes / BYTES)
 
-    def fits(part: Partition, passes: int) -> bool:
-        return part.entries <= max_entries and bytes_of(part) <= max_bytes and costs.of_passes(part, passes) <= seconds
+    def fits(found: Partition, passes: int) -> bool:
+        return found.entries <= most and bytes_of(found) <= max_bytes and costs.of_passes(found, passes) <= seconds
 
-    if total <= math.log2(max(max_entries, 1.0)) + _ROUNDING:
-        whole = partition(logs, scopes, math.inf, max_entries)
+    if total <= math.log2(max(most, 1.0)) + _ROUNDING:
+        whole = partition(logs, scopes, math.inf, most)
         if fits(whole, 1):
             return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
     if PASSES * costs.clique * len(logs) > seconds:  # a variable has one mini-bucket at least
         return _FIRST, partition(logs, scopes, _FIRST)
 
     def at(limit: int) -> Partition | None:
-        part = partition(logs, scopes, limit, max_entries)
-        return part if fits(part, PASSES) else None
+        found = partition(logs, scopes, limit, most)
+        return found if fits(found, PASSES) else None
 
-    limit = min(max(_FIRST, int(math.log2(max(max_entries / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
-    part = at(limit)
-    while part is None and limit > _FIRST:
+    limit = min(max(_FIRST, int(math.log2(max(most / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
+    found = at(limit)
+    while found is None and limit > _FIRST:
         limit -= 1
-        part = at(limit)
-    while part is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
-        limit, part = limit + 1, larger
-    return limit, partition(logs, scopes, limit) if part is None else part
+        found = at(limit)
+    while found is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
+        limit, found = limit + 1, larger
+    return limit, partition(logs, scopes, limit) if found is None else found
 
 
-def bytes_of(part: Partition) -> float:
+def bytes_of(found: Partition) -> float:
     """Of all tables."""
-    return BYTES * part.entries + LOOK_BYTES * part.looks
+    return BYTES * found.entries + LOOK_BYTES * found.looks
 
 
 def logs_of(cards: Sequence[int]) -> list[float]:

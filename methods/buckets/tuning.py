@@ -163,8 +163,8 @@ class Tuner:
         if limit:
             found = partition(logs, scopes, limit)
         else:
-            max_passes = limits.max_gib * 2**30
-            limit, found = size.choose(logs, scopes, order.log2_total, self._code.costs, seconds, max_passes)
+            most = limits.max_gib * 2**30
+            limit, found = size.choose(logs, scopes, order.log2_total, self._code.costs, seconds, most)
         needed = size.bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
             raise UnsupportedError(
@@ -173,19 +173,19 @@ class Tuner:
             )
         return Cut(order, factors, limit, found)
 
-    def _bound(self, cut: Cut, max_passes: int, end: float) -> UpperBound:
+    def _bound(self, cut: Cut, most: int, end: float) -> UpperBound:
         """After at most so many passes."""
         at = lay_out(cut.factors, cut.parts)
         bound = UpperBound(at, self._code.passes(at))
-        if not bound.tighten(max_passes, end).value > -np.inf:
+        if not bound.tighten(most, end).value > -np.inf:
             raise self._nothing()
         return bound
 
     def _nothing(self) -> ModelError:
         return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
 
-    def _at(self, cut: Cut, max_passes: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
-        bound = self._bound(cut, max_passes, end)
+    def _at(self, cut: Cut, most: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+        bound = self._bound(cut, most, end)
         work, at = bound.passes.work, bound.at
         probabilities = work.probabilities.astype(real)
         bound.passes.backward()

@@ -39,37 +39,37 @@ class Told(NamedTuple):
 
 def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: bool) -> Estimate:
     """Self-normalised marginals and the mean weight, between the bounds."""
-    totals = Told(*trace.total("bound")[:, 0].tolist())
+    told = Told(*trace.total("bound")[:, 0].tolist())
     weights = _weights(trace)
-    bounds = bracket(totals.value, totals.slack, weights, delta, "wmb")
-    if not totals.split:
-        bounds = tuple(Bound(totals.value, side, "exact", by="wmb") for side in ("lower", "upper"))
+    bounds = bracket(told.value, told.slack, weights, delta, "wmb")
+    if not told.split:
+        bounds = tuple(Bound(told.value, side, "exact", by="wmb") for side in ("lower", "upper"))
     diagnostics = {
         "weight_ess": weights.effective,
-        "ibound": totals.ibound,
-        "passes": totals.passes,
+        "ibound": told.ibound,
+        "passes": told.passes,
         **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
     }
-    if not totals.split:
+    if not told.split:
         exact = all_states(cards, trace.total("beliefs")[:, :1], np.ones(1))[:, 0]
         return Estimate(
-            marginals=_split_numbers(model, exact),
-            marginals_se=_split_numbers(model, np.zeros(len(exact))),
-            ess=_split_numbers(model, np.full(len(exact), weights.number)),
-            log_z=totals.value,
+            marginals=_laid_out(model, exact),
+            marginals_se=_laid_out(model, np.zeros(len(exact))),
+            ess=_laid_out(model, np.full(len(exact), weights.number)),
+            log_z=told.value,
             log_z_kind="exact",
             draws=draws_of(model, trace) if draws else None,
             diagnostics=diagnostics,
         )
     doubts = () if is_enough(weights) else ("marginals too short", "log Z unresolved")
     if not weights.effective:  # every draw is dead
-        return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
-    stored_draws = draws_of(model, trace) if draws else None
+        return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
+    drawn = draws_of(model, trace) if draws else None
     return Estimate(
-        **{name: _split_numbers(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
-        **log_z_errors(totals.value, weights),
+        **{name: _laid_out(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
+        **log_z_errors(told.value, weights),
         bounds=bounds,
-        draws=stored_draws,
+        draws=drawn,
         diagnostics=diagnostics,
         doubts=doubts,
     )
@@ -130,6 +130,6 @@ def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
     }
 
 
-def _split_numbers(model: Model, numbers: FloatArray) -> Any:
+def _laid_out(model: Model, found: FloatArray) -> Any:
     """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
-    return split_marginals(problem_of(model).decode_marginals(numbers), model.cardinalities)
+    return split_marginals(problem_of(model).decode_marginals(found), model.cardinalities)

@@ -13,7 +13,7 @@ from spinbench.methods.gauge.ascent import field_gauge
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.ascent.newton import End
 from spinbench.methods.gauge.ascent.objectives import barrier_weights
-from spinbench.methods.gauge.bounds import bound_tables, mean_field_bound, node_beliefs
+from spinbench.methods.gauge.bounds import mean_field_bound, node_beliefs, verified_tables
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.progress import Report
 from spinbench.models.forney.model import ForneyModel
@@ -49,7 +49,7 @@ def look_at_gauge(
     model: ForneyModel, theta: FloatArray, ended: Ended, delta: float, report: Report, judge: str
 ) -> Candidate | None:
     """Offer the bounds of a gauge (2E,); the candidate by the bound `judge`, None where the gauge gives no bound."""
-    tables = bound_tables(model, theta)
+    tables = verified_tables(model, theta)
     if tables is None:
         report.unverified += 1
         return None
@@ -71,12 +71,12 @@ def look_at_point(
 ) -> None:
     """Offer the bound of a gauge (2E,) and a product distribution q (E,), also with nearly certain edges made certain;
     it is the answer where it is the best so far."""
-    tables = bound_tables(model, theta)
+    tables = verified_tables(model, theta)
     if tables is None:
         report.unverified += 1
         return
     value, q = max(
-        ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snap(q), q)), key=lambda pair: pair[0]
+        ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snapped(q), q)), key=lambda pair: pair[0]
     )
     report.offer(name, value)
     if value > report.judged:

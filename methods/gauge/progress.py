@@ -47,9 +47,9 @@ class Report:
             self._known, self._asked = self._asked(), None
         return self._known
 
-    def marginals_from(self, compute: Callable[[], FloatArray]) -> None:
-        """Those that `compute` gives, which is called once they are asked for."""
-        self._asked = compute
+    def marginals_from(self, found: Callable[[], FloatArray]) -> None:
+        """Those that `found` gives, which is called once they are asked for."""
+        self._asked = found
 
     def offer(self, name: str, value: float) -> None:
         """Take in a bound."""

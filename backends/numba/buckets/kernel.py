@@ -38,15 +38,15 @@ class NumbaBucketKernel(BucketKernel):
     compiles: ClassVar[bool] = True
     block: ClassVar[int] = 2**20
 
-    def _draw(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
+    def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
         chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
         source = loops.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
         (logs, squares), (counts, sums) = np.zeros((2, chains)), np.zeros((2, BINS, chains))
         rows, states = np.zeros((int(firsts[-1]), chains)), np.zeros((len(firsts) - 1, chains), dtype=np.int64)
-        draws = Kept(logs, squares, rows, counts, sums, states, np.zeros(chains))
-        loops.advance(source, chain_keys(state.seed, chains), index, steps, draws)
-        return draws
+        kept = Kept(logs, squares, rows, counts, sums, states, np.zeros(chains))
+        loops.advance(source, chain_keys(state.seed, chains), index, steps, kept)
+        return kept
 
 
 class NumbaLowerKernel(LowerKernel):
