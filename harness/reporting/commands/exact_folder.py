@@ -108,7 +108,11 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
     if not paths:
         raise SpinbenchError(f"{folder} holds no models; files that end in {', '.join(formats.suffixes())} are read")
     for path in paths:
-        evidence_paths = (path.with_name(f"{name}.evid") for name in (path.name, strip_gzip_suffix(path.name)))
+        evidence_paths = (
+            path.with_name(f"{name}.evid{suffix}")
+            for name in (path.name, strip_gzip_suffix(path.name))
+            for suffix in ("", ".gz")
+        )
         evidence = next((evidence_path for evidence_path in evidence_paths if evidence_path.is_file()), None)
         yield ModelFiles(path, evidence, _content_digest(path, evidence))
 

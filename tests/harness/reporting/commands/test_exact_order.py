@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,3 +66,13 @@ def test_what_is_no_order_is_refused_in_a_sentence(
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["m.uai.evid.gz", "m.uai.gz.evid.gz", "m.uai.evid"])
+def test_evidence_in_a_folder_may_be_gzipped(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = b"MARKOV\n1\n2\n1\n1 0\n2\n1 3\n"
+    (tmp_path / "m.uai.gz").write_bytes(gzip.compress(text))
+    evidence = b"1 0 1\n"
+    (tmp_path / name).write_bytes(gzip.compress(evidence) if name.endswith(".gz") else evidence)
+    assert exact(tmp_path, "--output", tmp_path / "answers.csv") == 0
+    assert "log Z = 1.0986122887" in capsys.readouterr().out
