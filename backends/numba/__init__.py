@@ -31,6 +31,6 @@ class NumbaBackend(NumpyBackend):
         count_compilation()
 
     def operations(self, kind: Callable[..., Any]) -> Any:
-        from spinbench.backends.numba.tables.operations import compiled_class
+        from spinbench.backends.numba.tables.operations import find_operations_class
 
-        return compiled_class(kind, self.precision)(self)
+        return find_operations_class(kind, self.precision)(self)

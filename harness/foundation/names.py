@@ -25,8 +25,3 @@ def unknown_name(
     close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
     return UnknownNameError(f"no {kind} is named {name!r}; {hint}")
-
-
-def count_of(number: int, noun: str) -> str:
-    """The number and its noun, in the plural but for one: "1 cell", "3 cells"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

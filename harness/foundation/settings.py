@@ -28,7 +28,7 @@ def check_setting(method: Any, setting: str, allowed: bool, needed: str) -> None
         raise SpinbenchError(f"{method.name}: {setting}={getattr(method, setting)!r} was given; {needed} is needed")
 
 
-def is_whole(number: Any, least: int) -> bool:
+def is_int_at_least(number: Any, least: int) -> bool:
     """Whether it is an integer from `least` on."""
     return isinstance(number, int) and not isinstance(number, bool) and number >= least
 

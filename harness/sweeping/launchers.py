@@ -17,7 +17,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation.names import count_of
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment
 from spinbench.reference import memory
 
@@ -68,7 +68,7 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
         raise SpinbenchError(f"{name} was given; an integer from 1 to {cores}, the cores here, is needed")
     if jobs > cores:
         raise SpinbenchError(
-            f"{name} means {jobs} cells at a time, but this machine has {count_of(cores, 'core')} for them and "
+            f"{name} means {jobs} cells at a time, but this machine has {format_count(cores, 'core')} for them and "
             f"timed cells never share one; give launcher.jobs={cores} or less"
         )
 

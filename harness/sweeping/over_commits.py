@@ -19,8 +19,8 @@ from rich.console import Console
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
-from spinbench.foundation.names import count_of
 from spinbench.foundation.overrides import quote
+from spinbench.foundation.remarks import format_count
 from spinbench.history import builds
 from spinbench.history.builds import Build
 from spinbench.history.recorder import History
@@ -79,7 +79,7 @@ def sweep(argv: Sequence[str]) -> int:
     folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
     output = display.console()
     again = arguments.again(display.short_path(folder))
-    output.print(f"{count_of(len(commits), 'commit')} into {display.short_path(folder)}", soft_wrap=True)
+    output.print(f"{format_count(len(commits), 'commit')} into {display.short_path(folder)}", soft_wrap=True)
     output.print(f"after an interruption: {again}", soft_wrap=True)
     entered = 0
     try:
@@ -92,7 +92,7 @@ def sweep(argv: Sequence[str]) -> int:
                 try:
                     status = _measure(checkout, version, line, place)
                 finally:  # of an interruption, too
-                    measured = _of_commit(version, place)
+                    measured = _read_commit_records(version, place)
                     entered += _enter(checkout, place, output) if measured else 0
                 duration = f"{time.perf_counter() - since:.1f} s"
                 _report_child_sweep(version, status, overrides, place, measured, duration, output)
@@ -178,7 +178,7 @@ def _status(child: subprocess.Popen[bytes]) -> int:
     return status
 
 
-def _of_commit(version: _Version, folder: Path) -> list[Record]:
+def _read_commit_records(version: _Version, folder: Path) -> list[Record]:
     """What a child sweep has measured; nothing where its build has vanished, or knows no history but its own."""
     if not version.build.is_whole or next(folder.rglob("record-*.json"), None) is None:
         return []

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from spinbench.foundation.names import count_of
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
@@ -86,7 +86,7 @@ def table(cell_records: Sequence[Record], once: Mapping[str, float], wall: float
     """Stages with their seconds a cell, in all, and as a share of the wall time."""
     cells = len(cell_records)
     result = Table(
-        title=f"where {wall:.1f} s went: {count_of(cells, 'cell')} measured",
+        title=f"where {wall:.1f} s went: {format_count(cells, 'cell')} measured",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,

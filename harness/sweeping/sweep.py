@@ -18,8 +18,8 @@ from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
-from spinbench.foundation.names import count_of
 from spinbench.foundation.overrides import format_value, quote
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
@@ -107,7 +107,7 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     line = _command_line(arguments, plan, folder)
     output = display.console()
     bound = "at most " if search.is_search(plan.config) and plan.left_out else ""
-    output.print(f"{bound}{count_of(plan.cells, 'cell')} into {display.short_path(folder)}", soft_wrap=True)
+    output.print(f"{bound}{format_count(plan.cells, 'cell')} into {display.short_path(folder)}", soft_wrap=True)
     resume = arguments.again(display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.record_ids(folder), before=time.perf_counter() - entered)

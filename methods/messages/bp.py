@@ -16,7 +16,7 @@ import numpy as np
 from spinbench.api import Array, Backend, Estimate, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_choice, check_setting, is_whole
+from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
@@ -74,7 +74,7 @@ class BeliefPropagation(FixedPointMethod):
         check_choice(self, "schedule", Schedule)
         check_setting(self, "damping", 0 <= self.damping < 1, "a number from 0 to below 1")
         super().__post_init__()
-        check_setting(self, "restarts", is_whole(self.restarts, 1), "an integer of at least 1")
+        check_setting(self, "restarts", is_int_at_least(self.restarts, 1), "an integer of at least 1")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -22,7 +22,7 @@ import numpy as np
 from spinbench.api import Estimate, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_setting, is_whole
+from spinbench.foundation.settings import check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import (
     FloatArray,
@@ -84,7 +84,7 @@ class TreeReweighted(FixedPointMethod):
     exact_on_trees: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_setting(self, "rounds", is_whole(self.rounds, 0), "an integer of at least 0")
+        check_setting(self, "rounds", is_int_at_least(self.rounds, 0), "an integer of at least 0")
         is_share = self.damping is None or 0 <= self.damping < 1
         check_setting(self, "damping", is_share, "null or a number from 0 to below 1")
         super().__post_init__()

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
-from spinbench.foundation.settings import check_choice, check_setting, is_whole
+from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family
@@ -41,7 +41,9 @@ class RelaxedMethod(Method):
 
     def __post_init__(self) -> None:
         check_choice(self, "log_z", family.LogZ)
-        check_setting(self, "draws", self.draws is None or is_whole(self.draws, 1), "an integer of at least 1 or None")
+        check_setting(
+            self, "draws", self.draws is None or is_int_at_least(self.draws, 1), "an integer of at least 1 or None"
+        )
         object.__setattr__(self, "diagonal", checked_diagonal(self.diagonal, self.slack, self.more_diagonals))
 
     @property

@@ -21,7 +21,7 @@ COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision
 
 
 @cache
-def compiled_class(kind: Callable[..., Any], precision: Precision) -> Callable[..., Any]:
+def find_operations_class(kind: Callable[..., Any], precision: Precision) -> Callable[..., Any]:
     """The class of operations in compiled code, or `kind` itself where there is none."""
     if kind not in COMPILED:
         return kind

@@ -171,7 +171,7 @@ def score(view: View, views: Sequence[View]) -> float:
         return 0.0
     reference_values = reference(witnesses(views, view))
     if view.claim is None:
-        return np.inf if reference_values is None else _of_fixed_point(view, reference_values)
+        return np.inf if reference_values is None else _fixed_point_error(view, reference_values)
     expected = view.own
     if reference_values is None or np.isinf(expected):
         return expected
@@ -180,7 +180,7 @@ def score(view: View, views: Sequence[View]) -> float:
     return expected + excess * expected / joint if joint > 0 else expected
 
 
-def _of_fixed_point(view: View, pool: Reference) -> float:
+def _fixed_point_error(view: View, pool: Reference) -> float:
     noise = 2 * np.sqrt(2 / len(view.values)) * pool.variance
     square = max(mean_square(view, pool) - pool.variance, 0.0) + noise
     return float(square * (1.0 if view.believed else UNCONVERGED))

@@ -121,9 +121,7 @@ def compute_marginals(formula: Formula, log_count: float, seed: int = 0, seconds
 
 def _count(formula: Formula, exponent: int, assumptions: tuple[int, ...], seed: int) -> float:
     """The count of what satisfies the assumptions, too, times 2^exponent; 0 or inf beyond the range of doubles."""
-    from pyganak import WeightedCounter
-
-    counter = WeightedCounter(seed=seed)
+    counter = _load_pyganak().WeightedCounter(seed=seed)
     factors = [math.copysign(MAX_EXPONENT, exponent)] * (abs(exponent) // MAX_EXPONENT)
     factors.append(exponent - sum(factors))
     scales = range(formula.num_propositions + 1, formula.num_propositions + len(factors) + 1)
@@ -137,11 +135,22 @@ def _count(formula: Formula, exponent: int, assumptions: tuple[int, ...], seed: 
     return float(counter.count())
 
 
+def _load_pyganak() -> Any:
+    """The package, whose presence alone was known so far.
+
+    Raises:
+        GaveUpError: it does not load, as where a library of the system is missing.
+    """
+    try:
+        import pyganak
+    except ImportError as error:
+        raise GaveUpError(f"pyganak is installed and does not load ({error})") from None
+    return pyganak
+
+
 def _is_satisfiable(formula: Formula, seed: int) -> bool:
     """By the exact number of values that one proposition takes."""
-    from pyganak import Counter
-
-    counter = Counter(seed=seed)
+    counter = _load_pyganak().Counter(seed=seed)
     counter.new_vars(formula.num_propositions)
     counter.add_clauses(formula.clauses)
     counter.set_sampling_set([1])

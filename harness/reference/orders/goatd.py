@@ -44,7 +44,7 @@ def portfolio_orders(cardinalities: Sequence[int], pairs: IntArray, seed: int, s
     """By the clocked search, which takes one core, over variables as they are and beside it over copies of them."""
     import goatd
 
-    graphs = [_copied_graph(pairs, copies) for copies in _copies(cardinalities)]
+    graphs = [_build_graph_of_copies(pairs, copies) for copies in _copies(cardinalities)]
     budget_ms = max(int(1000 * seconds), 1)
     trees: list[Any] = [None] * len(graphs)
 
@@ -64,7 +64,7 @@ def portfolio_orders(cardinalities: Sequence[int], pairs: IntArray, seed: int, s
         yield order_of([[variable[u] for u in bag if u in variable] for bag in tree.bags], tree.edges)
 
 
-def _copied_graph(pairs: IntArray, copies: Sequence[int]) -> tuple[Any, dict[int, int]]:
+def _build_graph_of_copies(pairs: IntArray, copies: Sequence[int]) -> tuple[Any, dict[int, int]]:
     """A graph in which a variable of several copies is a clique with the same neighbours, and the variable of each
     first copy, which is the one that bags keep."""
     import goatd

@@ -176,6 +176,14 @@ def test_without_the_package_the_refusal_says_what_helps(monkeypatch: pytest.Mon
         reference.solve(clauses(60, 240, 1), cache=False, max_bytes=2**12)
 
 
+@needs_ganak
+def test_a_package_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyganak", None)
+    monkeypatch.setattr(plugins, "is_there", lambda module: True)
+    with pytest.raises(IntractableError, match="pyganak is installed and does not load"):
+        reference.solve(clauses(10, 20, 0), method="ganak", cache=False)
+
+
 def test_cheap_elimination_and_models_without_zeros_are_not_counted() -> None:
     assert reference.solve(clauses(30, 40, 0), cache=False).method == "bucket_tree"
     table = np.random.default_rng(0).normal(size=(3, 3))
