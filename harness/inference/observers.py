@@ -12,8 +12,9 @@ from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
-TIMES_APART = 10
-"""Times as long as a look takes, from one to the next: se of log Z falls with the square root of a run's length."""
+LOOK_INTERVAL_RATIO = 10
+"""Interval between looks over the time of one, so that looks take a tenth of a run and se of log Z falls with the
+square root of its length."""
 MIN_LOOKS = 8
 """That a run takes all the same, where it has so many samples."""
 FIRST_INTERVAL = 20
@@ -65,7 +66,7 @@ class Snapshots:
             cost = LOOK_STEPS + CALL_UPDATES / max(start.size, 1)
         else:
             cost = PROGRAM_LOOK_STEPS
-        self._long_interval = self._every = math.ceil(TIMES_APART * cost)
+        self._long_interval = self._every = math.ceil(LOOK_INTERVAL_RATIO * cost)
         if budget.samples is None or budget.until:
             while self._every >= 2 * FIRST_INTERVAL:
                 self._every //= 2
