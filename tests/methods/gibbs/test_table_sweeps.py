@@ -99,7 +99,7 @@ class NumbaSweeps:
         sums = np.zeros((len(chains.x), self.rows, chains.x.shape[2]))
         order = self.order[::-1].copy() if backward else self.order
         sweeps.run_sweeps(self.tables, order, sweeps.Asked(True, True, 4, 5), chains, sums)
-        return layout.states_of(chains.x, x.shape[1]), layout.of_chains(sums, x.shape[1])
+        return layout.of_chains(chains.x, x.shape[1]).astype(np.int64), layout.of_chains(sums, x.shape[1])
 
     def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:
         states = self.chains(x).x
