@@ -23,17 +23,17 @@ Note = Callable[[str], None]
 
 CALLS = 5
 MOST_BYTES_AN_EDGE = 100
+# More than any of the ascents takes; they end by themselves.
 ASCENT_STEPS = 100_000
-"""More than any of the ascents takes; they end by themselves."""
 
 
+# (Side of a grid, chains) of each point, or (variables of the Sherrington-Kirkpatrick model, None).
 CURVES: list[Any] = [
     pytest.param("edges, grids, 1 chain", [(size, 1) for size in (10, 32, 100, 316, 1000)], id="grids, 1 chain"),
     pytest.param("edges, grids, 16 chains", [(size, 16) for size in (10, 32, 100, 316, 1000)], id="grids, 16 chains"),
     pytest.param("edges, dense, 1 chain", [(n, None) for n in (100, 316, 1000, 3162, 10_000)], id="dense"),
     pytest.param("chains, 10×10", [(10, chains) for chains in (1, 10, 100, 1000, 10_000)], id="chains"),
 ]
-"""(Side of a grid, chains) of each point, or (variables of the Sherrington-Kirkpatrick model, None)."""
 
 
 @pytest.mark.parametrize(("axis", "points"), CURVES)

@@ -32,10 +32,10 @@ import spinbench
 from spinbench.models import generators, lattices
 
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+# Seconds of a call that no ratio counts.
 UNCOUNTED_SECONDS = 0.02
-"""Seconds of a call that no ratio counts."""
+# Calls that take less are made so often more, and the median counts.
 SHORT_CALL_SECONDS, N_SHORT_CALLS = 0.02, 25
-"""Calls that take less are made so often more, and the median counts."""
 
 
 @dataclass(frozen=True)

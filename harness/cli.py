@@ -26,6 +26,7 @@ from spinbench.history.command import history_root
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
+# Of each command the function that is called with its arguments and returns the exit status; imported only then.
 HANDLERS = {
     "list": "reporting.listing:run_list",
     "peers": "reporting.listing:run_peers",
@@ -45,7 +46,6 @@ HANDLERS = {
     "init": "cli:init",
     **dict.fromkeys(HISTORY, "history.command:run"),
 }
-"""Of each command the function that is called with its arguments and returns the exit status; imported only then."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,9 +17,9 @@ from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 
+# Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of the
+# elimination order as `spinbench.exact` has it in its settings.
 COST_NAMES = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
-"""Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of
-the elimination order as `spinbench.exact` has it in its settings."""
 
 
 @dataclass(frozen=True)

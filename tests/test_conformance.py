@@ -22,44 +22,44 @@ def built_in(kind: registry.Kind) -> list[str]:
 
 BACKENDS, METHODS = built_in("backends"), built_in("methods")
 PAIRS = [(method, backend) for method in METHODS for backend in BACKENDS]
+# As many as a calibration needs, so that most checks share one run.
 CHAINS = 1024
-"""As many as a calibration needs, so that most checks share one run."""
+# Of programs on NumPy whose steps are long.
 FEWER = 256
-"""Of programs on NumPy whose steps are long."""
 LONG_STEPS = {"blocks", "smc", "tempered_transitions", "nested", "multicanonical", "rejection"}
+# Methods of which the gate compiles programs for JAX, and looks at all sizes; the others' programs have what these
+# have, and tests of their own.
 CORE = {"gibbs", "dhmc", "mf", "bp", "g_mf", "exact"}
-"""Methods of which the gate compiles programs for JAX, and looks at all sizes; the others' programs have what these
-have, and tests of their own."""
+# Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well.
 SHAPES = {
     *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, tree"),
     *("accuracy, a state of no weight", "accuracy, tree of factors", "calibration, three states"),
 }
-"""Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
+# As `SHAPES`, of kernels and the programs of `CORE`.
 SIZES = {
     *("accuracy, 101 variables", "accuracy, wide tables", "accuracy, eleven neighbours", "kernel and program"),
     *("17 chains", "last digits", "hidden state", "start and tables stay", "frozen settings", "seeds"),
 }
-"""As `SHAPES`, of kernels and the programs of `CORE`."""
+# And of kernels, which have loops of their own; programs have spinbench's.
 OF_KERNELS = {"burn-in", "accuracy, 88 variables of several states"}
-"""And of kernels, which have loops of their own; programs have spinbench's."""
+# And of programs, on NumPy, where they are looked at.
 OF_PROGRAMS = {"random keys"}
-"""And of programs, on NumPy, where they are looked at."""
+# What methods take from one place, of one method of each backend.
 SHARED = {"R-hat", "effective sample sizes", "random numbers in time", "random numbers of variables"}
-"""What methods take from one place, of one method of each backend."""
+# What a pair gives up after ten seconds, always: counting is for models with zeros.
 TOO_LARGE = {"exact.ganak": {"accuracy, 101 variables", "accuracy, 88 variables of several states"}}
-"""What a pair gives up after ten seconds, always: counting is for models with zeros."""
 
+# Methods that share most of what they compile.
 FAMILIES = {
     "gauge": {"g_bp", "g_bp_multiple", "g_bp_sequential", "g_bp_single"},
     "sweeps": {"gibbs", "pt", "blocks", "smc"},
 }
-"""Methods that share most of what they compile."""
+# Settings with which the gate runs methods of which a step is long on large models; here up to 64 temperatures, and a
+# hundred levels.
 SHORTER: dict[str, dict[str, Any]] = {
     "nested": {"points": 2, "levels": 2},
     "tempered_transitions": {"temperatures": 4},
 }
-"""Settings with which the gate runs methods of which a step is long on large models; here up to 64 temperatures, and
-a hundred levels."""
 
 
 def in_gate(method: str, backend: str) -> list[Check]:
@@ -90,6 +90,7 @@ OF_BACKENDS = [check for backend in BACKENDS for check in backend_checks(backend
 OF_PAIRS = [check for pair in PAIRS for check in in_gate(*pair)]
 WHOLE = [check for pair in PAIRS for check in method_checks(*pair)]
 
+# Other samplers under the same name. With empirical marginals, the joint law of the states is compared, too.
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("gibbs", {"marginals": "empirical"}),
     ("gibbs", {"marginals": "empirical", "scan": "raster"}),
@@ -103,7 +104,6 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("dhmc", {"form": "preconditioned"}),
     ("dhmc", {"form": "sparse", "diagonal": "dd"}),
 ]
-"""Other samplers under the same name. With empirical marginals, the joint law of the states is compared, too."""
 
 
 def test_the_matrix_is_whole() -> None:

@@ -29,8 +29,8 @@ RUNS = {
     "state_gibbs": ("numpy", "numba", "jax"),
     "tree_gibbs": ("numpy", "numba", "jax"),
 }
+# In the suite.
 CHAINS = 256
-"""In the suite."""
 PAIRS = [(method, backend) for method, backends in RUNS.items() for backend in backends]
 
 

@@ -13,20 +13,20 @@ import pytest
 from fresh_environment import build_wheel, fresh_environment
 
 HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
+# The folders that they write.
 PAGES = {"add-a-backend": "my_backend", "add-a-method": "my_method", "add-a-model-family": "my_family"}
-"""The folders that they write."""
+# Of the checks in a page's test file, those that are run here.
 CHOSEN = {"add-a-backend": "namespace or transfer", "add-a-method": "numpy and (plan or accuracy)"}
-"""Of the checks in a page's test file, those that are run here."""
 
+# What the pages name to make a check take less time, behind those that would take minutes here.
 QUICKER = {
     "check --backend mine": "--method mf --chains 256 --seconds 2",
     "check --method mine --backend numpy": "--chains 256",
     "check --method mine": "--chains 256 --seconds 2",
 }
-"""What the pages name to make a check take less time, behind those that would take minutes here."""
 
+# Commands until the package is installed.
 BEGUN = 3
-"""Commands until the package is installed."""
 
 
 def blocks(page: str, language: str) -> list[str]:

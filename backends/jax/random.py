@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# (2,) uint32.
 Key = jax.Array
-"""(2,) uint32."""
 
 SIBLING = 0x9E3779B9
 # sin(π/4 √z) / √z and cos(π/4 √z) on 0 <= z <= 1 to 2e-9 or 6e-16, by bytes of the type

@@ -20,8 +20,8 @@ from spinbench.backends.numba.compiling import wait_as_compilation
 from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
 
 # Numba makes two wrappers of each function, one for Python and one for C: a third of what a kernel costs to compile.
+# Options of a function that compiled code alone calls; Python cannot call it.
 CALLEE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Options of a function that compiled code alone calls; Python cannot call it."""
 
 SOURCES = Path(__file__).parent
 KERNELS = "kernels-"

@@ -15,23 +15,23 @@ from typing import Any
 from spinbench.foundation.folders import cache_folder
 
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
+# Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled.
 CHECKED = os.environ.get(CHECKS_VARIABLE, "0") not in ("", "0")
-"""Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled."""
+# Folders of compiled kernels that stay beside the one in use, however old they are.
 KEPT = 3
-"""Folders of compiled kernels that stay beside the one in use, however old they are."""
+# Others go when no process has started with them for so long.
 UNUSED_SECONDS = 86_400.0
-"""Others go when no process has started with them for so long."""
 
+# Modules of `methods` whose constants or functions are compiled into kernels.
 CONSTANTS = ("baselines/jumps.py", "blocks/tables.py", "buckets/draws.py", "relaxed/step_size.py")
-"""Modules of `methods` whose constants or functions are compiled into kernels."""
 
 _NUMBA = "numba-"
 KERNEL_LOCATOR = "spinbench.backends.numba.kernel_cache.KernelLocator"
+# Those that Numba asks where nobody has chosen any.
 NUMBA_LOCATORS = (
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
     *("IPythonCacheLocator", "ZipCacheLocator"),
 )
-"""Those that Numba asks where nobody has chosen any."""
 
 
 @cache

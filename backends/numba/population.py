@@ -23,8 +23,8 @@ from spinbench.methods.population.program import Tables
 from spinbench.methods.population.smc import Annealed
 from spinbench.models import Model
 
+# Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any.
 UPDATES = 2**22
-"""Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any."""
 
 
 class Course(NamedTuple):

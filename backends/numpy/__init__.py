@@ -13,10 +13,10 @@ from numpy.random.bit_generator import ISeedSequence
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.errors import UnsupportedError
 
+# Three words of 64 bits, what SFC64 is seeded with.
 KEY_BYTES = 24
-"""Three words of 64 bits, what SFC64 is seeded with."""
+# Numbers of an array that several operations run over before they go on to the next.
 AT_ONCE = 2**15
-"""Numbers of an array that several operations run over before they go on to the next."""
 
 
 class NumpyBackend(Backend):

@@ -18,8 +18,8 @@ from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import Tables, tables
 from spinbench.models import Model, PairwiseModel
 
+# Of a model whose states are all tabulated.
 MOST_VARIABLES = 12
-"""Of a model whose states are all tabulated."""
 
 
 class PgmpyBackend(LibraryBackend):

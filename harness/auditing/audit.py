@@ -51,16 +51,16 @@ from spinbench.models import Model, to_factor_graph
 
 FloatArray = npt.NDArray[np.float64]
 
+# Probability with which draws of the model's own law fail.
 ALPHA = 0.01
-"""Probability with which draws of the model's own law fail."""
+# Numbers that conditional probabilities of all variables take, and those a second of the budget, of which looks at them
+# take a quarter: of more draws every second, third, … is looked at.
 MAX_LOGITS, LOGITS_A_SECOND = 2**25, 2**19
-"""Numbers that conditional probabilities of all variables take, and those a second of the budget, of which looks at
-them take a quarter: of more draws every second, third, … is looked at."""
+# Draws of all frequencies together that are compared with exact ones, a second of the budget, of which they take a
+# quarter.
 SERIES_A_SECOND = 2**20
-"""Draws of all frequencies together that are compared with exact ones, a second of the budget, of which they take a
-quarter."""
+# Of the budget, that one exact answer may take: the energy's check and β's fit ask for as many more.
 EXACT_SHARE = 1 / 8
-"""Of the budget, that one exact answer may take: the energy's check and β's fit ask for as many more."""
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,18 @@ from spinbench.models import FactorGraph, Model
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Entries of joint tables that are compared.
 MAX_EVENTS = 20_000
-"""Entries of joint tables that are compared."""
+# Of a model whose frequencies of states are compared.
 MAX_STATES = 2**14
-"""Of a model whose frequencies of states are compared."""
+# Draws that a cell of a chi-square has at least: rarer states share one.
 MIN_EXPECTED = 10.0
-"""Draws that a cell of a chi-square has at least: rarer states share one."""
+# Sum of variances of an indicator over draws below which its mean is not taken to be normal.
 MIN_INFORMATION = 25.0
-"""Sum of variances of an indicator over draws below which its mean is not taken to be normal."""
+# Effective draws per squared skewness of log weights from which on their mean is taken to be normal.
 MIN_DRAWS_PER_SKEWNESS = 100.0
-"""Effective draws per squared skewness of log weights from which on their mean is taken to be normal."""
+# Autocorrelation times between draws that a chi-square takes to be independent.
 THINNED = 3.0
-"""Autocorrelation times between draws that a chi-square takes to be independent."""
 
 
 class Check(NamedTuple):

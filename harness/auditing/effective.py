@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# Autocorrelation times over which correlations are summed (Sokal, "Monte Carlo methods in statistical mechanics").
 WINDOW = 5.0
-"""Autocorrelation times over which correlations are summed (Sokal, "Monte Carlo methods in statistical mechanics")."""
+# Of a chain; shorter ones show no correlations, and count as one draw each.
 MIN_DRAWS = 10
-"""Of a chain; shorter ones show no correlations, and count as one draw each."""
+# Numbers that are transformed together.
 BLOCK = 2**22
-"""Numbers that are transformed together."""
 
 
 def autocorrelation_times(series: FloatArray) -> FloatArray:

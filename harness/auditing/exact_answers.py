@@ -16,8 +16,8 @@ from spinbench.models import FactorGraph, Model
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of the inverse temperatures whose mean log weights give the variance and the skewness of log weights.
 SPACING = 0.02
-"""Of the inverse temperatures whose mean log weights give the variance and the skewness of log weights."""
 SECANT_STEPS = 30
 SECANT_TOLERANCE = 1e-9
 

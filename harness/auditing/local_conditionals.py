@@ -14,10 +14,10 @@ from spinbench.models import FactorGraph
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Beyond which an estimate says that draws are as cold as can be told.
 MAX_BETA = 1e3
-"""Beyond which an estimate says that draws are as cold as can be told."""
+# Newton's steps of β, or halvings where these lead out of what is left, until they are as short.
 STEPS, TOLERANCE = 60, 1e-10
-"""Newton's steps of β, or halvings where these lead out of what is left, until they are as short."""
 
 
 class Logits(NamedTuple):

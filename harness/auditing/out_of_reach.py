@@ -14,10 +14,10 @@ from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model
 
+# Relative to the terms of a variable's field, below which that is 0.
 ROUNDING = 1e-9
-"""Relative to the terms of a variable's field, below which that is 0."""
+# Sweeps of the search for the heaviest state where elimination is out of reach.
 MODE_SAMPLES = 200
-"""Sweeps of the search for the heaviest state where elimination is out of reach."""
 
 
 def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:

@@ -23,10 +23,10 @@ from spinbench.models import Model
 Axes = tuple[str, ...]
 States = npt.NDArray[np.int64]
 
+# Of all samples together: 2 GiB.
 MAX_NUMBERS = 2**28
-"""Of all samples together: 2 GiB."""
+# What readers raise of files that are damaged, or of another kind.
 BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, csv.Error, zipfile.BadZipFile, zlib.error)
-"""What readers raise of files that are damaged, or of another kind."""
 PLACES = {"chain": "chain", "draw": "draw", "chains": "chain", "draws": "draw"}
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+# Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind.
 FOREIGN_AGE = 86_400.0
-"""Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind."""
 
 
 def write_json(path: Path, value: Any) -> None:

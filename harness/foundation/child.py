@@ -20,16 +20,16 @@ from spinbench.foundation import deadline
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 
+# Seconds after which a child looks whether its parent was killed.
 _WATCH = 0.25
-"""Seconds after which a child looks whether its parent was killed."""
+# Seconds that a killed process is waited for.
 _JOIN = 5.0
-"""Seconds that a killed process is waited for."""
+# Seconds that one is waited for which may be compiling.
 _GRACE = 0.2
-"""Seconds that one is waited for which may be compiling."""
+# Seconds without a compilation after which it is over: what was compiled is written within milliseconds.
 _IDLE = 0.3
-"""Seconds without a compilation after which it is over: what was compiled is written within milliseconds."""
+# Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine.
 _MAX_COMPILATION = 60.0
-"""Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine."""
 _PR_SET_PDEATHSIG = 1
 
 

@@ -41,9 +41,9 @@ def check() -> None:
         raise OverdueError
 
 
+# Compilations that this process has begun and not ended: whoever would end it lets them end, so that what they made is
+# kept for the next one.
 compilers = 0
-"""Compilations that this process has begun and not ended: whoever would end it lets them end, so that what they made is
-kept for the next one."""
 
 
 def add_compilation(seconds: float, busy: float) -> None:

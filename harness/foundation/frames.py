@@ -11,8 +11,8 @@ from spinbench.errors import SpinbenchError, UnavailableError
 
 Table = list[dict[str, Any]]
 Kind = Literal["pandas", "polars", "arrow"]
+# Packages that have to be installed.
 KINDS: Mapping[Kind, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
-"""Packages that have to be installed."""
 
 
 def frame(columns: Mapping[str, Any], kind: Kind = "pandas") -> Any:

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# What a command exits with that was interrupted, as shells have it.
 STATUS = 130
-"""What a command exits with that was interrupted, as shells have it."""
 
 
 @contextmanager

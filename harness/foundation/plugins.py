@@ -19,8 +19,8 @@ from spinbench.errors import BrokenPluginError
 from spinbench.foundation import deadline
 from spinbench.foundation.names import unknown_name
 
+# The distribution whose names nobody takes.
 OWN = "spinbench"
-"""The distribution whose names nobody takes."""
 _REMEMBERED: list[Any] = []
 
 Looked = TypeVar("Looked", bound=Callable[..., Any])

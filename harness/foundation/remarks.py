@@ -6,8 +6,8 @@ import re
 import sys
 from functools import cache
 
+# Characters that a terminal obeys, or that turn what stands beside them round; within brackets of an expression.
 OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Characters that a terminal obeys, or that turn what stands beside them round; within brackets of an expression."""
 _OBEYED = re.compile(f"[{OBEYED}]")
 
 

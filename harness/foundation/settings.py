@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from spinbench.errors import SpinbenchError
 
+# Of what is counted: more is a slip of the pen.
 LARGEST = 2**20
-"""Of what is counted: more is a slip of the pen."""
 
 
 def check_whole(method: Any, setting: str, least: int, largest: int = LARGEST, *, zero: bool = False) -> None:

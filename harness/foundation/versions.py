@@ -12,8 +12,8 @@ from spinbench.errors import HistoryError
 from spinbench.foundation import git
 from spinbench.foundation.atomic import clear_fragments, write_json
 
+# At the top of such a repository; a sweep commits it where it has changed.
 FILE = "versions.json"
-"""At the top of such a repository; a sweep commits it where it has changed."""
 BRANCH = "main"
 _WHO = ("-c", "user.name=spinbench", "-c", "user.email=spinbench@localhost", "-c", "commit.gpgsign=false")
 

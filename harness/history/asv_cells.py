@@ -145,8 +145,8 @@ def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -
 
 _CELL_TABLES = ("_results", "_samples", "_stats")
 _AXIS_TABLES = ("_benchmark_params", "_benchmark_version")
+# asv's tables by benchmark: those with an entry for each cell, those that say what a cell is, and others.
 _OTHER_TABLES = ("_profiles", "_started_at", "_duration")
-"""asv's tables by benchmark: those with an entry for each cell, those that say what a cell is, and others."""
 
 
 def add_missing_results(mine: Results, theirs: Results) -> bool:

@@ -42,14 +42,14 @@ from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import foreign_source_folder
 from spinbench.measuring.record_types import parse_record
 
+# Environment variable with this machine's name in the history; by default asv's name, the host's.
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
-"""Environment variable with this machine's name in the history; by default asv's name, the host's."""
 TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+# For example spinbench-py3.11.
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
-"""For example spinbench-py3.11."""
+# In the folder that the processes of one asv command share, beside measurements.
 FAMILIES_FILE = "families.json"
-"""In the folder that the processes of one asv command share, beside measurements."""
 
 
 class BuiltEnvironment(Environment):  # type: ignore[misc]

@@ -32,14 +32,14 @@ from spinbench.measuring.records import digest
 if TYPE_CHECKING:
     from asv.results import Results
 
+# Prefix of asv's names for the ratios to other libraries.
 PEER_PREFIX = "peers"
-"""Prefix of asv's names for the ratios to other libraries."""
 RATIO_METRICS = ("step_cpu_seconds", "step_seconds", "seconds_per_ess")
 RATIO_UNIT = "x"
+# How asv's names of these benchmarks begin: they are made from the journal and nothing else.
 SERIES_PREFIXES = (f"{PREFIX}.", f"{PEER_PREFIX}.")
-"""How asv's names of these benchmarks begin: they are made from the journal and nothing else."""
+# From which on asv's 99 % interval of a median lies within the samples.
 MIN_SAMPLES = 8
-"""From which on asv's 99 % interval of a median lies within the samples."""
 
 
 def benchmark_descriptions(series_index: SeriesIndex) -> dict[str, dict[str, Any]]:

@@ -24,11 +24,11 @@ from spinbench.metrics import registry
 
 CONF = "spinbench.conf"
 
+# One value of each axis, in the family's order.
 Cell = tuple[str, ...]
-"""One value of each axis, in the family's order."""
 
+# A cell with its names: ("family", its name), and each axis with its value; empty for none.
 Column = tuple[tuple[str, str], ...]
-"""A cell with its names: ("family", its name), and each axis with its value; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[
     return {cell: copy.deepcopy(_composed[cell_overrides]) for cell, cell_overrides in overrides.items()}
 
 
+# Canonical configurations by their overrides; conf/axes, too, is read once.
 _composed: dict[tuple[str, ...], dict[str, Any]] = {}
-"""Canonical configurations by their overrides; conf/axes, too, is read once."""
 
 
 @cache

@@ -27,8 +27,8 @@ from spinbench.foundation import git, projects
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import Checkout
 
+# In a checkout, builds of its commits; whoever needs the room may delete it.
 FOLDER = Path(".asv") / "commits"
-"""In a checkout, builds of its commits; whoever needs the room may delete it."""
 BUILD_SECONDS = 600.0
 
 _STATE_FILE = "made-of.json"

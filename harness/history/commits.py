@@ -19,18 +19,18 @@ from spinbench.inference import registry
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import plain
 
+# Sittings before base from which noise is learnt.
 MAX_PAST_SITTINGS = 30
-"""Sittings before base from which noise is learnt."""
 
+# Of a chain of commits: more take more than ten seconds to read.
 MAX_RECORDS = 30_000
-"""Of a chain of commits: more take more than ten seconds to read."""
 
+# From which on it can be told whether cost changes more often than not.
 MIN_PAIRS = 3
-"""From which on it can be told whether cost changes more often than not."""
 
 Settings = Mapping[str, Any]
+# Family, empty for series beyond conf/axes, and cell.
 Key = tuple[str, Place]
-"""Family, empty for series beyond conf/axes, and cell."""
 
 
 def collect_sides(history: History, base_commit: str, head_commit: str) -> tuple[Sides, tuple[str, ...]]:

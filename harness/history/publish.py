@@ -34,9 +34,10 @@ from spinbench.history.series import PREFIX
 if TYPE_CHECKING:
     from asv.results import Results
 
+# Folder of the site with what would come from CDNs.
 VENDOR = "vendor"
-"""Folder of the site with what would come from CDNs."""
 
+# npm packages in the versions that asv 0.6's page names (of Stupid Table, npm has no 1.0.1).
 PACKAGES: Mapping[str, str] = {
     "jquery": "3.3.1",
     "flot": "0.8.3",
@@ -45,8 +46,8 @@ PACKAGES: Mapping[str, str] = {
     "blueimp-md5": "2.19.0",
     "bootstrap": "3.1.1",
 }
-"""npm packages in the versions that asv 0.6's page names (of Stupid Table, npm has no 1.0.1)."""
 
+# Which file of the packages stands for the last part of an address on the page.
 FILES: Mapping[str, str] = {
     "jquery-3.3.1.min.js": "jquery/dist/jquery.min.js",
     "jquery.flot.min.js": "flot/jquery.flot.js",
@@ -59,24 +60,23 @@ FILES: Mapping[str, str] = {
     "bootstrap.min.js": "bootstrap/dist/js/bootstrap.min.js",
     "bootstrap.min.css": "bootstrap/dist/css/bootstrap.min.css",
 }
-"""Which file of the packages stands for the last part of an address on the page."""
 
 NPM_SECONDS = 600.0
 _ELEMENT = re.compile(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"(https?://[^\"]+)\"[^>]*>")
 _CDN_ATTRIBUTES = re.compile(r"\s(?:integrity|crossorigin|referrerpolicy|onerror)=\"[^\"]*\"")
 
+# Of those that sweeps began. asv takes some 10 ms a series; its page lists them all.
 MAX_SERIES = 2000
-"""Of those that sweeps began. asv takes some 10 ms a series; its page lists them all."""
 SWEPT = f"{PREFIX}."
+# Of asv's configuration, relative to its folder, with asv's defaults.
 PATHS = {"benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "env_dir": "env"}
-"""Of asv's configuration, relative to its folder, with asv's defaults."""
+# Folder of the copy while asv reads it, beside the results.
 COPY = ".publishing"
-"""Folder of the copy while asv reads it, beside the results."""
+# Beside this module: gives the y-axis room.
 SCRIPT = "asv_site.js"
-"""Beside this module: gives the y-axis room."""
 
+# A label of each axis.
 Cell = tuple[str, ...]
-"""A label of each axis."""
 Ages = dict[Cell, list[int]]
 
 

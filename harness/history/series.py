@@ -29,18 +29,18 @@ from spinbench.history.journal import settings_without_seed
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
+# Beside the journals of machines, whose names do not begin with a dot.
 FOLDER = ".series"
-"""Beside the journals of machines, whose names do not begin with a dot."""
+# Of asv's names for the benchmarks, swept.MODEL.track_METRIC.
 PREFIX = "swept"
-"""Of asv's names for the benchmarks, swept.MODEL.track_METRIC."""
 AXIS = "cell"
 TIMEOUT = 300.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 MAX_SLUG_LENGTH = 60
+# Characters of a setting's value; of a longer one its hash stands in the label.
 MAX_VALUE_LENGTH = 40
-"""Characters of a setting's value; of a longer one its hash stands in the label."""
+# Digits of a file's hash.
 HASH_DIGITS = 8
-"""Digits of a file's hash."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from spinbench.inference.kernels import ANY, Wish
 from spinbench.inference.preflight import planning
 from spinbench.models import Model
 
+# Whose compiled code is kept in memory, for one model's shapes each.
 PROGRAMS = 4
-"""Whose compiled code is kept in memory, for one model's shapes each."""
 _IMPORTED = set[type[Backend]]()
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from spinbench.api import Estimate
 from spinbench.foundation.threads import one_blas_thread
 
+# Of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result.
 MAX_BYTES = 2**20
-"""Of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result."""
+# The same of batches as they are, which all checkpoints of a run share.
 MAX_SHARED_BYTES = 2**23
-"""The same of batches as they are, which all checkpoints of a run share."""
+# Of larger models the plan, without which nothing is estimated, is too much to keep.
 MAX_VARIABLES = 1024
-"""Of larger models the plan, without which nothing is estimated, is too much to keep."""
 
 
 @dataclass(frozen=True)

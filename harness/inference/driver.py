@@ -20,14 +20,14 @@ from spinbench.inference.observers import Snapshots, StoppingRule
 from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
 from spinbench.inference.schedule import SampleSchedule, Schedule, TimeSchedule
 
+# Seconds in which nothing is compiled, nor compiled code found on disk.
 BRIEF = 2e-3
-"""Seconds in which nothing is compiled, nor compiled code found on disk."""
+# Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty.
 LONG = 60.0
-"""Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
+# Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are.
 MAX_TRAJECTORY_BYTES, MIN_CHECKPOINTS = 64 * 2**20, 2
-"""Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are."""
+# Ends of the burn-in's windows, after each of which settings may be adapted.
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
-"""Ends of the burn-in's windows, after each of which settings may be adapted."""
 
 
 @dataclass

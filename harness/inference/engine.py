@@ -17,14 +17,14 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
 from spinbench.foundation.trees import map_arrays
 
+# Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs.
 LOOK = 2**31 - 1
-"""Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
 
+# The same for a sweep at another temperature.
 TEMPER = LOOK - 1
-"""The same for a sweep at another temperature."""
 
+# Sweeps at a temperature that are made, and seen, in one call.
 STRETCH = 32
-"""Sweeps at a temperature that are made, and seen, in one call."""
 
 
 class ProgramEngine:

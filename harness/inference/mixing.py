@@ -28,17 +28,17 @@ from spinbench.models.groups import merge_groups
 
 METHODS = ("gibbs",)
 BACKENDS = ("numba", "numpy")
+# Pairs: that find the lag, that are asked first, and in all.
 PILOTS, FIRST, MOST = 8, 64, 1024
-"""Pairs: that find the lag, that are asked first, and in all."""
+# Of the budget, for finding the lag.
 PILOT_SHARE = 0.25
-"""Of the budget, for finding the lag."""
+# Of the pilots' meeting times, that is the lag.
 QUANTILE = 0.9
-"""Of the pilots' meeting times, that is the lag."""
+# Of what is left of the budget, that further pairs are expected to take.
 ROOM = 0.5
-"""Of what is left of the budget, that further pairs are expected to take."""
 
+# Standard errors, and excesses that pairs have not shown, of a limit that holds with a confidence of 95 %.
 _NORMAL, _UNSEEN = 1.645, 3.0
-"""Standard errors, and excesses that pairs have not shown, of a limit that holds with a confidence of 95 %."""
 
 IntArray = npt.NDArray[np.int64]
 Advance = Callable[[FactorTables, IntArray, CoupledPairs, int, int, int], None]

@@ -12,30 +12,30 @@ from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
+# Interval between looks over the time of one, so that looks take a tenth of a run and se of log Z falls with the square
+# root of its length.
 LOOK_INTERVAL_RATIO = 10
-"""Interval between looks over the time of one, so that looks take a tenth of a run and se of log Z falls with the
-square root of its length."""
+# That a run takes all the same, where it has so many samples.
 MIN_LOOKS = 8
-"""That a run takes all the same, where it has so many samples."""
+# Steps between the first looks of a run whose length is not known.
 FIRST_INTERVAL = 20
-"""Steps between the first looks of a run whose length is not known."""
+# Steps that a look takes: compiled, and in programs over NumPy's arrays, whose steps are slow.
 LOOK_STEPS, PROGRAM_LOOK_STEPS = 6, 3
-"""Steps that a look takes: compiled, and in programs over NumPy's arrays, whose steps are slow."""
+# Updates of a variable, 1 ns with `gibbs` on numba, that a compiled look takes beside them: in calls of its own, and
+# within a call.
 CALL_UPDATES, WITHIN_UPDATES = 30_000, 2_000
-"""Updates of a variable, 1 ns with `gibbs` on numba, that a compiled look takes beside them: in calls of its own, and
-within a call."""
+# Of variables and chains that are copied within a call, to be looked at together at its end.
 MAX_STATES = 2**20
-"""Of variables and chains that are copied within a call, to be looked at together at its end."""
+# That looks keep; beyond, every other one goes and they are taken half as often.
 MAX_NUMBERS = 2**20
-"""That looks keep; beyond, every other one goes and they are taken half as often."""
+# Numbers that climbs keep; beyond, every other sweep goes, and chains climb half as often.
 MAX_SLOPES = 2**20
-"""Numbers that climbs keep; beyond, every other sweep goes, and chains climb half as often."""
+# Share of a run's steps that chains spend on climbing anew.
 CLIMBING = 0.05
-"""Share of a run's steps that chains spend on climbing anew."""
+# Between the seeds of chains that climb.
 CLIMB_SEEDS = 1 << 48
-"""Between the seeds of chains that climb."""
+# Times as many samples as before, from one question whether a tolerance is reached to the next.
 SOONER, LATER = 1.2, 2.0
-"""Times as many samples as before, from one question whether a tolerance is reached to the next."""
 
 
 class Snapshots:

@@ -19,20 +19,20 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
 
+# Batches that long, where they take less than `MEASURING` of the budget, or all of it where they do not count.
 MEASURED = 3
-"""Batches that long, where they take less than `MEASURING` of the budget, or all of it where they do not count."""
 MEASURING = 0.5
+# Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
+# beside the budget.
 BRIEF = 0.3
-"""Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
-beside the budget."""
+# That drawing a variable takes at least: a step that is known to be of very many is not begun.
 UPDATE_SECONDS: dict[Tier, float] = {"native": 3e-9, "generic": 2e-8}
-"""That drawing a variable takes at least: a step that is known to be of very many is not begun."""
+# Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none.
 MAX_STEPS = 2**20
-"""Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
+# Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them.
 OF_EACH, BESIDE = 10, 0.05
-"""Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them."""
+# Of a budget's seconds, at most.
 PLANNING = 0.5
-"""Of a budget's seconds, at most."""
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
 

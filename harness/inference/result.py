@@ -28,8 +28,8 @@ from spinbench.inference.stored_states.source import RunSource
 from spinbench.models import Model
 from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 
+# Of the files that hold an answer.
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv", ".order")
-"""Of the files that hold an answer."""
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,19 @@ from spinbench.foundation import deadline
 from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
 
+# Shortest batch of a budget in seconds, long against the cost of a call.
 BATCH_SECONDS = 2e-3
-"""Shortest batch of a budget in seconds, long against the cost of a call."""
+# Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what
+# it may wait for others without ending the run later.
 MAX_BURN_IN = 0.3
-"""Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what
-it may wait for others without ending the run later."""
+# Of a budget in seconds, which nothing is begun that is expected to end beyond.
 LATE = 1.3
-"""Of a budget in seconds, which nothing is begun that is expected to end beyond."""
+# Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries.
 LOADING = 1.0
-"""Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries."""
+# Share of a budget's seconds that estimates may take beside them.
 ESTIMATING = 0.25
-"""Share of a budget's seconds that estimates may take beside them."""
+# Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell.
 BATCH, NUMBER = 2e-5, 2e-7
-"""Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell."""
 
 
 class Schedule(ABC):

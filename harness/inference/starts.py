@@ -16,12 +16,12 @@ from spinbench.mathematics.graphs.starts import grow
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
+# Methods whose draws may be starts.
 DRAWING = ("wmb",)
-"""Methods whose draws may be starts."""
+# Burn-in times variables, by the backend that makes the draws: half a second of passes, about.
 PASSES = {"numba": 50_000, "numpy": 1_000}
-"""Burn-in times variables, by the backend that makes the draws: half a second of passes, about."""
+# How many there are to choose from, and how many are made at once.
 DRAWS, DRAWN = 5120, 64
-"""How many there are to choose from, and how many are made at once."""
 
 
 def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:

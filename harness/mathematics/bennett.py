@@ -21,12 +21,12 @@ from spinbench.mathematics.claims import (
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
+# Joint claims that two estimates of the same number may differ by.
 CONTRADICTED = 3.0
-"""Joint claims that two estimates of the same number may differ by."""
+# At most, in which two sides are balanced, and to what share of the value.
 STEPS, EXACTLY = 64, 1e-14
-"""At most, in which two sides are balanced, and to what share of the value."""
+# Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks.
 SHARED = 0.5
-"""Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks."""
 
 
 class Ratio(NamedTuple):

@@ -21,16 +21,16 @@ from spinbench.mathematics.statistics import (
     r_hat_of_means,
 )
 
+# With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed.
 FEWEST_CHAINS = 8
-"""With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
+# With fewer, nothing tells what chains remember from chance.
 FEWEST_TOLD = 4
-"""With fewer, nothing tells what chains remember from chance."""
+# Of means of float32 chains, which moves with their states.
 _ROUNDING = 1e-6
-"""Of means of float32 chains, which moves with their states."""
+# That any of N variables' chains are alike in both halves though they remember nothing.
 _CHANCE = 0.05
-"""That any of N variables' chains are alike in both halves though they remember nothing."""
+# That any of N variables' means in the second half of a run differ from those in the first half by chance.
 _DRIFT = 0.001
-"""That any of N variables' means in the second half of a run differ from those in the first half by chance."""
 
 
 class HalfComparison(NamedTuple):

@@ -30,27 +30,27 @@ from spinbench.mathematics.chains import (
 from spinbench.mathematics.statistics import FloatArray, blocks
 
 FEWEST_BATCHES = 4
+# Of each chain; in fewer, chains that all begin on one side of what they remember are too often still there.
 FEWEST_SAMPLES = 8
-"""Of each chain; in fewer, chains that all begin on one side of what they remember are too often still there."""
+# Claims grow with R-hat, so that they hold far beyond the usual 1.01; above this they say nothing.
 LARGEST_R_HAT = 1.2
-"""Claims grow with R-hat, so that they hold far beyond the usual 1.01; above this they say nothing."""
+# Of the laws on both sides of a ratio estimate, 1 where they are the same.
 LEAST_OVERLAP = 0.05
-"""Of the laws on both sides of a ratio estimate, 1 where they are the same."""
+# Draws, in effect, that both sides of a ratio estimate share.
 LEAST_WEIGHT = 5.0
-"""Draws, in effect, that both sides of a ratio estimate share."""
+# Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %).
 UNSEEN = 1.5
-"""Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
+# Of n draws: what so much of one would change is the least standard error of the mean of a state which none or few of
+# them have shown, of which scatter says too little; Jeffreys' prior adds as much to each state.
 LEAST_DRAW = 0.5
-"""Of n draws: what so much of one would change is the least standard error of the mean of a state which none or few of
-them have shown, of which scatter says too little; Jeffreys' prior adds as much to each state."""
+# Of so many that a state was shown by, scatter is a standard error: it is known to a third.
 FEW_DRAWS = 10.0
-"""Of so many that a state was shown by, scatter is a standard error: it is known to a third."""
+# Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
+# must change together are slower than the median one, and with neighbours of theirs that were seen to be slow.
 SLOW = 0.9
-"""Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
-must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
 _TWO_SIGMA = 0.9772
+# Nats: what varies by less is constant but for rounding. Draws: fewer are none.
 NOTHING = 1e-9
-"""Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
 
 
 class MarginalClaims(NamedTuple):

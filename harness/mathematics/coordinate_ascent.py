@@ -12,12 +12,12 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# At most; each ends at a state that no change of one variable makes heavier.
 SWEEPS = 30
-"""At most; each ends at a state that no change of one variable makes heavier."""
 
 
+# Of larger models raising takes minutes.
 MOST_VARIABLES = 100_000
-"""Of larger models raising takes minutes."""
 
 
 def ascend_to_maxima(model: Model, states: IntArray) -> IntArray:

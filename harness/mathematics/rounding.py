@@ -24,8 +24,8 @@ from spinbench.models.checks import largest_finite_magnitude
 from spinbench.models.forney.model import ForneyModel
 
 EPS = float(np.finfo(np.float64).eps)
+# In the last place that one step may cost: some operations of half a unit each, and functions of a few.
 UNITS = 16
-"""In the last place that one step may cost: some operations of half a unit each, and functions of a few."""
 Precision = Literal["float32", "float64"]
 FloatArray = npt.NDArray[np.float64]
 

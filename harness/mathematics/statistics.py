@@ -17,15 +17,15 @@ from spinbench.errors import SpinbenchError
 
 FloatArray = npt.NDArray[np.float64]
 
+# The error to which `time_to_error` is tracked: one per cent of probability.
 TARGET_RMSE = 0.01
-"""The error to which `time_to_error` is tracked: one per cent of probability."""
 
+# Numbers that are worked on at a time, so that they stay in a processor's cache.
 _BLOCK = 2**17
-"""Numbers that are worked on at a time, so that they stay in a processor's cache."""
+# Lags at which products are summed sooner than series are transformed.
 FEW = 16
-"""Lags at which products are summed sooner than series are transformed."""
+# So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone.
 MANY_CHAINS = 16
-"""So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone."""
 
 
 def blocks(rows: int, numbers: int) -> Iterator[slice]:

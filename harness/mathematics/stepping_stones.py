@@ -25,18 +25,18 @@ from spinbench.mathematics.claims import (
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
+# Nats from a rung to the next, ∫ sd(V) dβ: at 1 neighbours overlap by .6.
 STEP = 1.0
-"""Nats from a rung to the next, ∫ sd(V) dβ: at 1 neighbours overlap by .6."""
+# At 2 they overlap by .2, which costs no precision where rungs are short; at 3 it does.
 WIDEST_STEP = 2.0
-"""At 2 they overlap by .2, which costs no precision where rungs are short; at 3 it does."""
+# Of a rung; a quarter of them is dropped.
 FEWEST_SWEEPS = 6
-"""Of a rung; a quarter of them is dropped."""
+# Rungs of fewer are thinned out first.
 FEW_SWEEPS = 10
-"""Rungs of fewer are thinned out first."""
+# Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that.
 MOST_STEPS, CLOSE = 100, 1e-12
-"""Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that."""
+# Temperatures of the pilot, at least and at most.
 PILOT = (8, 24)
-"""Temperatures of the pilot, at least and at most."""
 
 
 class Schedule(NamedTuple):

@@ -7,13 +7,13 @@ from typing import Any
 from spinbench.measuring.records import METRICS
 from spinbench.metrics import registry
 
+# The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
+# environment, stages, oversubscribed.
 Answer = dict[str, Any]
-"""The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
-environment, stages, oversubscribed."""
 
 
+# Characters of a sentence, and the last ones of its details, that a record keeps: an exception may hold an array.
 MAX_CHARACTERS = 4000
-"""Characters of a sentence, and the last ones of its details, that a record keeps: an exception may hold an array."""
 
 
 def failure_answer(sentence: str, details: str | None = None) -> Answer:

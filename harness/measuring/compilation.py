@@ -9,10 +9,10 @@ from pathlib import Path
 
 from spinbench.inference import registry
 
+# Environment variables with the folders in which compiled code is kept from one process to the next.
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
-"""Environment variables with the folders in which compiled code is kept from one process to the next."""
+# Environment variable of a worker whose folders of compiled code no other process writes into.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
-"""Environment variable of a worker whose folders of compiled code no other process writes into."""
 
 
 def has_own_cache() -> bool:

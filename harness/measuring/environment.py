@@ -17,8 +17,8 @@ from spinbench.foundation import git, projects
 from spinbench.foundation.checkout import CONFIG
 from spinbench.reference import memory
 
+# Environment variable with the repository whose commits are measured; by default the one that one stands in.
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
-"""Environment variable with the repository whose commits are measured; by default the one that one stands in."""
 NO_HISTORY = (
     f"there is no history here, no {CONFIG} in this folder or above; go to one, name it in {HISTORY_VARIABLE}, "
     "or begin one with: spinbench init FOLDER"
@@ -33,8 +33,8 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+# The folder of this package.
 PACKAGE = Path(__file__).resolve().parents[1]
-"""The folder of this package."""
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
 _LIBRARIES = (
     *("blackjax", "cotengra", "dwave-samplers", "numpyro", "openjij", "pgmax", "pgmpy", "pyagrum", "pyganak"),

@@ -28,10 +28,10 @@ from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
 from spinbench.reference import pairs as joint_tables
 
+# Memory for exact pairs, which are not kept: more would take seconds in each cell.
 PAIRS_BYTES = 2**28
-"""Memory for exact pairs, which are not kept: more would take seconds in each cell."""
+# Of the seconds of a run: a process that waits longer than that for its core does not have it to itself.
 WAITING_SHARE = 0.05
-"""Of the seconds of a run: a process that waits longer than that for its core does not have it to itself."""
 
 
 def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:

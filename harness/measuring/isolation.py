@@ -24,16 +24,16 @@ from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
 
+# Warm workers kept at most: a JAX process holds about 300 MB.
 MAX_IDLE_WORKERS = 4
-"""Warm workers kept at most: a JAX process holds about 300 MB."""
+# Of a backend's configuration, what a worker has compiled for.
 COMPILATION_KEYS = ("device", "precision", "tier", "kernel")
-"""Of a backend's configuration, what a worker has compiled for."""
+# Seconds that a process may take to start, which do not count for its first cell.
 MAX_START_SECONDS = 120.0
-"""Seconds that a process may take to start, which do not count for its first cell."""
+# Of an answer; what has more is none.
 MAX_ANSWER_BYTES = 1 << 28
-"""Of an answer; what has more is none."""
+# Of a dead worker's error output kept in the record.
 MAX_LOG_BYTES = 4000
-"""Of a dead worker's error output kept in the record."""
 
 
 class WorkerDiedError(Exception):

@@ -24,8 +24,8 @@ from spinbench.measuring.records import (
 )
 from spinbench.metrics import MIXING
 
+# Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`).
 TIME_LIMIT = 300.0
-"""Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""
 
 
 def measure_cell(

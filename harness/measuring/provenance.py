@@ -21,8 +21,8 @@ from spinbench.inference import kernels
 from spinbench.measuring.environment import git_state, source_digest, spinbench_state
 from spinbench.models import families, formats
 
+# Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses.
 KERNELS = ("kernels", "kernels_next")
-"""Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses."""
 
 
 def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -12,10 +12,10 @@ _Float = Annotated[float, Meta(gt=-1e150, lt=1e150)]
 _Integer = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 Number = _Integer | _Float
 Size = Annotated[int, Meta(ge=0, le=2**63 - 1)] | Annotated[float, Meta(ge=0, lt=1e150)]
+# Unix time that a calendar has.
 Time = Annotated[int, Meta(ge=0, lt=250_000_000_000)] | Annotated[float, Meta(ge=0, lt=2.5e11)]
-"""Unix time that a calendar has."""
+# Of a model, method or backend, which a command may hold: no path that leads out of the groups.
 Name = Annotated[str, Meta(pattern=r"(?s)^(?!/)(?!.*(\.\.|:/|[\\$]))")]
-"""Of a model, method or backend, which a command may hold: no path that leads out of the groups."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,11 +27,11 @@ from spinbench.measuring.record_parts import (
     Time,
 )
 
+# What a terminal would obey, and halves of characters, which no file can hold.
 _UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
-"""What a terminal would obey, and halves of characters, which no file can hold."""
 
+# What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look.
 _SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
-"""What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
 
 
 class Race(Part, frozen=True, kw_only=True):

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from spinbench.measuring.record_types import Record
 
 SCHEMA = 1
+# Of a record's file; what a cell says is cut long before (`isolation`).
 MAX_BYTES = 1 << 26
-"""Of a record's file; what a cell says is cut long before (`isolation`)."""
 
 
+# What a new record is to hold, as JSON; what is read is a `record_types.Record`.
 Content = dict[str, Any]
-"""What a new record is to hold, as JSON; what is read is a `record_types.Record`."""
 
+# The parts of a configuration that say what is measured; the rest says how the sweep is run.
 CELL = ("model", "method", "backend", "budget", "chains", "seed")
-"""The parts of a configuration that say what is measured; the rest says how the sweep is run."""
 
+# What a backend's configuration may ask of kernels (`inference.kernels.Wish`); part of a cell only where given.
 WISHES = ("tier", "kernel")
-"""What a backend's configuration may ask of kernels (`inference.kernels.Wish`); part of a cell only where given."""
 
+# In a sweep's folder: the overrides it was started with, for `--resume`, and the report that it ends with.
 COMMAND_FILE = "sweep.json"
-"""In a sweep's folder: the overrides it was started with, for `--resume`, and the report that it ends with."""
 
 
 class RecordError(SpinbenchError):

@@ -14,6 +14,7 @@ from spinbench.api import Estimate
 from spinbench.inference.result import Result
 from spinbench.mathematics import statistics
 
+# Of a result, what metrics may be of and what is no time.
 FINGERPRINT_FIELDS = (
     *(
         "marginals",
@@ -31,7 +32,6 @@ FINGERPRINT_FIELDS = (
     ),
     *("draws", "samples", "status", "diagnostics"),
 )
-"""Of a result, what metrics may be of and what is no time."""
 
 
 def result_metrics(

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# In the order in which a cell goes through them. A record holds the seconds of each under "stages".
+#
+# "record" are those of the record before, which the same process wrote: a record cannot hold its own.
 STAGES = {
     "compose": "its configuration, by Hydra",
     "lookup": "whether it was measured before",
@@ -24,12 +27,8 @@ STAGES = {
     "exchange": "with its process",
     "record": "written",
 }
-"""In the order in which a cell goes through them. A record holds the seconds of each under "stages".
-
-"record" are those of the record before, which the same process wrote: a record cannot hold its own.
-"""
+# What the harness adds to a cell beside starting processes and imports; the other stages are what was asked for.
 OVERHEAD = ("compose", "lookup", "metrics", "exchange", "record")
-"""What the harness adds to a cell beside starting processes and imports; the other stages are what was asked for."""
 
 
 class Stages:

@@ -10,10 +10,10 @@ from spinbench.measuring.record_types import Record
 
 Number = Callable[[Record], float]
 
+# Claimed errors from which on a number that was vouched for counts as wrong.
 MAX_CLAIM_RATIO = 3.0
-"""Claimed errors from which on a number that was vouched for counts as wrong."""
+# Errors that are smaller come from the order of sums.
 ROUNDING_ERROR = 1e-9
-"""Errors that are smaller come from the order of sums."""
 OTHER_QUANTITY = {"marginals": "log Z", "log Z": "marginals"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`.
 METRICS = (
     "marginal_rmse",
     "log_z_error",
@@ -13,8 +14,7 @@ METRICS = (
     "samples_per_ess",
     "time_to_error",
 )
-"""Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""
+# Records hold no number of this size: squares are numbers, too.
 MAX_MAGNITUDE = 1e150
-"""Records hold no number of this size: squares are numbers, too."""
+# Sweeps until chains have forgotten their starts, in records of sweeps that asked for it.
 MIXING = "mixing"
-"""Sweeps until chains have forgotten their starts, in records of sweeps that asked for it."""

@@ -14,8 +14,8 @@ from spinbench.inference.result import Result
 from spinbench.metrics import MAX_MAGNITUDE, METRICS, MIXING
 from spinbench.models import Model
 
+# {"value", perhaps "standard_error" or a "remark" on why there is none, "title", "better"}, or {"failed": why}.
 Entry = dict[str, Any]
-"""{"value", perhaps "standard_error" or a "remark" on why there is none, "title", "better"}, or {"failed": why}."""
 
 
 def metric_names() -> list[str]:

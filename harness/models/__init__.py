@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from spinbench.models.loading import load, save
     from spinbench.models.specs import build
 
+# What methods are planned for, and everything else takes or returns as a model.
 Model = PairwiseModel | FactorGraph
-"""What methods are planned for, and everything else takes or returns as a model."""
 
 __all__ = [
     "Factor",

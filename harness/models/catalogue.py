@@ -153,8 +153,8 @@ def _read_boltzmann_reference(log_z: float, *stems: str) -> Reference:
     return Reference(log_z, np.concatenate([_read_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
 
 
+# The one model whose answer is not known.
 UNANSWERED = "uai14hard/linkage_11"
-"""The one model whose answer is not known."""
 _UAI = {
     "uai14/CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
     "uai14/DBN_11": "complete bipartite 20 x 20, 40 binary variables",

@@ -79,8 +79,8 @@ class Conditional:
         return Conditional(axes[-1], tuple(axes[:-1]), table)
 
 
+# From a table (K_u, K_v) and what is known of u, (..., K_u), to what is known of v, (..., K_v).
 Propagation = Callable[[FloatArray, FloatArray], FloatArray]
-"""From a table (K_u, K_v) and what is known of u, (..., K_u), to what is known of v, (..., K_v)."""
 
 
 def propagate_means(table: FloatArray, parent_values: FloatArray) -> FloatArray:

@@ -16,8 +16,8 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_states
 
+# State, or likelihoods of all states, of a variable by its index or label.
 Evidence = Mapping[Any, int | Sequence[float] | npt.NDArray[Any]]
-"""State, or likelihoods of all states, of a variable by its index or label."""
 
 
 @overload

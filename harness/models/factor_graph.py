@@ -23,8 +23,8 @@ Array = TypeVar("Array", FloatArray, IntArray)
 
 # NumPy indexes at most 64 axes; a table of more than 40 has an axis of length 1 or 2**40 entries.
 MAX_ORDER = 40
+# Entries of a table, at most, that is laid beside others of its shape.
 _MAX_STACKED_ENTRIES = 64
-"""Entries of a table, at most, that is laid beside others of its shape."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,10 @@ from spinbench.models.pairwise import PairwiseModel
 Model = PairwiseModel | FactorGraph
 Family = Callable[..., Model]
 
+# The name under which models are read from files.
 FILE = "file"
-"""The name under which models are read from files."""
+# In place of the default of a parameter that has none.
 REQUIRED = inspect.Parameter.empty
-"""In place of the default of a parameter that has none."""
 
 
 def names() -> list[str]:

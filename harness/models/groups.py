@@ -14,8 +14,8 @@ from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Of all tables together, a GiB: two coupled groups have a table of all pairs of their states.
 MAX_ENTRIES = 2**27
-"""Of all tables together, a GiB: two coupled groups have a table of all pairs of their states."""
 
 
 def merge_groups(model: PairwiseModel) -> FactorGraph:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Edges that are looked at together: copies of more of them would come in memory that nobody has touched.
 _CHUNK_EDGES = 2**20
-"""Edges that are looked at together: copies of more of them would come in memory that nobody has touched."""
 
 
 def sort_edges(edges: npt.ArrayLike) -> IntArray:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Edges that are looked at together.
 CHUNK_EDGES = 2**20
-"""Edges that are looked at together."""
+# Variables whose couplings are put into a dense matrix, at most.
 MAX_DENSE_VARIABLES = 2**15
-"""Variables whose couplings are put into a dense matrix, at most."""
 
 
 @dataclass(frozen=True, eq=False)

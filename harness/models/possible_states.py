@@ -15,8 +15,8 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 BoolArray = npt.NDArray[np.bool_]
+# Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64).
 MAX_LOG_WEIGHT: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
-"""Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
 
 
 def possible_states(graph: FactorGraph) -> list[BoolArray]:

@@ -24,8 +24,8 @@ from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
+# By which logarithms of sums may differ, relative to their size and to the number of terms, and be constant.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""By which logarithms of sums may differ, relative to their size and to the number of terms, and be constant."""
 Model = PairwiseModel | FactorGraph
 EPSILON = float(np.finfo(np.float64).eps)
 

@@ -13,8 +13,8 @@ from spinbench.models.families import FILE
 from spinbench.models.loading import load
 from spinbench.models.pairwise import PairwiseModel
 
+# In place of a value that a configuration asks for, as OmegaConf has it.
 MISSING = "???"
-"""In place of a value that a configuration asks for, as OmegaConf has it."""
 
 
 def names() -> list[str]:

@@ -16,13 +16,13 @@ from spinbench.models.conditionals import Conditional, FloatArray
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.simplification import Simplification, compute_simplification
 
+# More variables than a factor has.
 MAX_PARENTS = 64
-"""More variables than a factor has."""
+# Parts that are tried; what they do not reach stays open.
 MAX_ATTEMPTS = 64
-"""Parts that are tried; what they do not reach stays open."""
 
+# The marginals of all variables of a model; IntractableError where it is too wide.
 Solve = Callable[[FactorGraph], list[FloatArray]]
-"""The marginals of all variables of a model; IntractableError where it is too wide."""
 
 
 def extract_core(model: FactorGraph) -> Simplification:

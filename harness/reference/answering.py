@@ -26,8 +26,8 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
+# Each of many parts of a model gets so small a part of the memory, as time grows with it.
 PARTS = 64
-"""Each of many parts of a model gets so small a part of the memory, as time grows with it."""
 
 T = TypeVar("T")
 
@@ -153,9 +153,9 @@ class _Request:
         return problem
 
 
+# The solver, log Z, the probabilities of all variables one after another, and the model's variable of each of the
+# problem's.
 Found = tuple[Solver, float, "FloatArray | None", list[int]]
-"""The solver, log Z, the probabilities of all variables one after another, and the model's variable of each of the
-problem's."""
 
 
 def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:

@@ -23,8 +23,8 @@ from spinbench.models import Model
 from spinbench.reference.answer import Cost, ExactAnswer
 
 VERSION = 6  # raise it whenever a solver's answers change
+# Of the marginals, whatever the machine's own order of bytes.
 NUMBERS = np.dtype("<f8")
-"""Of the marginals, whatever the machine's own order of bytes."""
 
 
 def folder() -> Path:

@@ -15,8 +15,8 @@ from spinbench.reference.problem import MissingPackageError, NotApplicableError,
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
+# Predicted time beyond which an exact answer is refused unless a budget says otherwise.
 DEFAULT_SECONDS = 600.0
-"""Predicted time beyond which an exact answer is refused unless a budget says otherwise."""
 _CHEAP = 5e-4  # seconds in which no search pays
 
 T = TypeVar("T")

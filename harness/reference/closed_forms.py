@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 _TOLERANCE = 1e-9
+# Of the error of a log determinant: where its bound is larger, it is no bound, however small it is beside log Z.
 _KNOWN = 1e-3
-"""Of the error of a log determinant: where its bound is larger, it is no bound, however small it is beside log Z."""
 
 
 class CurieWeiss(Solver):

@@ -19,8 +19,8 @@ from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.problem import Problem
 
+# (E,) p(s_i = s_j = 1) of a pairwise model's edges; of a factor graph one flat table (C order) a factor.
 Pairs = FloatArray | list[FloatArray]
-"""(E,) p(s_i = s_j = 1) of a pairwise model's edges; of a factor graph one flat table (C order) a factor."""
 
 
 def pairs(model: Model, *, max_bytes: int | None = None) -> Pairs:

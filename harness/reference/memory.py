@@ -11,15 +11,15 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 
+# Environment variable with the GiB that an exact answer may take where nothing else says. A sweep sets it for its
+# cells.
 VARIABLE = "SPINBENCH_MAX_GIB"
-"""Environment variable with the GiB that an exact answer may take where nothing else says. A sweep sets it for its
-cells."""
+# More than any machine has.
 MAX_GIB = 2.0**33
-"""More than any machine has."""
 OWN_GROUPS = Path("/proc/self/cgroup")
 CGROUPS = Path("/sys/fs/cgroup")
+# Of what is free: the rest is the page cache's, and that of other processes.
 SHARE = 0.5
-"""Of what is free: the rest is the page cache's, and that of other processes."""
 
 
 def default_max_bytes() -> int:

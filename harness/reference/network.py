@@ -17,8 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 
+# Nats by which all tables of a variable together may pull it, so that its bias, their sum, is right to 1e-9.
 MAX_PULL = 2.0**20
-"""Nats by which all tables of a variable together may pull it, so that its bias, their sum, is right to 1e-9."""
 
 
 @dataclass(frozen=True, eq=False)

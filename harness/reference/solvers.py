@@ -15,12 +15,12 @@ from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
+# Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
+# search.
 STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
-"""Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
-search."""
 BUILT_IN = ("auto", *(name for stage in STAGES for name in stage))
+# Variables from which searches and drawings in Python take longer than loading compiled code.
 MANY = 15_000
-"""Variables from which searches and drawings in Python take longer than loading compiled code."""
 
 
 def plugin_names() -> tuple[str, ...]:
@@ -89,6 +89,7 @@ def _malformed(solver: Any) -> str:
     return f"is no solver: it has no {missing[0]}" if missing else ""
 
 
+# In NumPy and Python.
 NUMPY_SOLVERS = Solvers(
     {
         "enumeration": Enumeration,
@@ -100,4 +101,3 @@ NUMPY_SOLVERS = Solvers(
         "bucket_tree": MatrixTree,
     }
 )
-"""In NumPy and Python."""

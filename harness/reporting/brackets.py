@@ -12,13 +12,13 @@ from spinbench.measuring.record_types import Record
 if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
+# An estimate with a standard error may lie outside the bracket by so many of them.
 TOLERATED_STANDARD_ERRORS = 4.0
-"""An estimate with a standard error may lie outside the bracket by so many of them."""
+# A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more).
 ROUNDING_TOLERANCE = 1e-9
-"""A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more)."""
 
+# An exact answer may differ from another one by this share of its size: it may have been found in float32.
 EXACT_TOLERANCE = 1e-6
-"""An exact answer may differ from another one by this share of its size: it may have been found in float32."""
 
 VIOLATED = "bound violated"
 WRONG = "not the exact answer"

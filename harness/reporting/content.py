@@ -15,10 +15,10 @@ from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.leaderboard import Row, rows_by_model
 
+# Of the measured numbers of records on the page: more than is shown of any, and half as much to pack.
 MEASURED_DIGITS = 8
-"""Of the measured numbers of records on the page: more than is shown of any, and half as much to pack."""
+# Where these are.
 _MEASURED_PARTS = ("metrics", "result", "stages")
-"""Where these are."""
 
 
 @dataclass(frozen=True)

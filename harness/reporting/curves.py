@@ -16,8 +16,8 @@ Quantity = Literal["marginal_rmse", "log_z_error"]
 Points = list[tuple[float, float]]
 
 TITLES: dict[Quantity, str] = {"marginal_rmse": "RMSE of the marginals", "log_z_error": "|error of log Z|"}
+# Points of a curve that stands for several seeds.
 _N_TIMES = 40
-"""Points of a curve that stands for several seeds."""
 
 
 @dataclass(frozen=True)

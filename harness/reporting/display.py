@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from spinbench.measuring.record_parts import Axes
     from spinbench.measuring.record_types import Record
 
+# Columns of output that no terminal bounds.
 PLAIN_WIDTH = 140
-"""Columns of output that no terminal bounds."""
+# How often a sweep looks for records that a launcher's processes have written.
 POLL_SECONDS = 0.5
-"""How often a sweep looks for records that a launcher's processes have written."""
+# Of the newest cells, which a notebook shows above the bar.
 LAST_LINES = 8
-"""Of the newest cells, which a notebook shows above the bar."""
 
 
 def console() -> Console:

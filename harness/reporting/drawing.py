@@ -30,8 +30,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
 LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
+# Of markers, where methods share a colour.
 FILLS = ("full", "none", "left", "top", "right", "bottom")
-"""Of markers, where methods share a colour."""
+# Of all pictures.
 RC_PARAMS: Any = {
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -48,9 +49,8 @@ RC_PARAMS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spinbench",
 }
-"""Of all pictures."""
+# Of a legend to the right of its panel.
 LEGEND_BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "handlelength": 2.6, "fontsize": 8}
-"""Of a legend to the right of its panel."""
 
 
 @contextmanager
@@ -114,6 +114,7 @@ def set_log_ticks(axis: Axis, first: float, last: float) -> None:
     axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
 
 
+# In the order of their looks: those that are compared most often differ in colour, not in fillings alone.
 METHOD_ORDER = (
     *("gibbs", "dhmc", "block_gibbs", "bp", "exact", "pt"),
     *("blocks", "mf", "smc", "trw", "swendsen_wang", "wmb"),
@@ -122,7 +123,6 @@ METHOD_ORDER = (
     *("multicanonical", "g_bp_single", "g_bp_multiple", "g_bp_sequential", "tempered_transitions", "rejection"),
     "elliptical_slice",
 )
-"""In the order of their looks: those that are compared most often differ in colour, not in fillings alone."""
 BACKEND_ORDER = (
     *("numba", "numpy", "jax", "torch", "dwave", "blackjax", "numpyro", "openjij", "pgmax", "pgmpy"),
     *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2", "cupy"),
@@ -176,8 +176,8 @@ def assign_style_indices(names: Iterable[str], reserved_names: Sequence[str], co
     return {name: indices[name] for name in ordered}
 
 
+# Of the ids of curves; the rest is the number of the row.
 ROW_PREFIX = "row-"
-"""Of the ids of curves; the rest is the number of the row."""
 
 _CSS_VARIABLES = {
     **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(COLOURS)},

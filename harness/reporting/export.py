@@ -63,8 +63,8 @@ def _raw_checkpoints(record: Record) -> list[dict[str, Any]]:
     return points
 
 
+# benchopt's name of what all solvers are asked for.
 OBJECTIVE = "inference"
-"""benchopt's name of what all solvers are asked for."""
 _CHECKPOINT_COLUMNS = {"samples": "stop_val", "seconds": "time"}
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_COLUMNS = 3
+# Of a picture; more models take more pictures.
 MAX_PANELS = 12
-"""Of a picture; more models take more pictures."""
+# That are drawn: each takes a fourth of a second, and 50 kB of a page.
 MAX_MODELS = 24
-"""That are drawn: each takes a fourth of a second, and 50 kB of a page."""
+# Of the pictures of each error, in names of files.
 FILE_NAMES: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
-"""Of the pictures of each error, in names of files."""
 _LABELS = {"exact": "exact (time taken)"}
 
 

@@ -20,13 +20,13 @@ from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.ranks import ReplicateMean
 from spinbench.reporting.variants import difference_labels, flat_settings
 
+# Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01).
 R_HAT_LIMIT = 1.05
-"""Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
+# Headings of columns, in small letters, that stand for something of their own.
 RESERVED_HEADINGS = {
     *("method", "backend", "settings", "seeds", "marginal rmse", "log z", "|log z error|", "ess/s", "compile seconds"),
     *("run seconds", "tier", "level", "status", "seconds to 1 % rmse"),
 }
-"""Headings of columns, in small letters, that stand for something of their own."""
 
 
 @dataclass(frozen=True)

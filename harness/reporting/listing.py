@@ -34,8 +34,8 @@ TIER_STYLES = {
     "broken": "red",
 }
 
+# Columns of a terminal that has some for a sentence on each method.
 MIN_SUMMARY_WIDTH = 100
-"""Columns of a terminal that has some for a sentence on each method."""
 
 
 def run_list(arguments: Namespace | None = None) -> int:

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 RowError = Callable[[Row], float | None]
 Settings = Mapping[str, Any]
+# Method, backend, and pairs of a setting and its text.
 SolverKey = tuple[Any, ...]
-"""Method, backend, and pairs of a setting and its text."""
 
 QUANTITIES: Mapping[str, RowError] = {
     "RMSE of the marginals": lambda row: row.rmse,
     "|error of log Z|": lambda row: row.log_z_error,
 }
+# Of a setting, from which on it has a curve.
 MIN_VALUES = 3
-"""Of a setting, from which on it has a curve."""
+# Of a picture; others are named beside it.
 MAX_CURVES = 12
-"""Of a picture; others are named beside it."""
+# Heat maps beside each other before the next ones go below.
 MAX_COLUMNS = 3
-"""Heat maps beside each other before the next ones go below."""
+# Numeric settings that may vary in one report before pairs of them are no longer looked for.
 MAX_SETTINGS = 8
-"""Numeric settings that may vary in one report before pairs of them are no longer looked for."""
+# With a number in each of more, a picture takes minutes, megabytes, and nobody reads it.
 MAX_FIELDS = 600
-"""With a number in each of more, a picture takes minutes, megabytes, and nobody reads it."""
 
 
 @dataclass(frozen=True)

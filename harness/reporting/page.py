@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE = "report.html"
+# Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly.
 _MAX_VISIBLE_ROWS = 250
-"""Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly."""
 
 
+# What stands between them in a Markdown page that exists is replaced; the rest of it, prose, is kept.
 BEGIN, END = "<!-- profile -->", "<!-- end of profile -->"
-"""What stands between them in a Markdown page that exists is replaced; the rest of it, prose, is kept."""
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Models whose charts are unfolded at once; those of others become elements of the page when they are.
 MAX_UNFOLDED = 6
-"""Models whose charts are unfolded at once; those of others become elements of the page when they are."""
+# Share of a run from which on the seconds of planning and compiling make a chart of their own.
 MIN_SETUP_SHARE = 0.01
-"""Share of a run from which on the seconds of planning and compiling make a chart of their own."""
+# Of bounds: they point to where log Z is.
 BOUND_MARKERS = {"lower": ">", "upper": "<"}
-"""Of bounds: they point to where log Z is."""
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from spinbench.measuring.record_parts import Metric
 
 CONFIDENCE = 0.95
+# Quantile of the normal law for two-sided intervals of that confidence.
 NORMAL_QUANTILE = 1.96
-"""Quantile of the normal law for two-sided intervals of that confidence."""
 # Errors that are less are equal.
 SMALLEST_ERROR = 1e-9
+# Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters.
 MAX_SAMPLE_RATIO = 64
-"""Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters."""
+# Such checkpoints.
 MIN_CHECKPOINTS = 4
-"""Such checkpoints."""
+# Half-width, as a share of the error, of a single run that has fewer.
 DEFAULT_RELATIVE_HALF_WIDTH = 0.7
-"""Half-width, as a share of the error, of a single run that has fewer."""
+# (samples, error) of the checkpoints of a run.
 ErrorPath = Sequence[tuple[float, float]]
-"""(samples, error) of the checkpoints of a run."""
 
 
 class ReplicateMean(NamedTuple):

@@ -21,8 +21,8 @@ from spinbench.metrics import registry
 from spinbench.reporting.display import cell_name, new_table
 from spinbench.reporting.leaderboard import format_number
 
+# Folders, in the working folder and in the checkout, in which a record is looked for by its key or id.
 RECORD_FOLDERS = ("multirun", ".asv/journal")
-"""Folders, in the working folder and in the checkout, in which a record is looked for by its key or id."""
 MAX_LISTED_PATHS = 4
 _ENVIRONMENT_FIELDS = ("python", "versions", "cpu", "platform")
 STYLE: dict[str, Any] = {"title_style": "bold", "show_edge": False}

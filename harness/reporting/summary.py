@@ -37,22 +37,21 @@ from spinbench.reporting.profiles.profile import profile
 
 ACCURACY_PICTURE = "accuracy.png"
 PROFILES_PICTURE = "profiles.png"
+# Why cells have no result: so many are told where there are many models.
 MAX_REASONS = 8
-"""Why cells have no result: so many are told where there are many models."""
 
+# Columns of the leaderboard that a narrow terminal goes without, in this order.
 OPTIONAL_COLUMNS = ("tier", "level", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
-"""Columns of the leaderboard that a narrow terminal goes without, in this order."""
+# Columns that may take several lines, and how narrow they get.
 FOLDED_MIN_WIDTHS = {"settings": 16, "status": 12}
-"""Columns that may take several lines, and how narrow they get."""
 SHARED_RANK_NOTE = "=: within noise (95 %) of others of this rank"
 CellText = Callable[[Row], "str | Text"]
 
+# What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
+# a function of (records, folder), registered as an entry point of `spinbench.reports`.
+#
+# It returns what is to be printed, and may write files into the folder.
 Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
-"""What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
-a function of (records, folder), registered as an entry point of `spinbench.reports`.
-
-It returns what is to be printed, and may write files into the folder.
-"""
 
 
 def find_report(name: str) -> Report:

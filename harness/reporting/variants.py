@@ -13,8 +13,8 @@ from typing import Any
 from spinbench.foundation.trees import flatten
 from spinbench.measuring.record_types import Record
 
+# A number that a record holds, or None.
 RecordValue = Callable[[Record], float | None]
-"""A number that a record holds, or None."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 _UNBOUNDED_WIDTH = 10_000
+# Columns that a text keeps at least.
 _MIN_TEXT_WIDTH = 8
-"""Columns that a text keeps at least."""
 _NUMBER = re.compile(r"[\d.,eE+\-−–±×%()\[\]<>=≤≥~:;/]+")
 
 

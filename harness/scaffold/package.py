@@ -16,16 +16,16 @@ from spinbench.foundation import plugins
 from spinbench.metrics import METRICS, MIXING
 
 TEMPLATES = "spinbench.scaffold.templates"
+# Entry points' groups of the kinds of packages.
 GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
-"""Entry points' groups of the kinds of packages."""
+# Names that are none of an entry point and yet taken.
 RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": (*METRICS, MIXING)}
-"""Names that are none of an entry point and yet taken."""
+# Letters of a module's name, of which files' and folders' are made.
 LONGEST = 100
-"""Letters of a module's name, of which files' and folders' are made."""
+# Modules that pytest and setuptools run.
 FILES = ("conftest", "setup")
-"""Modules that pytest and setuptools run."""
+# Words that are no names in a sweep's configuration.
 VALUES = ("true", "false", "null", "nan", "inf")
-"""Words that are no names in a sweep's configuration."""
 
 
 @dataclass(frozen=True)

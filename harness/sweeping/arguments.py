@@ -12,29 +12,29 @@ from pathlib import Path
 from spinbench.errors import SpinbenchError
 from spinbench.measuring.records import COMMAND_FILE
 
+# Of ours, and those of Hydra that make sense here.
 FLAGS = (
     "--resume", "--profile", "--multirun", "-m", "--config-dir", "-cd",
     "--help", "-h", "--hydra-help", "--cfg", "-c", "--resolve", "--info", "-i",
 )  # fmt: skip
-"""Of ours, and those of Hydra that make sense here."""
 
 
+# Flags of Hydra's that name another application's configurations.
 _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
-"""Flags of Hydra's that name another application's configurations."""
 
+# Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's
+# value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up; of lines
+# scripts are made for clusters.
 _OF_A_CELL = re.compile(
     r"\+{0,2}(?!(hydra|commits)\b)(?!launcher\.address\b)"
     r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|\\|[:,'\"\[( ]/)))(?!.*(_target_|[\$\x00-\x1f])).*",
     re.DOTALL,
 )
-"""Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's
-value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up; of lines
-scripts are made for clusters."""
 
 _COMMITS = "commits="
 
+# Hydra's names for where results go, which is `sweep_dir` here, whether one cell is asked for or several.
 _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
-"""Hydra's names for where results go, which is `sweep_dir` here, whether one cell is asked for or several."""
 
 _OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
 

@@ -20,8 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
+# Choices of files whose configurations are kept, 0.1 MB each.
 CHOICES = 64
-"""Choices of files whose configurations are kept, 0.1 MB each."""
 
 _known: dict[tuple[str, ...], DictConfig] = {}
 _groups: dict[str, bool] = {}

@@ -32,8 +32,8 @@ _NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in s
 _MERGING = re.compile(r"Error merging override (.*)", re.DOTALL)
 _THERE_ALREADY = re.compile(r"An item is already at '([^']+)'")
 _CHOSEN = ("hydra.launcher", "hydra.sweeper")
+# Characters of what the system says of a name, which may be as long as the name.
 _LONGEST = 300
-"""Characters of what the system says of a name, which may be as long as the name."""
 _REFERENCE = "${NAME} refers to the setting of this whole name, as ${seed}"
 _QUOTED = re.compile(r"'([^']+)'")
 

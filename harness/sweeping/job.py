@@ -26,8 +26,8 @@ from spinbench.reporting import display
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
 from spinbench.sweeping import launchers
 
+# How often a launcher's process looks whether the sweep still lives.
 PARENT_SECONDS = 0.5
-"""How often a launcher's process looks whether the sweep still lives."""
 
 
 class AbortError(BaseException):

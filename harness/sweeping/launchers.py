@@ -21,10 +21,10 @@ from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment
 from spinbench.reference import memory
 
+# Environment variable with the number of the process that runs the sweep.
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
-"""Environment variable with the number of the process that runs the sweep."""
+# Of spinbench, to install Hydra's launchers with.
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
-"""Of spinbench, to install Hydra's launchers with."""
 
 
 class Trim(Callback):

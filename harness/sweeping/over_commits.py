@@ -33,10 +33,10 @@ from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.sweep import open_folder
 
 PICTURE = "commits.png"
+# Of a child sweep's folder: what it said.
 TOLD = "output.txt"
-"""Of a child sweep's folder: what it said."""
+# Seconds that a child sweep has to end after an interruption.
 PATIENCE = 30.0
-"""Seconds that a child sweep has to end after an interruption."""
 
 
 @dataclass

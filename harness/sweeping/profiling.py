@@ -16,12 +16,12 @@ from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
 
+# What is done once for all cells.
 SWEEP = {
     "before": "the first cell: names, folder, state of the code",
     "report": "at the end, with its pictures",
     "history": "records into asv's",
 }
-"""What is done once for all cells."""
 
 
 class Clock:

@@ -51,8 +51,8 @@ class Refusals:
 
 
 DEVICES = ("cpu", "gpu")
+# What `run` takes of a cell's backend, as its keywords.
 _ASKED_OF_A_RUN = ("precision", "device", *WISHES, "start", "checkpoints", "simplify")
-"""What `run` takes of a cell's backend, as its keywords."""
 
 
 def _method(settings: dict[str, Any]) -> None:
@@ -147,6 +147,7 @@ def _report(name: Any) -> None:
         summary.find_report(name)
 
 
+# What refuses a value of each setting, as far as can be told without measuring.
 CHECKS: Mapping[str, Callable[[Any], None]] = {
     "model": _model,
     "method": _method,
@@ -163,4 +164,3 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "sweep_dir": _text("sweep_dir"),
     "git": _git,
 }
-"""What refuses a value of each setting, as far as can be told without measuring."""

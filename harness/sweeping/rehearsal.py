@@ -26,20 +26,20 @@ from spinbench.sweeping import cellconfigs, explaining, omissions
 from spinbench.sweeping.composition import Plan
 from spinbench.sweeping.refusals import CHECKS, Refusals
 
+# Seconds for a model.
 EACH = 1.0
-"""Seconds for a model."""
+# Seconds for all models.
 ALL = 3.0
-"""Seconds for all models."""
+# Seconds for their configurations.
 COMPOSING = 0.5
-"""Seconds for their configurations."""
+# Combinations of values that are all tried; of more, a few with each value are.
 PRODUCT = 64
-"""Combinations of values that are all tried; of more, a few with each value are."""
+# Combinations that are tried of each value then.
 BESIDE = 8
-"""Combinations that are tried of each value then."""
 
 Spec = dict[str, Any]
+# NAME=VALUE of each key that models hang on and that has several values.
 Choice = tuple[str, ...]
-"""NAME=VALUE of each key that models hang on and that has several values."""
 
 
 def check(plan: Plan) -> None:

@@ -27,13 +27,13 @@ from spinbench.measuring.record_types import Record
 from spinbench.sweeping import omissions
 from spinbench.sweeping.sweepers import CellSweeper
 
+# The name of the sweeper to Hydra.
 TARGET = "hydra_plugins.spinbench.Search"
-"""The name of the sweeper to Hydra."""
+# In the sweep's folder: the best settings, and all trials.
 RESULTS = "search.json"
-"""In the sweep's folder: the best settings, and all trials."""
 SAMPLERS = ("tpe", "random")
+# Significant ones of a proposed number: it is to be read, and typed again.
 DIGITS = 4
-"""Significant ones of a proposed number: it is to be read, and typed again."""
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from spinbench.sweeping import cellconfigs, launchers, omissions
 
+# The name of Hydra's own sweeper, which it takes where no other is asked for.
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
-"""The name of Hydra's own sweeper, which it takes where no other is asked for."""
+# Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise.
 MAX_JOBS = 1000
-"""Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise."""
+# Tasks for each of ray's processes at least, if there are enough cells: all end at about the same time.
 ROUNDS = 4
-"""Tasks for each of ray's processes at least, if there are enough cells: all end at about the same time."""
+# The key of a share's configuration that holds its cells; it begins a share's overrides, too.
 CELLS = "cells_of_a_share"
-"""The key of a share's configuration that holds its cells; it begins a share's overrides, too."""
 
 
 @contextmanager

@@ -19,16 +19,16 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values
 
 TREES = ("tree", "long tree", "tree of factors")
+# Models on which most iterations have one fixed point.
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
-"""Models on which most iterations have one fixed point."""
 STEPS = 2000
 CHAINS = 3
+# Changes at which iterations end, relative for log Z.
 END_TOLERANCE = 1e-9
-"""Changes at which iterations end, relative for log Z."""
+# What they leave.
 MAX_DIFFERENCE = 1e-6
-"""What they leave."""
+# Between marginals of a model whose variables stand in two orders, which bounds may heed.
 MAX_ORDER_DIFFERENCE = 0.02
-"""Between marginals of a model whose variables stand in two orders, which bounds may heed."""
 
 
 @PAIR_CHECKS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)

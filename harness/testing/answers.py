@@ -26,38 +26,37 @@ from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
 
+# Errors below it are rounding; relative for log Z.
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
-"""Errors below it are rounding; relative for log Z."""
 FloatArray = npt.NDArray[np.float64]
+# Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above.
 REPLICA_CHAINS = 16
-"""Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
+# Replicas where only their mean matters.
 NUM_REPLICAS = 64
-"""Replicas where only their mean matters."""
+# Of whole runs.
 CHAINS = 256
-"""Of whole runs."""
+# Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
 ESTIMATOR_SLACK = 2.0
-"""Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
-"""
+# Cases for what needs not be tried on all.
 SHORT = ("dense", "strong couplings")
-"""Cases for what needs not be tried on all."""
 LOOPED = "one to nine states"
+# Models that are not binary and pairwise, the first one for what needs not be tried on all.
 GRAPHS = (
     *("three states", "orders three and five", LOOPED, "orders three and four", "zeros", "a state of no weight"),
     *("wide tables", "eleven neighbours"),
 )
-"""Models that are not binary and pairwise, the first one for what needs not be tried on all."""
+# Models, and the states of their variables that are known.
 OBSERVED: dict[str, tuple[str, dict[int, int]]] = {
     "evidence": (LOOPED, {1: 7}),
     "evidence of two states": ("ring of five", {0: 1, 4: 0}),
     "all observed": ("three states", {0: 2, 1: 0, 2: 1}),
 }
-"""Models, and the states of their variables that are known."""
+# Probability below which a variable may stand still by chance.
 MIN_PROBABILITY = 1e-2
-"""Probability below which a variable may stand still by chance."""
+# Steps after which chains that started exact are looked at.
 LAGS = 8
-"""Steps after which chains that started exact are looked at."""
+# Times as many chains as most checks run, if that takes so many CPU seconds at most.
 MAX_CHAIN_FACTOR, MAX_STEP_SECONDS = 32, 2.0
-"""Times as many chains as most checks run, if that takes so many CPU seconds at most."""
 
 
 @PAIR_CHECKS.add("accuracy, {}, {}", over=lambda pair: product(SHORT, pair.other_precisions))

@@ -11,8 +11,8 @@ from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Trial, advance_batches, run_burn_in
 
+# Model on which chains take some four steps to leave their start.
 SLOW = "slow pair"
-"""Model on which chains take some four steps to leave their start."""
 STEPS = 128
 CHAINS = 256
 GROUPS = 16

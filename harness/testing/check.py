@@ -11,8 +11,8 @@ from unittest import SkipTest
 from spinbench.errors import ModelError, UnsupportedError
 
 Body = TypeVar("Body", bound=Callable[..., None])
+# What a plugin raises instead of giving a wrong answer.
 REFUSALS = (UnsupportedError, ModelError)
-"""What a plugin raises instead of giving a wrong answer."""
 
 
 class CheckError(AssertionError):
@@ -82,10 +82,10 @@ class CheckRegistry(list[RegisteredCheck]):
                     yield registered.name.format(*arguments), registered.body, arguments
 
 
+# Checks of a backend that offers arrays, in each of its precisions.
 BACKEND_CHECKS = CheckRegistry()
-"""Checks of a backend that offers arrays, in each of its precisions."""
+# Checks of a method on a backend, an instance of `spinbench.testing.pair.Pair`.
 PAIR_CHECKS = CheckRegistry()
-"""Checks of a method on a backend, an instance of `spinbench.testing.pair.Pair`."""
 
 
 def require(condition: object, message: str) -> None:

@@ -20,12 +20,12 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Batches, advance_batches, reduce_batches, run_burn_in
 
 MAX_STEPS = 2000
+# In long batches; as many as another check has.
 LONG_CHAINS = 17
-"""In long batches; as many as another check has."""
+# Fourth moments from which rows are left alone: two chains of which both are rare say nothing together.
 MAX_FOURTH_MOMENT = 8.0
-"""Fourth moments from which rows are left alone: two chains of which both are rare say nothing together."""
+# By which the limit of means of such products is wider than that of normal numbers.
 PRODUCT_SLACK = 1.15
-"""By which the limit of means of such products is wider than that of normal numbers."""
 
 
 @PAIR_CHECKS.add("kernel", "native")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 from unittest import SkipTest
 
+# CPU seconds after which what was ended and goes on is ended again.
 REPEAT_SECONDS = 0.01
-"""CPU seconds after which what was ended and goes on is ended again."""
 Value = TypeVar("Value")
 
 

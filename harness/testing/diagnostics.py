@@ -24,39 +24,39 @@ from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import BATCH, BATCHES, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduce_batches
 
+# Cases, the first one for what needs not be tried on both.
 CALIBRATED = ("dense", "sparse")
-"""Cases, the first one for what needs not be tried on both."""
+# Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for.
 UNSEEN = 1.5
-"""Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
+# Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly.
 MIN_STEPS_PER_DRAW = 2
-"""Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
+# Batches that are joined to see whether errors depend on how long they are.
 MERGED_BATCHES = 4
-"""Batches that are joined to see whether errors depend on how long they are."""
+# Chains, as few as are believed, of which claims are looked at beside those of one and of many.
 FEW_REPLICA_CHAINS = 8
-"""Chains, as few as are believed, of which claims are looked at beside those of one and of many."""
+# Replicas for calibration, at most.
 MAX_REPLICAS = 64
-"""Replicas for calibration, at most."""
+# And at least: fewer could not tell errors of half the size.
 MIN_REPLICAS = 16
-"""And at least: fewer could not tell errors of half the size."""
+# Models on which chains mix at once, and on which they hardly ever leave a mode.
 MIXED, APART = "dense", "huge couplings"
-"""Models on which chains mix at once, and on which they hardly ever leave a mode."""
+# The same, of variables of three states.
 STATES, STATES_APART = "three states", "three states, apart"
-"""The same, of variables of three states."""
+# Between the marginals of two chains that are in different modes.
 MIN_MODE_DISTANCE = 0.9
-"""Between the marginals of two chains that are in different modes."""
+# The two errors of an `Estimate`, by their names there.
 ERRORS = {
     "standard errors": ("marginals_se", "log_z_se"),
     "error bounds": ("marginals_error_bound", "log_z_error_bound"),
 }
-"""The two errors of an `Estimate`, by their names there."""
+# R-hat from which chains are not taken for one.
 MIN_R_HAT_APART = 1.2
-"""R-hat from which chains are not taken for one."""
+# R-hat of one short chain that mixes, at most.
 MAX_R_HAT_MIXED = 1.5
-"""R-hat of one short chain that mixes, at most."""
+# Times that effective sample sizes may be too small.
 MAX_ESS_DEFICIT = 10.0
-"""Times that effective sample sizes may be too small."""
+# Draws in effect, at most, of a chain of two halves.
 MAX_ESS_OF_HALVES = 8.0
-"""Draws in effect, at most, of a chain of two halves."""
 
 
 @PAIR_CHECKS.add("calibration, {}, {}", "sampler", over=lambda pair: product(CALIBRATED[:1], pair.other_precisions))

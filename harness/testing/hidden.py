@@ -24,8 +24,8 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance_batches, flatten_values
 
 STEPS = [3, 1, 4]
+# Of sums in another order, in either precision; another draw differs by a state.
 ROUNDING = 1e-5
-"""Of sums in another order, in either precision; another draw differs by a state."""
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 
 

@@ -15,16 +15,16 @@ from spinbench.testing import limits
 from spinbench.testing.check import CheckError, require
 from spinbench.testing.laws.cases import FloatArray, Law
 
+# p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01
-"""p (1 - p) from which effective sample sizes are compared."""
+# Times that they may be too large, estimated from few batches as they are.
 MAX_ESS_EXCESS = 2.0
-"""Times that they may be too large, estimated from few batches as they are."""
+# Draws in effect from which their means tell something.
 MIN_EFFECTIVE_DRAWS = 64
-"""Draws in effect from which their means tell something."""
+# Median of a squared error by its claim, at least; of normal ones it is .45.
 MIN_MEDIAN_SQUARE = 0.01
-"""Median of a squared error by its claim, at least; of normal ones it is .45."""
+# What n draws do not show has a probability of up to UNSEEN / n, with some certainty.
 UNSEEN = 3.0
-"""What n draws do not show has a probability of up to UNSEEN / n, with some certainty."""
 
 
 def compare_parts(answer: Estimate | Result, law: Law, floor: float, *, coupled: bool) -> None:

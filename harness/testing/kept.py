@@ -22,8 +22,8 @@ from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, advance_batches, run_burn_in
 
+# Chains of which a kernel's arrays may be handed over as they lie.
 FEW = 5
-"""Chains of which a kernel's arrays may be handed over as they lie."""
 StoredStates = npt.NDArray[np.integer[Any]]
 
 

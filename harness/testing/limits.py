@@ -12,14 +12,14 @@ from scipy.special import bdtrc, chdtri, kolmogi, ndtri, stdtrit, xlogy
 
 from spinbench.testing.check import require
 
+# A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic.
 SLACK = 1.25
-"""A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
 FloatArray = npt.NDArray[np.float64]
 
+# False alarms a check. With 8 comparisons this allows 4.9 standard errors, and 5.2 of 67 chains'.
 FALSE_ALARM_RATE = 1e-5
-"""False alarms a check. With 8 comparisons this allows 4.9 standard errors, and 5.2 of 67 chains'."""
+# Draws that a cell expects at least.
 MIN_EXPECTED_COUNT = 20
-"""Draws that a cell expects at least."""
 
 
 def normal_limit(comparisons: int) -> float:

@@ -21,14 +21,14 @@ from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
 
 NAME = "80000 variables"
 CHAINS = 2
+# Steps, and those of iterations.
 BURN_IN, STEPS, SWEEPS = 8, 4, 64
-"""Steps, and those of iterations."""
+# CPU seconds of planning, or of a few steps, beyond which the check is left out.
 MAX_SECONDS = 1.0
-"""CPU seconds of planning, or of a few steps, beyond which the check is left out."""
+# Variables, one after another, whose errors are compared together.
 PART = WINDOW
-"""Variables, one after another, whose errors are compared together."""
+# By which limits are wider, as the errors of a path's variables hang together.
 DEPENDENCE_SLACK = 1.5
-"""By which limits are wider, as the errors of a path's variables hang together."""
 MAX_DIFFERENCE = 1e-6
 
 

@@ -23,12 +23,12 @@ from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance_batch
 
 CHAINS = 2048
 BATCHES = 32
+# Steps of each batch.
 BATCH = 2
-"""Steps of each batch."""
+# Models of which two states are hardly ever alike by chance.
 MANY_STATE_MODELS = ("101 variables", "20 variables, dense")
-"""Models of which two states are hardly ever alike by chance."""
+# CPU seconds that models of many variables may take together.
 LARGE_MODEL_SECONDS = 25.0
-"""CPU seconds that models of many variables may take together."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,29 +23,29 @@ from spinbench.testing.laws.known import ODD, SIZES, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, LARGE_MODEL_SECONDS, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Trial, advance_batches
 
+# Of kernels, and of programs; 16 is how many run by default.
 COUNTS = {True: (3, 5, 6, 16, 17, 100), False: (3, 16, 17)}
-"""Of kernels, and of programs; 16 is how many run by default."""
+# What rounding leaves between chains that do the same.
 ROUNDING = 1e-5
-"""What rounding leaves between chains that do the same."""
+# Steps in which chains from one start part; of `MANY` chains, whose 10^7 pairs agree by chance for a while, more.
 SEPARATION_STEPS = {False: 24, True: 96}
-"""Steps in which chains from one start part; of `MANY` chains, whose 10^7 pairs agree by chance for a while, more."""
+# Of what is compiled for any count.
 OTHER_COUNTS = (2, 7, 31)
-"""Of what is compiled for any count."""
+# Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
+# which may compile each count.
 MANY = 4099
-"""Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
-which may compile each count."""
+# Variables of the large model that a whole run is made of.
 WHOLE_VARIABLES = 101
-"""Variables of the large model that a whole run is made of."""
+# Chains and runs where log Z is calibrated by whole runs.
 FEW, NUM_WHOLE_RUNS = 17, 12
-"""Chains and runs where log Z is calibrated by whole runs."""
+# Of each count, with seeds of their own.
 RUNS = 3
-"""Of each count, with seeds of their own."""
+# Steps of the batches in which each chain is watched.
 LENGTHS = [16] * 8
-"""Steps of the batches in which each chain is watched."""
+# CPU seconds beyond which a large model is left out, where Python gets to run between.
 MAX_SECONDS = 10.0
-"""CPU seconds beyond which a large model is left out, where Python gets to run between."""
+# Times that claims may be too wide on average over the variables of a large model.
 MAX_EXCESS = 4.0
-"""Times that claims may be too wide on average over the variables of a large model."""
 
 
 @PAIR_CHECKS.add("accuracy, {}, {}", "sampler", "native", over=lambda pair: product(SIZES[1:2], pair.other_precisions))

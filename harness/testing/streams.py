@@ -18,19 +18,19 @@ from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance_batches
 
+# Chains whose course is followed.
 LANES = 17
-"""Chains whose course is followed."""
+# Steps that are followed, and those of a batch: what comes back after 4n of up to 3 in 4 steps is seen.
 STEPS, EACH = 2048, 4
-"""Steps that are followed, and those of a batch: what comes back after 4n of up to 3 in 4 steps is seen."""
+# Correlation with what was so many steps before, from which it is no chance.
 MAX_RECURRENCE = 0.25
-"""Correlation with what was so many steps before, from which it is no chance."""
+# Model of pairs that know nothing of each other.
 UNCOUPLED_MODEL = "111 pairs"
-"""Model of pairs that know nothing of each other."""
 LOOKS = 32
+# Chains by whose means rows are told apart.
 ROW_CHAINS = 9
-"""Chains by whose means rows are told apart."""
+# Means of a row and marginals that are the same.
 MAX_DIFFERENCE = 1e-5
-"""Means of a row and marginals that are the same."""
 
 
 class KeyRecorder(NumpyBackend):

@@ -31,13 +31,13 @@ from spinbench.testing.diagnostics import MAX_REPLICAS
 from spinbench.testing.laws.cases import potts_model
 from spinbench.testing.pair import CHAINS, Pair
 
+# What tells most, in this order, where there is not the time for all.
 FIRST = (
     *("kernel", "plan", "accuracy, dense", "accuracy, one to nine states", "accuracy, zeros"),
     *("accuracy, a state of no weight", "accuracy, 101 variables", "17 chains", "determinism", "hidden state"),
     *("independence of batching", "end of iterations", "stationarity, dense", "calibration, dense"),
     *("calibration, three states", "independence of chains", "seeds", "last digits", "accuracy, dense, float32"),
 )
-"""What tells most, in this order, where there is not the time for all."""
 
 
 def checks(

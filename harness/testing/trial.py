@@ -25,12 +25,12 @@ from spinbench.testing.check import require
 from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
 
 BURN_IN = 64
+# On large models; prime, so that it fills no vectors. Checks that share it compile once.
 FEW_CHAINS = 67
-"""On large models; prime, so that it fills no vectors. Checks that share it compile once."""
 SEED = 20120
 WATCHED_SEED = 3
+# Sweeps.
 LONG_STEP = 100
-"""Sweeps."""
 Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
 
 

@@ -22,15 +22,15 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, record_settings_read
 
 CHAINS = 512
+# Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing.
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
-"""Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing."""
 HALF: dict[type, tuple[float, ...]] = {float: (0.5,)}
+# Chains and a model that fill no vectors.
 ODD_CHAINS, LARGE_MODEL = 17, "101 variables"
-"""Chains and a model that fill no vectors."""
+# Chains and steps that tell whether a number counts.
 FEW_CHAINS, STEPS = 3, 4
-"""Chains and steps that tell whether a number counts."""
+# The setting, and its value, with which built-in samplers report states, and so show their law, as they are.
 STATES = ("marginals", "empirical")
-"""The setting, and its value, with which built-in samplers report states, and so show their law, as they are."""
 
 
 def alternative_values(method: Method) -> Iterator[tuple[str, Any]]:

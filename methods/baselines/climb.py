@@ -9,8 +9,8 @@ from spinbench.methods.baselines.shells import Points, Shells, Tables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
 
+# Times as many sweeps in the second half of the chains, which have to agree with the others.
 SWEEP_FACTOR = 3
-"""Times as many sweeps in the second half of the chains, which have to agree with the others."""
 
 
 class NestedSamplingProgram(IndependentSteps, Shells):

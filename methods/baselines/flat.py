@@ -9,8 +9,8 @@ from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 
+# Of θ in step t of burn-in, by GAIN / (t + DELAY) for each time that a knot is visited more often than others.
 GAIN, DELAY = 2.0, 16.0
-"""Of θ in step t of burn-in, by GAIN / (t + DELAY) for each time that a knot is visited more often than others."""
 
 
 class Tables(NamedTuple):

@@ -92,8 +92,8 @@ def _factors_by_neighbour(tables: FactorTables) -> list[dict[int, list[int]]]:
     return by_neighbour
 
 
+# Sum of rates below which no jump is made.
 MIN_TOTAL_RATE = 1e-30
-"""Sum of rates below which no jump is made."""
 
 
 class State(NamedTuple):

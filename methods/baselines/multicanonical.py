@@ -40,12 +40,12 @@ from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barri
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.models import Model
 
+# For a unit of the barrier, at least and at most.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64
-"""For a unit of the barrier, at least and at most."""
+# Nats that the knots cover at least.
 MIN_KNOT_RANGE = 0.1
-"""Nats that the knots cover at least."""
+# Nats of θ below all that chains have seen.
 UNREACHABLE_NATS = 100.0
-"""Nats of θ below all that chains have seen."""
 
 
 @dataclass(frozen=True)

@@ -45,14 +45,14 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.models import Model
 
+# That are looked up in the time that an update takes at least.
 FACTORS_PER_UPDATE = 16
-"""That are looked up in the time that an update takes at least."""
+# Points, at least and at most: as many as levels; and that may be asked for.
 MIN_POINTS, MAX_AUTO_POINTS, MAX_POINTS = 8, 64, 2**16
-"""Points, at least and at most: as many as levels; and that may be asked for."""
+# Share of the points that count in effect where all that are left are weighed: there is no need to climb on.
 EVEN_WEIGHT_SHARE = 0.5
-"""Share of the points that count in effect where all that are left are weighed: there is no need to climb on."""
+# Of variables, on the way up; what takes more takes a step of a run too long.
 MAX_PILOT_UPDATES = 25_000
-"""Of variables, on the way up; what takes more takes a step of a run too long."""
 
 
 @dataclass(frozen=True)

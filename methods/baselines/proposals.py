@@ -22,10 +22,10 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, replace_zeros
 
 Kind = Literal["bp_tree", "mean_field", "uniform"]
+# Of messages, or of coordinate ascent, at most.
 MAX_SWEEPS = 60
-"""Of messages, or of coordinate ascent, at most."""
+# Of factors at most, about a fifth of a second, but for the first sweep, which suffices for forests.
 MAX_FACTOR_UPDATES = 10_000
-"""Of factors at most, about a fifth of a second, but for the first sweep, which suffices for forests."""
 TOLERANCE = 1e-8
 MEAN_FIELD_FLOOR_NATS = 2.0
 

@@ -13,10 +13,10 @@ from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import resample_systematically
 
+# Nats of a label, which is added to D: states of one D do not all fall at once.
 LABEL_NATS = 1.0
-"""Nats of a label, which is added to D: states of one D do not all fall at once."""
+# Below all levels.
 LOWEST_LEVEL = -1e30
-"""Below all levels."""
 
 
 class Tables(NamedTuple):

@@ -39,12 +39,12 @@ from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tabl
 from spinbench.methods.weighted_means import chain_estimate
 from spinbench.models import Model
 
+# Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
+# the logarithm of the product is normal with variance 2π Λ² / T, and minus half of it as mean.
 TEMPERATURES_PER_SQUARED_BARRIER = 0.6
-"""Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
-the logarithm of the product is normal with variance 2π Λ² / T, and minus half of it as mean."""
 MIN_TEMPERATURES, MAX_TEMPERATURES = 4, 64
+# Nats below all that was seen on the way up: there the way down meets hard zeros.
 UNREACHABLE_NATS = 100.0
-"""Nats below all that was seen on the way up: there the way down meets hard zeros."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 
+# Weights beyond may be anything.
 MAX_WEIGHT = 1e300
-"""Weights beyond may be anything."""
 
 
 def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:

@@ -34,18 +34,18 @@ from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
+# Draws, in effect.
 MIN_EFFECTIVE_DRAWS = 100.0
-"""Draws, in effect."""
+# Share of Z.
 MAX_UNSEEN_SHARE = 0.05
-"""Share of Z."""
+# Draws that tell beforehand how many would be accepted.
 PILOT_DRAWS = 2000
-"""Draws that tell beforehand how many would be accepted."""
+# Nats between the bounds of weights that are all the same.
 EQUAL_WEIGHT_NATS = 1e-9
-"""Nats between the bounds of weights that are all the same."""
+# Share of draws accepted, below which there would be too few of them.
 MIN_ACCEPTANCE = 1e-4
-"""Share of draws accepted, below which there would be too few of them."""
+# Draws of a step of rejection sampling; as many as give one that is accepted, otherwise.
 MAX_TRIES = 100
-"""Draws of a step of rejection sampling; as many as give one that is accepted, otherwise."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhood
 from spinbench.methods.baselines.weighing import ratio_estimate, state_pairs
 from spinbench.models import Model
 
+# Variables for each jump of a step.
 VARIABLES_PER_JUMP = 4
-"""Variables for each jump of a step."""
 
 
 @dataclass(frozen=True)

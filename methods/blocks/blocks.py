@@ -50,8 +50,8 @@ from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
+# Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same.
 _UNREACHABLE_NATS = 50.0
-"""Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same."""
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ import numpy as np
 from spinbench.mathematics.graphs.factor_tables import IntArray
 from spinbench.reference.orders.plan import neighbours
 
+# Of what breaks ties: a plan is a function of the model and the settings.
 TIE_SEED = 0
-"""Of what breaks ties: a plan is a function of the model and the settings."""
+# Blocks of a sweep; by then, every variable has been in one.
 MAX_BLOCKS = 64
-"""Blocks of a sweep; by then, every variable has been in one."""
+# Neighbours that a variable must have more to be left out of a block once again.
 _REPEAT_PENALTY = 3.0
-"""Neighbours that a variable must have more to be left out of a block once again."""
 _DEGREE_NOISE = 1.5
 _ROUNDING = 1e-9
 

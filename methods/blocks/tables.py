@@ -22,10 +22,10 @@ class Bucket(NamedTuple):
 
 
 RowLists = list[list[int]]
+# Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1.
 FLOOR_NATS = 25.0
-"""Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1."""
+# The same from 1 on, on top of it, in sweeps that know temperatures: nothing, unless all states are impossible.
 COLD_FLOOR_NATS = 1e4
-"""The same from 1 on, on top of it, in sweeps that know temperatures: nothing, unless all states are impossible."""
 
 
 class Tables(NamedTuple):

@@ -14,19 +14,19 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# Differences, at most.
 KEPT = 10
-"""Differences, at most."""
+# Of the mean square of the differences' residuals, that is added to the diagonal of the least squares.
 _RIDGE = 1e-8
-"""Of the mean square of the differences' residuals, that is added to the diagonal of the least squares."""
+# Of the fixed point, damped: at first, and where it has ended. It is halved where not even that is good.
 _STEP, _LEAST_STEP = 1.0, 1e-3
-"""Of the fixed point, damped: at first, and where it has ended. It is halved where not even that is good."""
+# Nats; so many passes that gain less are the last.
 _GAIN, _PATIENCE = 1e-7, 12
-"""Nats; so many passes that gain less are the last."""
 
+# g: from the point that was valued last, and a step.
 Moved = Callable[[FloatArray, float], FloatArray]
-"""g: from the point that was valued last, and a step."""
+# Makes a point a lawful one, and tells the objective there.
 Valued = Callable[[FloatArray], tuple[FloatArray, float]]
-"""Makes a point a lawful one, and tells the objective there."""
 
 
 class Descent:

@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# c, fixed beforehand; all have the same share of the capital.
 STAKES = np.concatenate([np.geomspace(1e-7, 0.3, 40), 1 - np.geomspace(0.7, 1e-4, 15)[1:]])
-"""c, fixed beforehand; all have the same share of the capital."""
+# Nats from the mean at which a bound is looked for.
 _DISTANCES = np.geomspace(1e-6, 200.0, 80)
-"""Nats from the mean at which a bound is looked for."""
 _HALVINGS = 20
+# Of the number of weights, by which sums may be off that nearly cancel: they come from logs, added one by one.
 _ROUNDING = 1e-13
-"""Of the number of weights, by which sums may be off that nearly cancel: they come from logs, added one by one."""
 
 
 class Weights(NamedTuple):

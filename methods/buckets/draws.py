@@ -15,14 +15,14 @@ from spinbench.foundation import deadline
 from spinbench.methods.buckets.layout import Array, Buckets
 
 FloatArray = npt.NDArray[np.float64]
+# Of weights below the bound.
 BINS = 128
-"""Of weights below the bound."""
+# Nats of each; the last holds all that is smaller, and the dead draws, whose weight is 0.
 WIDTH = 0.25
-"""Nats of each; the last holds all that is smaller, and the dead draws, whose weight is 0."""
 
 
+# In place of -inf where what is reported must be finite.
 DEAD = -1e300
-"""In place of -inf where what is reported must be finite."""
 
 
 class Drawn(NamedTuple):

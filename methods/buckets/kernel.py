@@ -20,8 +20,8 @@ from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
 
+# For one pass before any burn-in: what costs less is eliminated exactly.
 FIRST_SECONDS = 0.02
-"""For one pass before any burn-in: what costs less is eliminated exactly."""
 
 
 @dataclass

@@ -15,8 +15,8 @@ from spinbench.methods.buckets.partition import Partition, Scope
 from spinbench.reference.network import FlatFactors
 
 Array = npt.NDArray[Any]
+# Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them.
 SHARED = 6
-"""Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them."""
 
 
 class Buckets(NamedTuple):

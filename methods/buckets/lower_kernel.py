@@ -19,8 +19,8 @@ from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import Model
 
+# Seconds of the search for orders, by its account of them.
 _SEARCH = 0.03
-"""Seconds of the search for orders, by its account of them."""
 
 
 @dataclass

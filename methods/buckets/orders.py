@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from spinbench.reference.orders.order import Order, candidate_orders
 from spinbench.reference.problem import Problem
 
+# Greedy orders. Where tables are cut, which of several is best shows only once bounds are seen.
 KEPT = 4
-"""Greedy orders. Where tables are cut, which of several is best shows only once bounds are seen."""
+# Of one min-fill order, for each variable and pair: a fixed account, so that every machine makes as many.
 _TRY_SECONDS = 2e-6
-"""Of one min-fill order, for each variable and pair: a fixed account, so that every machine makes as many."""
 _MAX_TRIES = 200
 
 

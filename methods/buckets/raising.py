@@ -33,16 +33,16 @@ from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
+# Sum of a bucket's negative weights at first; the least and the largest of one, without signs.
 _NEGATIVE, _LEAST, _MOST = 3.0, 1e-4, 1e3
-"""Sum of a bucket's negative weights at first; the least and the largest of one, without signs."""
+# Change of the log of a weight in one pass, at most.
 _FASTEST = 0.5
-"""Change of the log of a weight in one pass, at most."""
+# Passes of each trial, and of the best one of a limit in all.
 _TRIAL, _PASSES = 20, 40
-"""Passes of each trial, and of the best one of a limit in all."""
+# Trials of later limits: the best of the limit before.
 _BEST = 2
-"""Trials of later limits: the best of the limit before."""
+# log2 of the entries of a mini-bucket: at first, and how much more each time.
 FIRST, RISE = 6, 2
-"""log2 of the entries of a mini-bucket: at first, and how much more each time."""
 
 
 class Told(NamedTuple):
@@ -97,8 +97,8 @@ class LowerBound(UpperBound):
         return self.lawful(np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST)))
 
 
+# An order, by its number, and whether the last mini-buckets are positive.
 Candidate = tuple[int, bool]
-"""An order, by its number, and whether the last mini-buckets are positive."""
 
 
 class Raising:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from spinbench.methods.buckets.partition import Partition, Scope, partition
 
+# An entry: factors, conditionals and their logs, messages; and its place in one message or shift.
 BYTES, LOOK_BYTES = 32, 4
-"""An entry: factors, conditionals and their logs, messages; and its place in one message or shift."""
+# That shifts of weight should have; more entries and fewer passes make the bound worse.
 PASSES = 40
-"""That shifts of weight should have; more entries and fewer passes make the bound worse."""
+# log2 of the entries of one mini-bucket, which int32 maps still hold.
 LARGEST = 30
-"""log2 of the entries of one mini-bucket, which int32 maps still hold."""
 _FIRST = 2
 _ROUNDING = 1e-6
 

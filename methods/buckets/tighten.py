@@ -17,13 +17,13 @@ from spinbench.methods.buckets.passes import Passes
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of the weights' exponentiated gradient, where weight is shifted with a step of 1.
 _RATE = 1.0
-"""Of the weights' exponentiated gradient, where weight is shifted with a step of 1."""
 _LEAST_WEIGHT = 1e-4
+# A marginal below it counts as it: what a hard zero of one mini-bucket forbids costs the others so much at most.
 _TINY = 1e-30
-"""A marginal below it counts as it: what a hard zero of one mini-bucket forbids costs the others so much at most."""
+# Numbers that points of the past may take, for each entry of the tables.
 ROOM = 1.0
-"""Numbers that points of the past may take, for each entry of the tables."""
 
 
 class Point(NamedTuple):

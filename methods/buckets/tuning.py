@@ -25,20 +25,20 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse import tree
 
+# Passes along each order, of which the best is kept.
 _TRIAL = 10
-"""Passes along each order, of which the best is kept."""
+# Seconds of a variable, however often its mini-buckets are looked at before any pass.
 _PARTITION, _LOOKED_AT = 1.2e-5, 8
-"""Seconds of a variable, however often its mini-buckets are looked at before any pass."""
+# Share of the seconds that passes have at least, however long looking at mini-buckets takes.
 _PASSED = 0.25
-"""Share of the seconds that passes have at least, however long looking at mini-buckets takes."""
+# Share of the seconds that trials may take.
 _TRIALS = 0.55
-"""Share of the seconds that trials may take."""
+# Seconds of the first search for orders, and the share of the seconds that a further one has.
 _FIRST_SEARCH, _SEARCH = 0.03, 0.15
-"""Seconds of the first search for orders, and the share of the seconds that a further one has."""
+# Share of what is left that elimination over possible states may take.
 _WHOLE = 0.75
-"""Share of what is left that elimination over possible states may take."""
+# Of what it took in vain, which draws then lack.
 _FORGIVEN = 0.5
-"""Of what it took in vain, which draws then lack."""
 
 
 class Code(NamedTuple):

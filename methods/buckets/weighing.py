@@ -20,10 +20,10 @@ from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 
+# Draws of equal weight that tell as much as those that were made.
 FEWEST = 100.0
-"""Draws of equal weight that tell as much as those that were made."""
+# Share of Z that draws may not have shown, by the bound on their weights.
 MOST_UNSEEN = 0.1
-"""Share of Z that draws may not have shown, by the bound on their weights."""
 _EDGES = np.append(np.exp(-WIDTH * np.arange(BINS)), 0.0)
 
 

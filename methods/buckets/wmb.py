@@ -22,10 +22,10 @@ from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
 from spinbench.models import Model
 
+# Of what burn-in has by default, a tenth of the seconds, passes take so many times as much.
 SHARE = 4
-"""Of what burn-in has by default, a tenth of the seconds, passes take so many times as much."""
+# Share of a budget in seconds that passes may take.
 MOST = 0.45
-"""Share of a budget in seconds that passes may take."""
 
 
 class Tightened(Protocol):

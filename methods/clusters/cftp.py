@@ -39,13 +39,13 @@ from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
+# Sweeps that are tried first.
 FIRST_SWEEPS = 4
-"""Sweeps that are tried first."""
+# Of them at most, up to 2^14 sweeps and then no more.
 MAX_DOUBLINGS = 13
-"""Of them at most, up to 2^14 sweeps and then no more."""
+# Chance that all chains meet within those below which no more are made: none has met, so each does so within what was
+# tried with at most the probability that this leaves as likely.
 MIN_MEETING_CHANCE = 0.05
-"""Chance that all chains meet within those below which no more are made: none has met, so each does so within what was
-tried with at most the probability that this leaves as likely."""
 
 
 class Tables(NamedTuple):

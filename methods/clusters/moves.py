@@ -11,8 +11,8 @@ from typing import Any
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.clusters.bonds import Bonds
 
+# Rounds of label propagation before it is first asked whether anything still changes; then twice as many.
 FIRST_ROUNDS = 4
-"""Rounds of label propagation before it is first asked whether anything still changes; then twice as many."""
 
 
 class ClusterMoves:

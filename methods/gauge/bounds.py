@@ -15,10 +15,10 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+# Of 2 in quotients, so that sums and products with matrices of them stay in range.
 LARGEST_EXPONENT = 900
-"""Of 2 in quotients, so that sums and products with matrices of them stay in range."""
+# In the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most.
 UNITS = 16
-"""In the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most."""
 
 
 def verified_tables(model: ForneyModel, theta: FloatArray) -> list[FloatArray] | None:

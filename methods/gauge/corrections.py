@@ -17,8 +17,8 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Of pairs of edges at a time.
 ROWS = 256
-"""Of pairs of edges at a time."""
 
 
 class Sums(NamedTuple):

@@ -15,8 +15,8 @@ from spinbench.models.forney import convert
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
 from spinbench.models.forney.modes import find_mode
 
+# Up to so many, all states are enumerated, in less time than annealing takes.
 FEW_EDGES = 12
-"""Up to so many, all states are enumerated, in less time than annealing takes."""
 Labels = Literal["mode", "zero", "best", "greedy"]
 
 

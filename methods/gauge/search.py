@@ -21,8 +21,8 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of mean field, from one look at its bound to the next.
 SWEEPS = 16
-"""Of mean field, from one look at its bound to the next."""
 Headline = Literal["g_bp", "single", "multiple", "sequential"]
 
 

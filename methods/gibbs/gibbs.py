@@ -57,10 +57,10 @@ Marginals = Literal["rao_blackwell", "empirical"]
 LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 
 PRECISION_BITS = range(8, 33)
+# Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many.
 MAX_BIT_DEGREE = 6
-"""Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many."""
+# A variable is chosen by one float32 number of 24 bits.
 MAX_RANDOM_VARIABLES = 2**22
-"""A variable is chosen by one float32 number of 24 bits."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.models import FactorGraph
 
+# For s*, beside each other.
 N_SEARCHES = 8
-"""For s*, beside each other."""
+# Of all searches together, at most, but for `MIN_SWEEPS` sweeps.
 MAX_LOOKUPS = 4e6
-"""Of all searches together, at most, but for `MIN_SWEEPS` sweeps."""
 MAX_SWEEPS, MIN_SWEEPS = 40, 6
 MAX_BETA = 4.0
 

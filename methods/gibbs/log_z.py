@@ -15,8 +15,8 @@ from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, Claim]
+# Nats beyond all that can be reached.
 UNREACHABLE_NATS = 100.0
-"""Nats beyond all that can be reached."""
 
 
 def log_z_estimates(

@@ -17,18 +17,18 @@ from spinbench.api.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 
+# At which chains are cooled. Quenched ones would end in wells that hold nothing.
 COOLING_BETAS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.9])
-"""At which chains are cooled. Quenched ones would end in wells that hold nothing."""
+# Probes that each chain is.
 N_ROUNDS = 4
-"""Probes that each chain is."""
+# Of burn-in.
 BURN_IN_SHARE = 1 / 2
-"""Of burn-in."""
+# Of a round: less tells nothing.
 MIN_ROUND_STEPS = len(COOLING_BETAS) + 2
-"""Of a round: less tells nothing."""
+# Probability by which a probe has to be outside of all that the run has seen.
 MIN_PROBABILITY_GAP = 0.2
-"""Probability by which a probe has to be outside of all that the run has seen."""
+# Of probes, or one: so many may be caught in wells that hold nothing.
 MAX_CHANCE_SHARE = 0.02
-"""Of probes, or one: so many may be caught in wells that hold nothing."""
 
 
 def run_probes(engine: Engine, state: State, steps: int, statistic: str, trace: Trace) -> tuple[State, int]:

@@ -13,14 +13,14 @@ from spinbench.mathematics.bennett import ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed
 
+# From here on the chains alone do: twice what the look from both sides takes at the end.
 SUFFICIENT_OVERLAP = 0.1
-"""From here on the chains alone do: twice what the look from both sides takes at the end."""
+# Draws on either side from which the overlap is told.
 OVERLAP_DRAWS = 64
-"""Draws on either side from which the overlap is told."""
+# Shares of burn-in: before the overlap is told, and after the last rung.
 OVERLAP_SHARE, FINAL_SHARE = 1 / 8, 1 / 4
-"""Shares of burn-in: before the overlap is told, and after the last rung."""
+# At each temperature; what the last one left is looked at.
 PILOT_SWEEPS = 2
-"""At each temperature; what the last one left is looked at."""
 
 
 def measure_overlap(engine: Engine, state: State, mode_log_weight: float, max_steps: int) -> tuple[State, float, int]:

@@ -26,10 +26,10 @@ from spinbench.models import Model
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 
+# Size of the messages, as log ratios, from which restarts begin.
 START = 1.0
-"""Size of the messages, as log ratios, from which restarts begin."""
+# Change of messages below which beliefs of factors agree with those of variables; above, there are none.
 AGREEING = 1e-4
-"""Change of messages below which beliefs of factors agree with those of variables; above, there are none."""
 
 
 class Tables(NamedTuple):

@@ -12,8 +12,8 @@ from spinbench.api import Array, Backend, Key, Method, Precision, Program
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_setting
 
+# Changes of so many units in the last place count as none.
 ROUNDING = 20
-"""Changes of so many units in the last place count as none."""
 
 
 class State(NamedTuple):

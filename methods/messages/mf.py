@@ -25,12 +25,12 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
 
+# Log odds, of the start's state, from which chains begin.
 START = 1.0
-"""Log odds, of the start's state, from which chains begin."""
+# Allowed states that are searched where factors have zeros; chains begin at them in turn.
 STARTS = 8
-"""Allowed states that are searched where factors have zeros; chains begin at them in turn."""
+# A probability that stands for 0 beside hard zeros.
 NONE = 1e-12
-"""A probability that stands for 0 beside hard zeros."""
 
 
 class Tables(NamedTuple):

@@ -17,15 +17,15 @@ from spinbench.methods.messages.spanning_trees import Forest, covering_forests, 
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
 
+# Tolerance of the messages while the edge probabilities still change.
 ROUGH = 1e-3
-"""Tolerance of the messages while the edge probabilities still change."""
+# Iterations of one round at most, but for the last round: as many as update so many messages, within the two. On large
+# models the next forest needs no better messages, and another round gains more than further iterations.
 MAX_SWEEPS, MIN_SWEEPS, UPDATES = 100, 8, 2**21
-"""Iterations of one round at most, but for the last round: as many as update so many messages, within the two. On large
-models the next forest needs no better messages, and another round gains more than further iterations."""
+# Default damping where all messages change at once.
 FLOODING = 0.3
-"""Default damping where all messages change at once."""
+# The edge probabilities are optimal where no forest would lower the bound by more, to first order.
 SMALL_GAP = 1e-6
-"""The edge probabilities are optimal where no forest would lower the bound by more, to first order."""
 
 
 @dataclass

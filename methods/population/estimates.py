@@ -18,10 +18,10 @@ from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 
+# In effect, below which nothing is believed.
 MIN_EFFECTIVE_RUNS = 8.0
-"""In effect, below which nothing is believed."""
+# Of what runs may be said to be at least.
 CONFIDENCE = 0.95
-"""Of what runs may be said to be at least."""
 
 
 class WeightedRuns(NamedTuple):

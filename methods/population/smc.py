@@ -37,15 +37,15 @@ from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.pt import make_replicas, plan_replicas
 from spinbench.models import Model
 
+# Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth.
 TEMPERATURES_PER_BARRIER = 8.0
-"""Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth."""
+# For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half.
 PARTICLES_PER_BARRIER = 1.25
-"""For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half."""
+# Temperatures and particles, at least and at most; particles that may be asked for.
 MIN_SIZES, MAX_SIZES, MAX_PARTICLES = (4, 8), (512, 64), 2**16
-"""Temperatures and particles, at least and at most; particles that may be asked for."""
+# Of variables in a run, beyond which there are fewer particles and then temperatures: of a large model a run is not
+# worth the minutes it would take.
 MAX_UPDATES = 2**24
-"""Of variables in a run, beyond which there are fewer particles and then temperatures: of a large model a run is not
-worth the minutes it would take."""
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
+# Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace.
 SLOWEST_SHARE = 1.0
-"""Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace."""
+# Standard errors of the mean of chains from which they are not yet where the run finds them.
 MAX_ARRIVAL_SE = 4.0
-"""Standard errors of the mean of chains from which they are not yet where the run finds them."""
 
 
 def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:

@@ -25,8 +25,8 @@ from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_bound, fit_s
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model, PairwiseModel
 
+# Variables: matrices of so many rows are inverted.
 MAX_VARIABLES = 3000
-"""Variables: matrices of so many rows are inverted."""
 
 
 class DrawState(NamedTuple):

@@ -23,13 +23,13 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of the search: as many as these cubes of variables, but not fewer than the last.
 MAX_STEPS, MAX_WORK, MIN_STEPS = 400, 4e9, 20
-"""Of the search: as many as these cubes of variables, but not fewer than the last."""
 MIN_GAIN, MIN_STEP_SIZE = 1e-6, 1e-8
+# Share of J's size by which K is positive, which costs next to nothing.
 POSITIVITY_MARGIN = 1e-9
-"""Share of J's size by which K is positive, which costs next to nothing."""
+# In the last place that each of N² operations may cost, relative to the smallest eigenvalue.
 ROUNDING_UNITS = 64
-"""In the last place that each of N² operations may cost, relative to the smallest eigenvalue."""
 
 
 class Spins(NamedTuple):

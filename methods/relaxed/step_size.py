@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array
 
+# As in section 3.2 of the paper.
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
-"""As in section 3.2 of the paper."""
+# Largest step of DHMC's rotating forms, in radians.
 MAX_ANGLE = 1.5
-"""Largest step of DHMC's rotating forms, in radians."""
 
 
 class StepSize(NamedTuple):

@@ -12,9 +12,9 @@ from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sit
 from spinbench.methods.relaxed import family
 
 FloatArray = npt.NDArray[np.float64]
+# x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a
+# triangular root and Q⁻¹; gram: such a root and Q; edges: Q as a sum over edges.
 Factor = Literal["harmonium", "precision", "gram", "edges"]
-"""x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a
-triangular root and Q⁻¹; gram: such a root and Q; edges: Q as a sum over edges."""
 
 
 class RelaxedTables(NamedTuple):

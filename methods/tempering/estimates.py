@@ -16,12 +16,12 @@ from spinbench.methods.weighted_means import ChainMeans
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer]
 
+# Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier.
 MIN_ROUND_TRIPS = 20
-"""Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier."""
+# Round trips of a replica that remembers where it began, on the average of all: by then few have made none.
 TRIPS_TO_FORGET = 2.0
-"""Round trips of a replica that remembers where it began, on the average of all: by then few have made none."""
+# Below it a ladder hardly matters, and chains at β = 1 alone would do.
 NEGLIGIBLE_BARRIER = 0.5
-"""Below it a ladder hardly matters, and chains at β = 1 alone would do."""
 
 
 class Travel(NamedTuple):

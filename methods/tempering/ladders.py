@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend
 
+# Swaps of average rejection that are added to those seen of each pair of rungs.
 PRIOR_SWAPS = 4.0
-"""Swaps of average rejection that are added to those seen of each pair of rungs."""
+# Nats that a hard zero costs in a swap at β = 1: all that finite log weights may differ by, and more.
 HARD_ZERO_NATS = 1e6
-"""Nats that a hard zero costs in a swap at β = 1: all that finite log weights may differ by, and more."""
+# Of a pair of rungs, so that all of [0, 1] keeps rungs.
 MIN_REJECTION = 1e-3
-"""Of a pair of rungs, so that all of [0, 1] keeps rungs."""
 
 
 class SwapStatistics(NamedTuple):

@@ -12,16 +12,16 @@ from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]
 
+# At least and at most: of `MAX_VALUES` values in all, as far as that goes. Λ grows with the root of the variables, and
+# so does its error, so that few particles tell it of many variables: eight within 5 % on grids of 10 to 100 a side.
 PARTICLE_RANGE = 8, 32
-"""At least and at most: of `MAX_VALUES` values in all, as far as that goes. Λ grows with the root of the variables, and
-so does its error, so that few particles tell it of many variables: eight within 5 % on grids of 10 to 100 a side."""
 MAX_VALUES = 2**15
 N_TEMPERATURES = 32
+# At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
+# than are needed cost in proportion, fewer cost round trips.
 SWEEPS_PER_TEMPERATURE = 4
-"""At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
-than are needed cost in proportion, fewer cost round trips."""
+# At least and at most.
 RUNG_RANGE = (4, 64)
-"""At least and at most."""
 
 
 def estimate_barriers(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

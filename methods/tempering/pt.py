@@ -51,8 +51,8 @@ from spinbench.models import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Rungs that may be asked for.
 MAX_RUNGS = 1024
-"""Rungs that may be asked for."""
 
 
 @dataclass(frozen=True)

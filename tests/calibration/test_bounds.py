@@ -18,18 +18,18 @@ from spinbench.inference.origins import model_for_method
 from spinbench.inference.registry import make_method
 from spinbench.models import Model
 
+# Of each kind, of which there are eight.
 GRAPHS, DRAWS = 5, 75
-"""Of each kind, of which there are eight."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 FIELDS = ("mf", "trw", "forney_mf")
 BACKENDS = ("numpy", "numba", "jax")
+# And the bounds that each tells of on its way; those of g_bp, g_bp_single and g_bp_multiple are among them.
 GAUGED = {"g_mf": ("mf", "g_bp", "g_mf"), "g_bp_sequential": ("g_bp", "single", "multiple", "sequential")}
-"""And the bounds that each tells of on its way; those of g_bp, g_bp_single and g_bp_multiple are among them."""
 BATCHES = (1, 30)
+# log2 of the entries of a mini-bucket, so that buckets of these small graphs are cut; steps of burn-in.
 SPLIT, PASSES = 2, 20
-"""log2 of the entries of a mini-bucket, so that buckets of these small graphs are cut; steps of burn-in."""
+# Of Newton: a bound holds wherever the search stands.
 FEW_STEPS = (1, 25)
-"""Of Newton: a bound holds wherever the search stands."""
 BINARY = [kind for kind in KINDS if "K-ary" not in kind]
 OF_PAIRS = [kind for kind in KINDS if "triples" not in kind]
 

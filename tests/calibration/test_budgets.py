@@ -21,9 +21,9 @@ pytestmark = pytest.mark.calibration
 
 SECONDS, OVER = 0.5, 2.0
 LOADED = "scipy.sparse.linalg", "scipy.sparse.csgraph", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.optimize"
+# That search for orders in Python while they are bound; whose pilot is part of the plan; whose compiled steps take
+# seconds on large models.
 LEFT_OUT = {("wmb", "numpy"), ("wmb_lower", "numpy"), ("nested", "numpy"), ("nested", "numba"), ("smc", "numba")}
-"""That search for orders in Python while they are bound; whose pilot is part of the plan; whose compiled steps take
-seconds on large models."""
 
 
 def grid(side: int) -> PairwiseModel:

@@ -19,8 +19,8 @@ from spinbench.models import Factor, FactorGraph, Model, PairwiseModel, generato
 
 pytestmark = pytest.mark.calibration
 
+# Claims that a number may be off by, and the share of numbers that may be off by more.
 LARGEST, RATE = 6.0, 1e-4
-"""Claims that a number may be off by, and the share of numbers that may be off by more."""
 
 
 def factor_graph(seed: int, variables: int, factors: int, scale: tuple[float, float], zeros: float) -> FactorGraph:
@@ -144,8 +144,8 @@ BASELINES = {
     **{"zanella": 800, "nested": 40},
 }
 SAMPLERS = (*BASELINES, "blocks", "cftp", "gaussian_bound", "pt", "smc", "swendsen_wang", "wmb")
+# Programs that take half a minute for a larger model.
 LONG = {("nested", "numpy"), ("nested", "jax")}
-"""Programs that take half a minute for a larger model."""
 FORMS: list[tuple[str, dict[str, Any]]] = [
     *(("block_gibbs", {"form": form}) for form in ("harmonium", "identity", "sparse")),
     *(("dhmc", {"form": form}) for form in ("identity", "harmonium", "preconditioned")),

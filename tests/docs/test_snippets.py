@@ -15,6 +15,7 @@ from spinbench import cli
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 
+# Pages whose Python another test runs.
 ELSEWHERE = {
     "README.md": "tests/test_readme.py",
     "docs/tutorial.md": "tests/docs/test_tutorial.py",
@@ -23,11 +24,10 @@ ELSEWHERE = {
     "docs/how-to/add-a-model-family.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-model-format-or-metric.md": "tests/test_how_to_format_or_metric.py",
 }
-"""Pages whose Python another test runs."""
 
+# In commands that need what the reader writes or installs: a plugin (which tests/test_how_tos.py and test_tutorial.py
+# run), a configuration, ray.
 OF_THE_READER = ("mine", "hydra.searchpath", "launcher=ray")
-"""In commands that need what the reader writes or installs: a plugin (which tests/test_how_tos.py and test_tutorial.py
-run), a configuration, ray."""
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 WITH_PYTHON = [

@@ -22,8 +22,8 @@ from spinbench.api import (
 )
 from spinbench.errors import UnsupportedError
 
+# A step of N proposals takes N^3 operations.
 MAX_VARIABLES = 64
-"""A step of N proposals takes N^3 operations."""
 
 
 class Tables(NamedTuple):

@@ -14,8 +14,8 @@ import numpy as np
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.checks import largest_finite_magnitude
 
+# Log weights that stand for zeros and are none; the last is the largest that float32 allows.
 SOFT = (-30.0, -1e3, -1e5)
-"""Log weights that stand for zeros and are none; the last is the largest that float32 allows."""
 SCALES = (0.1, 0.5, 1.0, 3.0, 20.0)
 
 PAIRS_OF_4 = list(itertools.combinations(range(4), 2))
@@ -76,6 +76,7 @@ def factors(states: int, order: int, zeros: float) -> Callable[[np.random.Genera
     return shaped
 
 
+# From a graph's random numbers to models of that graph: scopes and hard zeros stay, all else is drawn again.
 KINDS: Mapping[str, Callable[[np.random.Generator], Draw]] = {
     "pairwise": pairwise,
     "frustrated": frustrated,
@@ -86,7 +87,6 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Draw]] = {
     "K-ary": factors(3, 2, 0.0),
     "K-ary with zeros": factors(3, 2, 0.1),
 }
-"""From a graph's random numbers to models of that graph: scopes and hard zeros stay, all else is drawn again."""
 
 
 def log_z(model: Model) -> tuple[float, float]:

@@ -24,8 +24,8 @@ from spinbench.backends.numba.simd.memory import (
 
 EIGHT, NINE = np.ones(8), np.ones(9)
 PLACES = np.arange(8, dtype=np.uint32)
+# Of which numbers that begin at the second one are misaligned.
 BYTES = np.zeros(129, dtype=np.uint8)
-"""Of which numbers that begin at the second one are misaligned."""
 
 
 @nb.njit

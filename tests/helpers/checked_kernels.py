@@ -18,8 +18,8 @@ from spinbench import PairwiseModel
 from spinbench.backends.numba import machine_code
 from spinbench.models import FactorGraph, Model, generators
 
+# Method, model, chains and what else `spinbench.run` takes.
 Run = tuple[str, Model, int, dict[str, Any]]
-"""Method, model, chains and what else `spinbench.run` takes."""
 
 CHIB = {"log_z": "chib"}
 STATES = {"marginals": "empirical", "log_z": "none"}
@@ -37,10 +37,10 @@ def complete(n: int) -> PairwiseModel:
 
 
 GRID = generators.grid(6, 7, seed=1)
+# Without a narrow band.
 RING = random_model(40, [(i, (i + 1) % 40) for i in range(40)])
-"""Without a narrow band."""
+# Two colours of many rows, and rows of many neighbours.
 LAYERS = random_model(44, [(i, 22 + j) for i in range(22) for j in range(22) if (i * j) % 3])
-"""Two colours of many rows, and rows of many neighbours."""
 GROUPS = random_model(7, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], groups=((4, 0, 1), (3,)))
 TRIPLES = FactorGraph.from_log_tables(
     [3, 2, 3, 2], [([2, 0, 1], np.linspace(-1, 1, 18)), ([1, 3], [[0.0, -np.inf], [0.3, 0.7]]), ([2], np.zeros(3))]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+# What shows that an answer is right, keeps its law and can be had again.
 GATE = {
     *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
     *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
 }
-"""What shows that an answer is right, keeps its law and can be had again."""
+# Of the examples, where the gate does not compile for each.
 EXAMPLES = {*GATE, "accuracy, three states", "calibration, three states", "17 chains", "hidden state", "kept states"}
-"""Of the examples, where the gate does not compile for each."""

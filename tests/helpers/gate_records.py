@@ -10,8 +10,8 @@ from pathlib import Path
 from spinbench.history.regression_test.measurements import Place, Run, Runs
 
 PATH = Path(__file__).parents[1] / "harness" / "history" / "gate_records.csv.gz"
+# Name of a sitting of which the accuracy alone is kept.
 MORE_SEEDS = "more seeds"
-"""Name of a sitting of which the accuracy alone is kept."""
 COLUMNS = {
     "step_seconds": "step_us",
     "step_cpu_seconds": "mean_us",

@@ -89,8 +89,8 @@ def runs(
     return found
 
 
+# Before a test gives `axes` another one: what that makes up must not be kept for the tests that follow.
 _shipped = axes.canonical_configs
-"""Before a test gives `axes` another one: what that makes up must not be kept for the tests that follow."""
 
 
 @cache

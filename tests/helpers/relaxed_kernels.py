@@ -27,8 +27,8 @@ MODELS = {
     "huge biases": PairwiseModel.from_edges([800.0, -900.0, 0.3], [(0, 1), (1, 2)], [1.0, 2.0]),
     "groups": random_model(7, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], 7, groups=((4, 0, 1), (3,))),
 }
+# Without a narrow band.
 RING = random_model(40, [(i, (i + 1) % 40) for i in range(40)], 12)
-"""Without a narrow band."""
 
 
 def exact_start(model: PairwiseModel, chains: int, seed: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import msgspec
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 
+# What every good record has.
 RESULT: dict[str, Any] = {
     "tier": "generic",
     "status": "ok",
@@ -19,10 +20,9 @@ RESULT: dict[str, Any] = {
     "log_z_kind": None,
     "trajectory": [],
 }
-"""What every good record has."""
 
+# What every checkpoint has, beside its seconds.
 CHECKPOINT = {"samples": 1, "marginal_rmse": None, "log_z": None, "log_z_error": None}
-"""What every checkpoint has, beside its seconds."""
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
 

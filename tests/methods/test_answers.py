@@ -112,12 +112,12 @@ def test_exact_where_a_method_is(pair: str, model: str, settings: dict[str, Any]
 
 UPDATES: dict[str, Any] = {"scan": "random", "sample": "update"}
 CLIMBS: dict[str, Any] = {"log_z": "stones"}
+# Samples of each of 32 chains.
 GROUPED = {
     **{f"{name}.numpy": 400 for name in ("pt", "importance", "rejection", "multicanonical", "blocks")},
     **{"smc.numpy": 100, "metropolis.numpy": 800, "tempered_transitions.numpy": 150, "zanella.numpy": 800},
     **{"nested.numpy": 30, "gibbs.numba": 800, "pt.numba": 400, "smc.numba": 100, "blocks.numba": 400},
 }
-"""Samples of each of 32 chains."""
 WITHIN: list[tuple[str, str, int, dict[str, Any]]] = [
     *((pair, "strong groups", samples, {}) for pair, samples in GROUPED.items()),
     *((f"gibbs.{b}", "made pairwise", 400, {}) for b in ALL),

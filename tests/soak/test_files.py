@@ -13,6 +13,7 @@ import pytest
 from small_model_files import GOOD
 
 pytestmark = pytest.mark.soak
+# How many of each; 22,000 in all.
 KINDS = {
     **{f"model {name}": 2000 for name in (*GOOD, "uai.gz")},
     "evidence": 500,
@@ -23,7 +24,6 @@ KINDS = {
     "exact answer": 1000,
     "machine code": 1000,
 }
-"""How many of each; 22,000 in all."""
 HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 
 

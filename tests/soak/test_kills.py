@@ -18,20 +18,20 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.soak
+# Tests that run side by side, each with as many lives of its own.
 SHARES = 8
-"""Tests that run side by side, each with as many lives of its own."""
+# Histories with two sweeps each, which are killed until they have had `KILLS`, and then go on to their end.
 LIVES = 16
-"""Histories with two sweeps each, which are killed until they have had `KILLS`, and then go on to their end."""
 KILLS = 8
 SEEDS = 6
+# Seconds, about, of a sweep that nobody kills; a signal comes at any of them.
 WHOLE = 5.0
-"""Seconds, about, of a sweep that nobody kills; a signal comes at any of them."""
 PATIENCE = 20.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP)
+# In the environment of all that a sweep starts.
 MARK = "SPINBENCH_SOAKED"
-"""In the environment of all that a sweep starts."""
+# In tracebacks; of others Python's own start was interrupted.
 BEGUN = re.compile(r'cli\.py", line \d+, in main')
-"""In tracebacks; of others Python's own start was interrupted."""
 CELLS = ("-m", "method=exact", "backend=numpy", "model=boltzmann/neural15")
 
 

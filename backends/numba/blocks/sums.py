@@ -26,14 +26,14 @@ from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
+# Sums below it are not trusted, and taken for 0.
 LEAST = constant(1e-36, 1e-300)
-"""Sums below it are not trusted, and taken for 0."""
+# Share of what may be lost.
 NEGLIGIBLE = constant(1e-9, 1e-17)
-"""Share of what may be lost."""
+# What the log domain has for -inf, which its differences would make NaN.
 LOWEST = constant(-1e30, -1e300)
-"""What the log domain has for -inf, which its differences would make NaN."""
+# Logarithms, from a maximum, that are 0 in the linear domain.
 _GONE = constant(-80.0, -700.0)
-"""Logarithms, from a maximum, that are 0 in the linear domain."""
 
 
 class Weights(NamedTuple):

@@ -13,10 +13,10 @@ from spinbench.backends.numba.simd import ULP, exp, hash64, log
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
 
+# Infinities stay what they are.
 OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
-"""Infinities stay what they are."""
+# Of what is less the exponential counts as 0.
 LEAST = -708.0
-"""Of what is less the exponential counts as 0."""
 
 
 @njit(**OPTIONS)
@@ -115,8 +115,8 @@ def backward(at, work):
                 shifts[at.shifts[c] + at.maps[place + i]] += probabilities[begin + i]
 
 
+# Nats by which a weight may pass the one that sums are relative to, before they are scaled anew.
 _RAISE = 40.0
-"""Nats by which a weight may pass the one that sums are relative to, before they are scaled anew."""
 
 
 class Source(NamedTuple):

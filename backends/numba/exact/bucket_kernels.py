@@ -14,11 +14,11 @@ from spinbench.backends.numba.exact.shared import ONCE, SHARED, centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
 REACH = 600.0
+# How a piece is read within a block: one entry; in sequence; entry by entry.
 SCALAR, ALONG, GATHERED = range(3)
-"""How a piece is read within a block: one entry; in sequence; entry by entry."""
+# Columns of `Work.piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a child's
+# message within a block; row of `Work.pattern`.
 SOURCE, LEAD, KIND, AT, TARGETS, PATTERN = range(6)
-"""Columns of `Work.piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a
-child's message within a block; row of `Work.pattern`."""
 
 
 class Numbers(NamedTuple):

@@ -15,8 +15,8 @@ import numpy as np
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray
 from spinbench.reference.orders.order import Order
 
+# Entries of the innermost block that stays in the first-level cache.
 BLOCK = 2048
-"""Entries of the innermost block that stays in the first-level cache."""
 
 
 class Plan(NamedTuple):

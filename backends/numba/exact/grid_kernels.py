@@ -24,8 +24,8 @@ from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load, store
 
+# Two blocks of 2^LOW entries lie in the first-level cache.
 LOW = 11
-"""Two blocks of 2^LOW entries lie in the first-level cache."""
 COLUMN: Any = {**SHARED, "fastmath": {"contract"}}
 
 

@@ -13,12 +13,12 @@ from numba import njit
 
 from spinbench.backends.numba.kernel_cache import CALLEE
 
+# What Python calls. No array is made, so that references need no counting; slices run in threads.
 CALLED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False, "nogil": True}
-"""What Python calls. No array is made, so that references need no counting; slices run in threads."""
+# What several kernels call.
 SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, **CALLEE}
-"""What several kernels call."""
+# What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller.
 ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
-"""What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller."""
 
 
 @njit(fastmath={"nnan", "nsz"}, **SHARED)

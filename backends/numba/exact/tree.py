@@ -24,10 +24,10 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 _SAMPLES = 2**22  # states drawn at once
+# Seconds from which an interrupt is not to wait.
 _LONG = 0.3
-"""Seconds from which an interrupt is not to wait."""
+# Entries of messages from which finding places that are free again takes less time than they save.
 _REUSED = 2**20
-"""Entries of messages from which finding places that are free again takes less time than they save."""
 
 
 class CompiledTree(Elimination):

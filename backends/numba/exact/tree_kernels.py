@@ -37,10 +37,10 @@ from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 
+# Entries from which a message is read from memory, so that scaling it takes as long as making it.
 LARGE = 2**15
-"""Entries from which a message is read from memory, so that scaling it takes as long as making it."""
+# How far from 0 the logarithms of a large message may lie before it is scaled.
 DRIFT = 20.0
-"""How far from 0 the logarithms of a large message may lie before it is scaled."""
 
 
 class Beliefs(NamedTuple):

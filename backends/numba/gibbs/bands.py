@@ -48,10 +48,10 @@ class Bands(NamedTuple):
 
 
 GATHERED = np.iinfo(np.int64).min
+# Of the widest vectors; arrays are longer by so many.
 LANES = 16
-"""Of the widest vectors; arrays are longer by so many."""
+# Share of a block's rows from which a shift is worth a slot.
 LONG_SHIFT = 0.25
-"""Share of a block's rows from which a shift is worth a slot."""
 
 
 class _Block(NamedTuple):

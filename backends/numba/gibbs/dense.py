@@ -42,8 +42,8 @@ from spinbench.backends.numba.simd import (
 from spinbench.mathematics.graphs.rows import dense_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 
+# Of the widest vectors.
 LANES = 16
-"""Of the widest vectors."""
 
 
 class Matrix(NamedTuple):

@@ -121,12 +121,12 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
 
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
+# Added to the seed for the numbers of looks; no seed of the chains is so large that it matters.
 LOOK_STREAM = 1 << 129
-"""Added to the seed for the numbers of looks; no seed of the chains is so large that it matters."""
+# The same for sweeps at other temperatures.
 CLIMB_STREAM = 1 << 130
-"""The same for sweeps at other temperatures."""
+# Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache.
 BLOCK_VECTORS = 4
-"""Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
 
 
 class Asked(NamedTuple):

@@ -44,23 +44,23 @@ from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
 from spinbench.models import PairwiseModel
 
+# From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16.
 MANY_LANES = 16
-"""From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
+# The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it.
 MANY_PATTERN_CHAINS = 8
-"""The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it."""
+# The same where rows have so many neighbours that they have no tables, and vectors over rows gather them.
 MANY_GATHERING_CHAINS = 4
-"""The same where rows have so many neighbours that they have no tables, and vectors over rows gather them."""
+# Tables of more entries for each chain take longer to read than fields to sum: 200 x 200 with 16 chains.
 ENTRIES_A_CHAIN = 2**15
-"""Tables of more entries for each chain take longer to read than fields to sum: 200 x 200 with 16 chains."""
+# Mean number of rows of a block from which vectors over rows are faster than tables row by row: of float32, and of
+# float64 where neighbours lie in windows.
 WIDE_BLOCK = 16
-"""Mean number of rows of a block from which vectors over rows are faster than tables row by row: of float32, and of
-float64 where neighbours lie in windows."""
+# Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update.
 LONG_ROWS = 128
-"""Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update."""
+# The same where chains are too few for vectors.
 LONG_ROWS_OF_FEW = 24
-"""The same where chains are too few for vectors."""
+# Dimensions of states that are kept in blocks of chains.
 BLOCKED = 3
-"""Dimensions of states that are kept in blocks of chains."""
 
 
 def choose(source: Source, chains: int) -> type[Form]:

@@ -61,8 +61,8 @@ from spinbench.backends.numba.simd import (
     zero_array,
 )
 
+# Terms of log T that are summed in the kernel's precision; the product of as many, 2 at most each, is no overflow.
 TERMS = 64
-"""Terms of log T that are summed in the kernel's precision; the product of as many, 2 at most each, is no overflow."""
 
 
 class Block(NamedTuple):

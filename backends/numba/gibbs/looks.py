@@ -34,8 +34,8 @@ from spinbench.backends.numba.simd import (
 )
 
 LANES = 16
+# What sweeps report besides their states.
 NOTHING = Asked(False, False, 0, 0.0)
-"""What sweeps report besides their states."""
 
 
 class Rungs(NamedTuple):

@@ -43,12 +43,12 @@ from spinbench.backends.numba.simd import (
     zero_array,
 )
 
+# Of a block: a vector.
 CHAINS = 32
-"""Of a block: a vector."""
+# Chains that share a stream of words.
 PARTS = (0,) * 4
-"""Chains that share a stream of words."""
+# Terms that a sum of pieces holds.
 FLUSH = 2**PIECE
-"""Terms that a sum of pieces holds."""
 MARKS = (np.uint16(0), np.uint16(1), np.uint16(0xFFFF))
 WORDS = (0,) * 8
 

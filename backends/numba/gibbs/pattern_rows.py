@@ -16,8 +16,8 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, address, count_up, keep, load, mix64, store
 
+# 64-bit words of a vector.
 WORDS = 8
-"""64-bit words of a vector."""
 
 
 @njit(**INLINE)

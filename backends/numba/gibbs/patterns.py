@@ -16,18 +16,18 @@ from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, aligned_zeros, load, mix64, store
 
 MAX_NEIGHBOURS = 6
+# Of all rows' tables, for vectors of chains.
 MOST_ENTRIES = 2**22
-"""Of all rows' tables, for vectors of chains."""
+# The same for one chain, where every update needs a table of its own: 1 MB must stay in the cache.
 MOST_ROW_ENTRIES = 2**17
-"""The same for one chain, where every update needs a table of its own: 1 MB must stay in the cache."""
+# Rows whose tables are made together.
 AT_ONCE = 2**16
-"""Rows whose tables are made together."""
+# Bits of a piece of a number in fixed point, of which sums of 2^PIECE fit 16 bits.
 PIECE = 8
-"""Bits of a piece of a number in fixed point, of which sums of 2^PIECE fit 16 bits."""
+# Of a summed number: as many bits as a float of that precision has, and rather more.
 PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 7}
-"""Of a summed number: as many bits as a float of that precision has, and rather more."""
+# Elements beyond the end of a table that vectors may read.
 SPARE = 64
-"""Elements beyond the end of a table that vectors may read."""
 
 
 class Patterns(NamedTuple):

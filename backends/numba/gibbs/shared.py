@@ -27,20 +27,20 @@ from spinbench.backends.numba.simd import (
     store,
 )
 
+# Sums may be reordered, which is what lets LLVM vectorise them.
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
-"""Sums may be reordered, which is what lets LLVM vectorise them."""
+# Threads may run these at once, on chains of their own.
 JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
-"""Threads may run these at once, on chains of their own."""
+# What other compiled code calls.
 CALLED: dict[str, Any] = {**KERNEL, **CALLEE}
-"""What other compiled code calls."""
 INLINE: dict[str, Any] = {**CALLED, "forceinline": True}
+# Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores.
 WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
-"""Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores."""
+# Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
+# drift.
 FLUSH = 64
-"""Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
-drift."""
+# Stands for a uniform number of 0.
 SMALLEST = constant(2.0**-25, 2.0**-54)
-"""Stands for a uniform number of 0."""
 
 
 @intrinsic_of(lambda pointer: types.int64)

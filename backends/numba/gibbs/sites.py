@@ -46,10 +46,10 @@ from spinbench.backends.numba.simd import (
     total,
 )
 
+# Rows of a chunk of the wave, at least.
 CHUNK = 1024
-"""Rows of a chunk of the wave, at least."""
+# Sweeps of a wave of more than one chunk: their chunks of both colours fit the second-level cache.
 WAVE_SWEEPS = 8
-"""Sweeps of a wave of more than one chunk: their chunks of both colours fit the second-level cache."""
 
 
 class Wave(NamedTuple):

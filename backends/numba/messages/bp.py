@@ -33,9 +33,9 @@ from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, star
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
 
+# |θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after the
+# start.
 LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
-"""|θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after
-the start."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
 
+# Products above exp(LOWEST) are formed in the linear domain; float32 ends at exp(-87), float64 at exp(-708).
 LOWEST = {"float32": -60.0, "float64": -600.0}
-"""Products above exp(LOWEST) are formed in the linear domain; float32 ends at exp(-87), float64 at exp(-708)."""
+# Columns of `Factors.slots`.
 VARIABLE, ROW, CARD, MESSAGE, STRIDE, FACTOR, EARLIER, LATER = range(8)
-"""Columns of `Factors.slots`."""
+# Columns of `Factors.factors`.
 START, TABLE = range(2)
-"""Columns of `Factors.factors`."""
 
 
 class Factors(NamedTuple):

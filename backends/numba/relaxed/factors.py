@@ -36,10 +36,10 @@ from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
 
+# Of B, as a share of its rows, for which elimination is worth it.
 MOST_DIAGONALS = 0.75
-"""Of B, as a share of its rows, for which elimination is worth it."""
+# A variable, beyond which no two colours are looked for.
 MOST_EDGES = 16
-"""A variable, beyond which no two colours are looked for."""
 
 
 class Halves(NamedTuple):
@@ -109,10 +109,10 @@ def _eliminated_product(matrix, v, out):
         store(to, (count + i) * width, load_vector(solved, i * width))
 
 
+# The share of diagonals of a lower triangle up to which they are stored in place of the matrix.
 WORTH = 0.5
-"""The share of diagonals of a lower triangle up to which they are stored in place of the matrix."""
+# Rows below the diagonal up to which the Cholesky factor's diagonals are cheaper than a normal number an edge more.
 WIDEST_BAND = 32
-"""Rows below the diagonal up to which the Cholesky factor's diagonals are cheaper than a normal number an edge more."""
 
 
 class Harmonium(NamedTuple):

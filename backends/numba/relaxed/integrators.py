@@ -90,8 +90,8 @@ def travel_by_leapfrog(system, leaps, size, scratch, here):
     return (after - kinetic) + (potential - load_lanes(address(here.potential, 0), 0, lanes(x)))
 
 
+# 1 / 2π.
 TURN = 0.15915494309189535
-"""1 / 2π."""
 
 
 @nb.njit(**KERNEL)

@@ -38,10 +38,10 @@ from spinbench.backends.numba.simd import (
     zero_sums,
 )
 
+# Of a block for many chains.
 ROWS = 10
-"""Of a block for many chains."""
+# Of a panel for one chain: vectors of rows times columns at once.
 SUMS = 8
-"""Of a panel for one chain: vectors of rows times columns at once."""
 _BLOCK, _ROW = (0,) * ROWS, (0,)
 _SUMS, _PANEL, _NARROW = (0,) * SUMS, (0,) * 4, (0,)
 

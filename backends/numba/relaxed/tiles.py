@@ -34,19 +34,18 @@ from spinbench.backends.numba.simd import (
 
 IntArray = npt.NDArray[np.int64]
 
+# The bias of a variable that fills up a vector.
 NEVER = -1e4
-"""The bias of a variable that fills up a vector."""
 
+# Options of functions on arrays that allocate none.
+#
+# Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
+# would cost a step of one chain as much as its products. These are what Python calls.
 ENTRY: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
-"""Options of functions on arrays that allocate none.
-
-Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
-would cost a step of one chain as much as its products. These are what Python calls.
-"""
+# Of those that they call.
 KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
-"""Of those that they call."""
+# Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it.
 ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
-"""Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +161,10 @@ def _constant(count: Any) -> Any:
     return give
 
 
+# Variables that a vector holds. In compiled code only, as all that follow.
 stride = _constant(lambda tile: _lanes(tile) if tile.ndim == 1 else 1)
-"""Variables that a vector holds. In compiled code only, as all that follow."""
+# Elements of a variable.
 unit = _constant(lambda tile: 1 if tile.ndim == 1 else _lanes(tile))
-"""Elements of a variable."""
 
 
 @intrinsic_of(lambda tile: types.UniTuple(types.intp, _lanes(tile)))

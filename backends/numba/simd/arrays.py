@@ -28,8 +28,8 @@ def _maker(clear: bool) -> Any:
     return new_array
 
 
+# As NumPy's, of shapes that fit the memory: a number of elements or a tuple of them, and a dtype.
 empty_array, zero_array = _maker(clear=False), _maker(clear=True)
-"""As NumPy's, of shapes that fit the memory: a number of elements or a tuple of them, and a dtype."""
 
 
 def _copy_type(target: Any, source: Any) -> Any:

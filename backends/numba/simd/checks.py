@@ -27,8 +27,8 @@ BOUNDS = "bounds: this is outside of the array that the address is of"
 ALIGNMENT = "alignment: this address is no multiple of the element's size"
 
 _BOUND = "spinbench_simd_bound"
+# Begin and end of blocks of memory with margins.
 _blocks: dict[int, int] = {}
-"""Begin and end of blocks of memory with margins."""
 
 
 class Pointer(types.Type):

@@ -24,8 +24,8 @@ from spinbench.backends.numba.simd.vectors import (
 )
 
 Values = tuple["Value", ...]
+# Fast-math flags of the operations of formulas, whatever those of the caller.
 FLAGS = ("contract",)
-"""Fast-math flags of the operations of formulas, whatever those of the caller."""
 _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fcmp")
 
 
@@ -91,8 +91,8 @@ def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = 
     return made
 
 
+# With two results.
 formula_pair = functools.partial(formula, results=2)
-"""With two results."""
 
 
 def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -> Callable[..., Any]:

@@ -25,8 +25,8 @@ from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd.formulas import formula, formula_pair
 from spinbench.backends.numba.simd.vectors import Emitter, Vector, constant_of, element, intrinsic_of
 
+# How small functions that must be inlined into vector loops are compiled.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
-"""How small functions that must be inlined into vector loops are compiled."""
 
 
 def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
@@ -146,8 +146,8 @@ def _extreme(comparison: str) -> Any:
     return extreme
 
 
+# (x, limit) -> the limit where x is beyond it, else x; NaN stays NaN.
 larger, smaller = _extreme(">"), _extreme("<")
-"""(x, limit) -> the limit where x is beyond it, else x; NaN stays NaN."""
 
 
 def _instruction(name: str) -> Any:

@@ -23,8 +23,8 @@ from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
 
 Array = npt.NDArray[Any]
+# Bytes of a cache line; a vector that crosses into the next costs two accesses.
 LINE = 64
-"""Bytes of a cache line; a vector that crosses into the next costs two accesses."""
 
 
 def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:

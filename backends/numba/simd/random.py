@@ -113,15 +113,15 @@ def below(start, gamma, counter, n):
 # probability. Number i of a step is hash `counter + i` in float64; in float32 hash `counter + i // 2`, of which even
 # rows take the low half and odd ones the high half.
 
+# How many uniform numbers there are.
 SCALE = constant(2.0**24, 2.0**53)
-"""How many uniform numbers there are."""
 INVERSE_SCALE = constant(2.0**-24, 2.0**-53)
 SHIFT_32 = np.uint32(8)
 SHIFT_64 = np.uint64(11)
 
 
+# Without reference counts, see `units.KERNEL`.
 UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
-"""Without reference counts, see `units.KERNEL`."""
 
 
 @by_types(**OPTIONS)

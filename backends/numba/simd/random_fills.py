@@ -40,8 +40,8 @@ from spinbench.backends.numba.simd.vectors import by_types, count_up
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
 MINUS_TWO = constant(-2.0)
+# Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise.
 UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
-"""Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise."""
 
 # Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
 
@@ -133,9 +133,9 @@ def _choose_fill(pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> A
 
 
 _SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
+# Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter.
 fill_uniform = _choose_fill(
     {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
 )
-"""Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter."""
+# Standard normal numbers, float64 or float32; the next counter.
 fill_normal = _choose_fill({types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)})
-"""Standard normal numbers, float64 or float32; the next counter."""

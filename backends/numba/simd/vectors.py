@@ -22,8 +22,8 @@ from numba.core.extending import _Intrinsic
 from numba.extending import lower_builtin, models, overload, register_model, type_callable
 
 BITS = 512
+# What an intrinsic gets as an argument: its type and its value.
 Typed = tuple[Any, ir.Value]
-"""What an intrinsic gets as an argument: its type and its value."""
 
 
 class Vector(types.Type):

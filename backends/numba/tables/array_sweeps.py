@@ -22,8 +22,8 @@ from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 
 JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
 CALLED: dict[str, Any] = {"error_model": "numpy", **CALLEE}
+# Log weights below are those of 0.
 LOWEST = -1e30
-"""Log weights below are those of 0."""
 
 
 class CompiledTableBath(TableBath):

@@ -36,10 +36,10 @@ from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
 
 SILENT = Asked(False, False, 0, 0)
+# Steps that a look takes: it goes over all variables three times, and there are copies.
 LOOK_STEPS = 4
-"""Steps that a look takes: it goes over all variables three times, and there are copies."""
+# Logs below are those of 0.
 NOWHERE = -1e29
-"""Logs below are those of 0."""
 
 
 @dataclass

@@ -30,10 +30,10 @@ from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_rows
 
+# Chains that are advanced together, in both precisions.
 LANES = 16
-"""Chains that are advanced together, in both precisions."""
+# Chains at most that make all their sweeps before the next ones do.
 BLOCK = 64
-"""Chains at most that make all their sweeps before the next ones do."""
 STATE = np.dtype(np.uint32)
 MOST_ENTRIES = 2**31
 
@@ -156,10 +156,10 @@ def of_chains(values: Array, chains: int) -> Array:
     return np.moveaxis(values, 0, -2).reshape(*rows, blocks * lanes)[..., :chains]
 
 
+# As many lanes as 512 bits have states: vectors of float64 are of 1024 bits.
 WORDS = (0,) * 16
-"""As many lanes as 512 bits have states: vectors of float64 are of 1024 bits."""
+# Log weights below are zeros.
 LEAST = constant(-1e30, -1e300)
-"""Log weights below are zeros."""
 
 
 class Lane(NamedTuple):

@@ -12,12 +12,12 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
 from spinbench.methods.baselines.jumps import Jumps
 
+# By the class of the array program: the class in its place, and a function that compiles what that one calls.
 COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {
     TableBath: (array_sweeps.CompiledTableBath, array_sweeps.compile_table_bath),
     ForestDraws: (array_sweeps.CompiledForestDraws, array_sweeps.compile_forest_draws),
     Jumps: (jumps.CompiledJumps, jumps.compile_jumps),
 }
-"""By the class of the array program: the class in its place, and a function that compiles what that one calls."""
 
 
 @cache

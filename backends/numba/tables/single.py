@@ -10,13 +10,13 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import below, exp, uniform
 
+# Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,
+# and vectors of them would take longer to begin than to add.
 SCALAR: dict[str, Any] = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
-"""Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,
-and vectors of them would take longer to begin than to add."""
+# Odds above are those of a zero: `exp` saturates there.
 MOST = 1e300
-"""Odds above are those of a zero: `exp` saturates there."""
+# Logs below are those of a zero, for the same reason.
 LEAST = -700.0
-"""Logs below are those of a zero, for the same reason."""
 
 
 class Single(NamedTuple):

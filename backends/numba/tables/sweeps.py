@@ -35,8 +35,8 @@ from spinbench.backends.numba.simd import (
 )
 from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, pointers, weights_of
 
+# Odds below are those of a zero, and above one over them of a one: `exp` saturates there.
 RAREST = constant(1e-37, 1e-300)
-"""Odds below are those of a zero, and above one over them of a one: `exp` saturates there."""
 
 
 @njit(**INLINE)
@@ -67,10 +67,10 @@ def draw_metropolis(weights, x, size, total, uniform, u):
     return drawn
 
 
+# Odds above are those of a zero: `exp` saturates there.
 MOST = constant(1e37, 1e300)
-"""Odds above are those of a zero: `exp` saturates there."""
+# In place of log 0.
 NEVER = constant(-1e30)
-"""In place of log 0."""
 
 
 class Asked(NamedTuple):

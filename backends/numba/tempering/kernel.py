@@ -22,8 +22,8 @@ from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import Model, to_pairwise
 
+# Added to the seed for the numbers of swaps.
 SWAP_STREAM = 1 << 128
-"""Added to the seed for the numbers of swaps."""
 
 
 @dataclass

@@ -49,8 +49,8 @@ from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, swap_rungs
 
+# For its type: all lanes of a vector.
 ALL = (0,) * CHAINS
-"""For its type: all lanes of a vector."""
 
 
 @njit(**INLINE)

@@ -29,8 +29,8 @@ from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import PairwiseModel
 
+# Vectors of a block, at least if there are as many.
 BLOCK_VECTORS = 4
-"""Vectors of a block, at least if there are as many."""
 
 
 class Replicas(NamedTuple):

@@ -22,16 +22,16 @@ from spinbench.backends.numba.gibbs.patterns import (
 )
 from spinbench.backends.numba.simd import Array
 
+# Ladders that a rung has room for.
 FEWEST_LANES = 8
-"""Ladders that a rung has room for."""
+# Neighbours that all rows have places for, so that there are fewer forms to compile.
 NARROW = 4
-"""Neighbours that all rows have places for, so that there are fewer forms to compile."""
+# Of a number that D is summed of.
 WEIGHT_PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 4}
-"""Of a number that D is summed of."""
+# Between swaps, of which sums of pieces can be held.
 MOST_SWEEPS = FLUSH
-"""Between swaps, of which sums of pieces can be held."""
+# Whose numbers a sum of pieces holds, the highest with their sign.
 ROWS = 2 ** (PIECE - 1)
-"""Whose numbers a sum of pieces holds, the highest with their sign."""
 
 
 class Layout(NamedTuple):

@@ -27,8 +27,8 @@ from spinbench.backends.numba.simd import (
     store,
 )
 
+# Float64 numbers in a vector.
 LANES = 8
-"""Float64 numbers in a vector."""
 
 
 class Ladder(NamedTuple):

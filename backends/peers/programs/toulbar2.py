@@ -22,10 +22,10 @@ from spinbench.backends.peers.program import ProgramAnswer
 from spinbench.errors import InvalidResultError
 from spinbench.models import Model, to_factor_graph
 
+# That costs, which are integers, keep of logarithms of weights.
 DECIMALS = 10
-"""That costs, which are integers, keep of logarithms of weights."""
+# That all tables span together where variables are eliminated: e^-50 is below what doubles tell apart.
 LEAST_NATS = 50.0
-"""That all tables span together where variables are eliminated: e^-50 is below what doubles tell apart."""
 SEARCH = ("toulbar2", "{model}", "-logz", f"-precision={DECIMALS}")
 ELIMINATION = (*SEARCH, "-O=-3", "-p=60")  # of variables of any number of neighbours that `max_gib` allows
 _BOUNDS = re.compile(r"(-?[\d.]+|-?inf) <= Log\(Z\) <= (-?[\d.]+|-?inf)")

@@ -35,8 +35,8 @@ LEVELS = ("group", "cell")
 MAX_ROUNDS = 50
 
 Indices = npt.NDArray[np.intp]
+# Unit, first commit, and the one after the last.
 Segment = tuple[int, int, int]
-"""Unit, first commit, and the one after the last."""
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from spinbench.history.regression_test.noise import (
     finite_mean,
 )
 
+# In a history, up to which seeds are told apart in costs; beyond it they count as independent.
 MAX_SEEDS = 16
-"""In a history, up to which seeds are told apart in costs; beyond it they count as independent."""
+# Variance of numbers that have no noise.
 CERTAIN_VARIANCE = 1e-18
-"""Variance of numbers that have no noise."""
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from spinbench.history.commits import newest_commits, runs_by_commit
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 
+# Newest recorded ones that are looked at, unless more are asked for.
 MAX_COMMITS = 60
-"""Newest recorded ones that are looked at, unless more are asked for."""
 BARS = "▁▂▃▄▅▆▇█"
 MISSING = "·"
+# Before the first commit after the change.
 CHANGE_MARK = "|"
-"""Before the first commit after the change."""
+# Commits in a picture: those around the change.
 MAX_BARS = 30
-"""Commits in a picture: those around the change."""
 MAX_TITLE_LENGTH = 40
 _HEADER = ("", "history", "change", "95 % interval", "commit", "p", "series")
 

@@ -23,22 +23,22 @@ from spinbench.history.regression_test.measurements import Place, Run, Runs, Sid
 from spinbench.history.regression_test.noise import Blocks, BoolArray, FloatArray
 from spinbench.history.regression_test.significance import Decision, FindingVerdict, Level
 
+# Stands for every model, method or backend in the place of a group or of the level "all".
 ALL = "all"
-"""Stands for every model, method or backend in the place of a group or of the level "all"."""
+# Of a metric's alpha that the levels have, by how it is judged.
 SHARES = {
     "cost": {"all": 0.2, "group": 0.5, "cell": 0.3},
     "accuracy": {"group": 0.5, "cell": 0.5},
     "certain": {"group": 0.5, "cell": 0.5},
 }
-"""Of a metric's alpha that the levels have, by how it is judged."""
+# Of the yardstick between base and head, beyond which all cells together say nothing of the program.
 MAX_DRIFT = math.log(1.03)
-"""Of the yardstick between base and head, beyond which all cells together say nothing of the program."""
+# Needed for a median group to compare the others with after such a drift.
 MIN_GROUPS = 3
-"""Needed for a median group to compare the others with after such a drift."""
+# Of errors, from which a note says that the machine was busy: bounds twice as wide find half of what they should.
 BUSY_INFLATION = 2.0
-"""Of errors, from which a note says that the machine was busy: bounds twice as wide find half of what they should."""
+# Of a cell: one draw has no spread.
 MIN_SEEDS = 2
-"""Of a cell: one draw has no spread."""
 FEW_SEEDS = f"the numbers changed, and {MIN_SEEDS} seeds of both commits are needed"
 NOISY = "it differs from seed to seed"
 EDITED = "the results are identical, and so the metric has changed its meaning: raise its version"
@@ -185,8 +185,8 @@ def accuracy_effects(metric: Metric, sides: Sides) -> Effects:
     return Effects(metric, tuple(pairs), levels, untested, notes)
 
 
+# By how a metric is judged.
 EFFECTS = {"cost": cost_effects, "accuracy": accuracy_effects, "certain": accuracy_effects, "no": unjudged_effects}
-"""By how a metric is judged."""
 
 
 def _levels_from_seeds(values: FloatArray, shift: FloatArray, groups: Sequence[str]) -> tuple[Level, ...]:

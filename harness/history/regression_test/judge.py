@@ -19,8 +19,8 @@ from spinbench.history.regression_test.effects import EFFECTS, Effects
 from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
 
+# Share of their time for which runs waited, from which on the machine is called busy.
 BUSY_WAITING = 0.5
-"""Share of their time for which runs waited, from which on the machine is called busy."""
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from spinbench.measuring.record_parts import Environment, Load
 from spinbench.measuring.record_types import Record
 
 MIN_BATCHES = 16
+# Of shorter runs, and of those with fewer batches, the times of a step are shown, not judged.
 MIN_RUN_SECONDS = 1e-3
-"""Of shorter runs, and of those with fewer batches, the times of a step are shown, not judged."""
+# Of a fixed loop next to a run, compared with all runs of its sitting: the machine had less to give, for a while.
 MAX_SLOWDOWN = 1.15
-"""Of a fixed loop next to a run, compared with all runs of its sitting: the machine had less to give, for a while."""
+# Relative difference of numbers that are the same but for the order of their sums.
 ROUNDING_ERROR = 1e-6
-"""Relative difference of numbers that are the same but for the order of their sums."""
+# What must be equal for times to be compared.
 MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
-"""What must be equal for times to be compared."""
 
 NO_TIMES = "their records hold no times of single steps"
 
@@ -77,8 +77,8 @@ class Run:
     disturbed: bool = False
 
 
+# A commit's runs, or a sweep's, by cell and seed.
 Runs = Mapping[Place, Mapping[int, Run]]
-"""A commit's runs, or a sweep's, by cell and seed."""
 
 
 @dataclass(frozen=True)

@@ -22,27 +22,27 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+# Spreads and differences of logarithms below this are rounding errors.
 ROUNDING_ERROR = 1e-12
-"""Spreads and differences of logarithms below this are rounding errors."""
+# Units with replicates below which no common law is fitted.
 MIN_UNITS = 6
-"""Units with replicates below which no common law is fitted."""
+# Of alternating means, exact at once where no block is missing.
 N_MEAN_ITERATIONS = 8
-"""Of alternating means, exact at once where no block is missing."""
+# Degrees of freedom that a moderated variance is credited with at most: the law itself is an approximation.
 MAX_MODERATED_FREEDOM = 30.0
-"""Degrees of freedom that a moderated variance is credited with at most: the law itself is an approximation."""
+# The same of a variance with its part between commits.
 MAX_FREEDOM = 60.0
-"""The same of a variance with its part between commits."""
+# W without any replicates.
 DEFAULT_WITHIN_VARIANCE, DEFAULT_WITHIN_FREEDOM = 0.06**2, 20.0
-"""W without any replicates."""
+# Degrees of freedom of `WITHIN` that count beside the replicates of a level with too few units for a common law.
 FEW_UNITS_FREEDOM = 5.0
-"""Degrees of freedom of `WITHIN` that count beside the replicates of a level with too few units for a common law."""
+# B without any history.
 DEFAULT_BETWEEN_VARIANCE = {"cell": 0.05**2, "group": 0.03**2, "all": 0.02**2}
-"""B without any history."""
 BETWEEN_FREEDOM = 20.0
+# Of the difference of neighbouring commits, which shares each of them with another one.
 FREEDOM_OF_A_PAIR = 2 / 3
-"""Of the difference of neighbouring commits, which shares each of them with another one."""
+# Standard error of a difference for each unit by which the batches of a run scatter more than others.
 DISTURBANCE = 0.5
-"""Standard error of a difference for each unit by which the batches of a run scatter more than others."""
 
 
 @dataclass(frozen=True)

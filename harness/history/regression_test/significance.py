@@ -11,19 +11,19 @@ import numpy as np
 from spinbench.history.regression_test.noise import FloatArray
 
 Verdict = Literal["worse", "better", "not worse than 10 %", "undecided"]
+# The latter two of what is not tested: numbers that are equal, and metrics that are not judged.
 FindingVerdict = Verdict | Literal["identical", "shown"]
-"""The latter two of what is not tested: numbers that are equal, and metrics that are not judged."""
 
+# Whose one-sided upper bound lies below this is not worse.
 EQUIVALENCE_BOUND = math.log(1.10)
-"""Whose one-sided upper bound lies below this is not worse."""
+# Of that bound, and of the intervals that are shown.
 CONFIDENCE = 0.95
-"""Of that bound, and of the intervals that are shown."""
+# With which a change of the detectable size is found.
 POWER = 0.8
-"""With which a change of the detectable size is found."""
+# Cells below which their spread is no measure of the day's noise.
 MIN_CELLS = 12
-"""Cells below which their spread is no measure of the day's noise."""
+# Median of |z| for a normal z.
 NORMAL_MAD = 0.6744897501960817
-"""Median of |z| for a normal z."""
 
 
 @dataclass(frozen=True)

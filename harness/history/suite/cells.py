@@ -29,15 +29,15 @@ from spinbench.history.journal import rounded
 from spinbench.inference import registry
 from spinbench.measuring import measure
 
+# Environment variable with the folder in which the processes of one asv command share measurements.
 SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
-"""Environment variable with the folder in which the processes of one asv command share measurements."""
+# Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has; with
+# `settings_of`, cells whose series was begun, and the configurations that it holds.
 FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
-"""Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has; with
-`settings_of`, cells whose series was begun, and the configurations that it holds."""
 
 Track = Callable[..., Any]
+# The fields of `axes.Family`, and `settings_of`.
 Family = Mapping[str, Any]
-"""The fields of `axes.Family`, and `settings_of`."""
 
 
 class CellFailedError(RuntimeError):
@@ -145,8 +145,8 @@ def _setting_differences(series_config: Any, config: Any, path: str = "") -> Ite
         yield f"{path}={json.dumps(config)} (the series has {json.dumps(series_config)})"
 
 
+# Of which a series knows hashes.
 _FILES = frozenset({"path", "evidence", "corpus"})
-"""Of which a series knows hashes."""
 
 
 def _skipped_record(reason: str) -> dict[str, Any]:

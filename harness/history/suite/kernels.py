@@ -15,8 +15,8 @@ from typing import Any
 
 N_REPEATS, N_CALLS, MIN_CALL_SECONDS = 5, 10, 0.02
 
+# From a number of steps to the work done in them, in units of the benchmark.
 Advance = Callable[[int], float]
-"""From a number of steps to the work done in them, in units of the benchmark."""
 
 
 def step_seconds(
@@ -132,6 +132,7 @@ def track_block_gibbs_sample(form: str, precision: str) -> Any:
     return _time_samples(sampler.advance)
 
 
+# Model, method, chains or ladders of it, and settings; names say what a unit is.
 HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "gibbs, 20 x 20 torus of 3 states, an update": ("ternary 20", "gibbs", 16, {}),
     "blocks, 20 x 20 torus of 3 states, a table entry": ("ternary 20", "blocks", 16, {"size": 81, "log_z": "none"}),
@@ -141,7 +142,6 @@ HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "pt, 100 variables of 8 neighbours, 176 replicas, an update": ("glass 100", "pt", 16, {}),
     "gibbs, 100 variables of 8 neighbours, 176 chains, an update": ("glass 100", "gibbs", 176, {"log_z": "none"}),
 }
-"""Model, method, chains or ladders of it, and settings; names say what a unit is."""
 
 
 def track_hard_sampler(case: str) -> Any:

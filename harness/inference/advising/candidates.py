@@ -17,6 +17,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
 _LARGE: Mapping[str, Any] = {"size": 4096}
+# In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow.
 DEFAULT: Entrants = (
     ("gibbs", {}),
     ("wmb", {}),
@@ -27,7 +28,7 @@ DEFAULT: Entrants = (
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
-"""In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
+# The same where factors have zeros, between which single variables find no way.
 WITH_ZEROS: Entrants = (
     ("blocks", _LARGE),
     ("wmb", {}),
@@ -37,15 +38,15 @@ WITH_ZEROS: Entrants = (
     ("smc", {}),
     ("blocks", {}),
 )
-"""The same where factors have zeros, between which single variables find no way."""
+# Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two, and so
+# do all on NumPy.
 FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
-"""Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two, and so
-do all on NumPy."""
+# In the order in which they are asked for a method; plugins' follow.
 BACKENDS = ("numba", "numpy", "jax")
-"""In the order in which they are asked for a method; plugins' follow."""
 INTERPRETED = "numpy"
 OWN = "spinbench"
 
+# Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own.
 KINDS = {
     **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc", "metropolis", "zanella"), "chains at one temperature"),
     **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
@@ -54,7 +55,6 @@ KINDS = {
     **dict.fromkeys(("wmb", "gaussian_bound", "importance", "rejection"), "weighted draws"),
     **dict.fromkeys(("bp", "mf", "trw", "forney_mf"), "messages"),
 }
-"""Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own."""
 
 
 @dataclass(frozen=True)

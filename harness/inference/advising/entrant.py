@@ -22,14 +22,14 @@ from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.models import Model
 
+# Samples for one of burn-in.
 BURN_IN = 4
-"""Samples for one of burn-in."""
+# Of what is no sampler: it ends by itself.
 ITERATIONS = Budget(samples=1000, burn_in=0)
-"""Of what is no sampler: it ends by itself."""
+# By how much a run may be longer than the last, which may be too short to tell what a sample costs.
 MAX_GROWTH = 300.0
-"""By how much a run may be longer than the last, which may be too short to tell what a sample costs."""
+# By how much it must be longer to be worth it.
 MIN_GROWTH = 1.3
-"""By how much it must be longer to be worth it."""
 
 Work = Callable[[Any], Result]
 

@@ -23,10 +23,10 @@ from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE
 from spinbench.reference.problem import Problem
 
+# Of the budget: what an exact answer may take by its planner's reckoning, and what it gets.
 EXACT = 0.35
-"""Of the budget: what an exact answer may take by its planner's reckoning, and what it gets."""
+# Of the budget, for states that bound log Z from below.
 STATES = 0.03
-"""Of the budget, for states that bound log Z from below."""
 
 
 def answer_exactly(model: Model, seconds: float, target: Target) -> tuple[Result | None, str]:

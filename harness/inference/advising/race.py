@@ -19,21 +19,21 @@ from spinbench.inference.advising.entrant import Entrant, work_of
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.models import Model
 
+# Of the seconds that are left: what loading, compiling and the first samples may take,
 OPENING = 0.45
-"""Of the seconds that are left: what loading, compiling and the first samples may take,"""
+# of which one candidate may take so much,
 PATIENCE = 0.5
-"""of which one candidate may take so much,"""
+# or so many seconds.
 LEAST_PATIENCE = 0.5
-"""or so many seconds."""
+# What the rounds take of the seconds that are left to them; the rest is the winner's.
 ROUNDS = (0.2, 0.3)
-"""What the rounds take of the seconds that are left to them; the rest is the winner's."""
 KEPT = 1 / 3
+# Of what is left then, what somebody gets who may bear the winner out, where nobody does yet.
 WITNESS = 0.5
-"""Of what is left then, what somebody gets who may bear the winner out, where nobody does yet."""
+# Of what is left in the end, what the winner's last run should take.
 FINAL = 0.9
-"""Of what is left in the end, what the winner's last run should take."""
+# By how much of the budget the last run may be late, and so many seconds:
 LATE = 0.1
-"""By how much of the budget the last run may be late, and so many seconds:"""
 LATE_SECONDS = 0.2
 
 Watch = Callable[[Sequence[Entrant], str], None]

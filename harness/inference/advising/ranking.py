@@ -22,24 +22,24 @@ FloatArray = npt.NDArray[np.float64]
 Target = Literal["marginals", "log_z"]
 TARGETS: tuple[Target, ...] = ("marginals", "log_z")
 
+# By how much more the square of a claim counts that its own verdict does not believe,
 DISBELIEF = 9.0
-"""By how much more the square of a claim counts that its own verdict does not believe,"""
+# and what it counts at least (the square of .1).
 LEAST_DOUBTED = 0.01
-"""and what it counts at least (the square of .1)."""
 UNCONVERGED = 4.0
+# Joint claims that two candidates may be apart.
 AGREEMENT = 4.0
-"""Joint claims that two candidates may be apart."""
+# What counts as the square of a claim that is infinite.
 FARTHEST: dict[Target, float] = {"marginals": 0.25, "log_z": np.inf}
-"""What counts as the square of a claim that is infinite."""
+# Claim of a witness at most, root mean square,
 LARGEST: dict[Target, float] = {"marginals": 0.05, "log_z": 0.5}
-"""Claim of a witness at most, root mean square,"""
+# unless it is no more than so many claims of whom it bears out.
 BLUNTER = 3.0
-"""unless it is no more than so many claims of whom it bears out."""
+# Of mean squares that are compared: rounding.
 FLOOR = 1e-6
-"""Of mean squares that are compared: rounding."""
 CONSTANT = 1e-12
+# Share of log Z by which it may pass a bound.
 ROUNDING = 1e-9
-"""Share of log Z by which it may pass a bound."""
 OUTSIDE = {"certified": "outside the certified bracket", "probable": "outside the probable bracket"}
 
 

@@ -41,15 +41,15 @@ FloatArray = npt.NDArray[np.float64]
 Clock = Callable[[], float]
 
 NAME = "smc"
+# Populations that are annealed side by side.
 CHAINS = 8
-"""Populations that are annealed side by side."""
 _BINS = 200
 REVERSE = "reverse annealing"
 LADDERS = 64
+# Of the time, for tempering; and of that, for its burn-in.
 TEMPERING, BURN_IN = 0.6, 0.25
-"""Of the time, for tempering; and of that, for its burn-in."""
+# At least and at most.
 TEMPERATURES = 32, 2**16
-"""At least and at most."""
 
 
 def anneal(

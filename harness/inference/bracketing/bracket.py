@@ -20,12 +20,12 @@ from spinbench.models import Model
 
 Progress = Callable[[Interval, str], None]
 
+# Share of the budget, and seconds, by which who is at work at its end may overrun it.
 GRACE, LATE = 0.1, 0.15
-"""Share of the budget, and seconds, by which who is at work at its end may overrun it."""
+# Of its share, what others may take.
 OVERRUN = 1.5
-"""Of its share, what others may take."""
+# Share of the budget below which nobody is asked any more.
 MIN_SHARE = 0.01
-"""Share of the budget below which nobody is asked any more."""
 
 
 def bracket(

@@ -11,8 +11,8 @@ from spinbench.api.bounds import CERTAIN, Bound
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, Level
 
 Verdict = Literal["exact", "resolved", "unresolved"]
+# By which an estimate may lie outside a bracket.
 STANDARD_ERRORS = 4.0
-"""By which an estimate may lie outside a bracket."""
 
 
 @dataclass(frozen=True)

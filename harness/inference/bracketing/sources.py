@@ -20,8 +20,8 @@ from spinbench.reference.choice import Limits, candidates, first
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
+# In the order in which they are asked.
 BACKENDS = ("numba", "numpy")
-"""In the order in which they are asked."""
 
 
 class BoundRequest(NamedTuple):
@@ -59,6 +59,7 @@ class BoundSource:
     kept_share: float = 0.0
 
 
+# First what is quick, so that there is a bracket at once.
 PLAN = (
     BoundSource(best_states.BY, 0.05),
     BoundSource("mf", 0.05),
@@ -71,15 +72,14 @@ PLAN = (
     BoundSource(mini_buckets.LOWER, 0.3, kept_share=0.1),
     BoundSource(mini_buckets.UPPER, 0.0, kept_share=0.5),
 )
-"""First what is quick, so that there is a bracket at once."""
+# Where what assumes that draws are draws of the model is asked for, too.
 ASSUMING = BoundSource(annealing.REVERSE, 0.15)
-"""Where what assumes that draws are draws of the model is asked for, too."""
 
 
+# Draws that give probable bounds, each of which has the same share of delta.
 LOOKS = len(mini_buckets.ROUNDS) + 2
-"""Draws that give probable bounds, each of which has the same share of delta."""
+# Of so many variables one is a neighbour, at least.
 DENSE = 4
-"""Of so many variables one is a neighbour, at least."""
 
 
 def find_bounds(request: BoundRequest) -> Iterator[Finding]:

@@ -18,11 +18,11 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model, PairwiseModel
 
 BY = "best states"
+# Entries of the draws that are weighed: of large models a few suffice, and more would take seconds.
 MOST = 2**18
-"""Entries of the draws that are weighed: of large models a few suffice, and more would take seconds."""
 
+# Heavy states that are looked for side by side.
 CHAINS = 16
-"""Heavy states that are looked for side by side."""
 
 
 def below(model: Model, states: npt.NDArray[np.integer[Any]]) -> Bound:

@@ -21,14 +21,14 @@ from spinbench.models import FactorGraph
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# States of a model of which all components are found.
 MAX_ENUMERATED = 2**12
-"""States of a model of which all components are found."""
+# Of a model that is searched.
 MAX_VARIABLES = 200
-"""Of a model that is searched."""
+# States of a component that a search follows to its end.
 MAX_COMPONENT = 256
-"""States of a component that a search follows to its end."""
+# Factors times states that a search weighs in all.
 MAX_WORK = 2.0**22
-"""Factors times states that a search weighs in all."""
 STARTS = 32
 
 

@@ -29,22 +29,22 @@ from spinbench.models import FactorGraph, Model
 FloatArray = npt.NDArray[np.float64]
 
 PROBES = 32
+# Before and while probes are looked at.
 SWEEPS = 8, 24
-"""Before and while probes are looked at."""
+# Of models with more, starts take too long.
 MOST_VARIABLES = 10_000
-"""Of models with more, starts take too long."""
+# Sweeps of those that are cooled where a run knows no log Z.
 COOLED = 64
-"""Sweeps of those that are cooled where a run knows no log Z."""
+# Probability of a state by which a probe has to be beyond the run's, claims included.
 APART = 0.5
-"""Probability of a state by which a probe has to be beyond the run's, claims included."""
+# That the run is allowed, and within which a state is one that it has not seen.
 CLAIMS = 3.0
-"""That the run is allowed, and within which a state is one that it has not seen."""
+# What it allows for, an island has to weigh at most: of small models that is up to three times what is true.
 TIMES = 4.0
-"""What it allows for, an island has to weigh at most: of small models that is up to three times what is true."""
+# Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed.
 SURE = 1 - 1e-9
-"""Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed."""
+# Added to the run's seed: other starts than its own.
 _OTHERS = 2**40
-"""Added to the run's seed: other starts than its own."""
 
 
 class Probes(NamedTuple):

@@ -17,13 +17,13 @@ from spinbench.api.bounds import CERTAIN, Bound, Grade
 from spinbench.inference.marginals import all_states
 
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
+# The strongest first. Only the first three hold against a model that was made to mislead.
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""The strongest first. Only the first three hold against a model that was made to mislead."""
+# Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level.
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
-"""Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level."""
 STANDARD_ERRORS = 3.0
+# Probability: standard errors of exact marginals that are averaged over steps are no larger.
 ROUNDING = 1e-9
-"""Probability: standard errors of exact marginals that are averaged over steps are no larger."""
 _WIDE = "its error bound is too wide"
 _UNKNOWN = "nobody knows its error"
 

@@ -14,10 +14,10 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# That joint probabilities may contradict the marginals, and their sums miss 1.
 ROUNDING = 1e-3
-"""That joint probabilities may contradict the marginals, and their sums miss 1."""
+# Standard errors that they may contradict them by, beside.
 ERRORS = 6.0
-"""Standard errors that they may contradict them by, beside."""
 
 
 def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:

@@ -29,22 +29,22 @@ from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of larger models probes take too long.
 MOST_VARIABLES, MOST_FACTORS, MOST_ENTRIES = 500, 5000, 2**18
-"""Of larger models probes take too long."""
+# By which a run may be below.
 CLAIMS = 3.0
-"""By which a run may be below."""
+# As often as a run claims, a state has to be there at least: what it sums has missed those.
 TIMES = 4.0
-"""As often as a run claims, a state has to be there at least: what it sums has missed those."""
+# Probability of a state by which a probe has to be beyond the run's, to be in a well that it has not seen.
 APART = 0.5
-"""Probability of a state by which a probe has to be beyond the run's, to be in a well that it has not seen."""
+# That are looked into, for a run.
 WELLS = 4
-"""That are looked into, for a run."""
+# From which on a run that claims marginals alone is worth probes; samples of all chains together.
 LONG_SECONDS, LONG_SAMPLES = 0.5, 300_000
-"""From which on a run that claims marginals alone is worth probes; samples of all chains together."""
+# Of a model whose probes take some 25 ms, so that every run is worth them.
 FEW_VARIABLES = 16
-"""Of a model whose probes take some 25 ms, so that every run is worth them."""
+# Nats by which what a well weighs at most may be too low by chance.
 SLACK = 2.0
-"""Nats by which what a well weighs at most may be too low by chance."""
 
 
 def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -> tuple[str, ...]:

@@ -31,23 +31,23 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 PROBES = 32
+# Where they begin; each at a β of its own from 1 to this.
 COLDEST = 8.0
-"""Where they begin; each at a β of its own from 1 to this."""
+# While they are warmed up to β = 1, before and while they are looked at.
 SWEEPS = 6, 8, 24
-"""While they are warmed up to β = 1, before and while they are looked at."""
+# β of the starts at which factors would like to be: by each the best that it offers a state.
 EAGER = 0.25, 4.0
-"""β of the starts at which factors would like to be: by each the best that it offers a state."""
+# Times as many factors as the median variable has one that is held while the others come to follow it: before they do,
+# they tell it nothing of what it would make of them.
 HUB = 3.0
-"""Times as many factors as the median variable has one that is held while the others come to follow it: before they do,
-they tell it nothing of what it would make of them."""
+# Sweeps.
 HELD = 10
-"""Sweeps."""
+# Probes that start where the strongest parities hold, or other linear forms, see `parity_starts`, `modular_starts`.
 ELIMINATED = 4
-"""Probes that start where the strongest parities hold, or other linear forms, see `parity_starts`, `modular_starts`."""
 
 
+# In which β rises, if it is not said: steps within a well are short ones.
 STEPS = 16
-"""In which β rises, if it is not said: steps within a well are short ones."""
 
 
 @dataclass(frozen=True, eq=False)

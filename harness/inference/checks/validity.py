@@ -19,12 +19,12 @@ from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
 
+# That probabilities of float32 chains may lie beyond 0 and 1.
 ROUNDING = 1e-5
-"""That probabilities of float32 chains may lie beyond 0 and 1."""
+# That probabilities of a variable with many states may add up beside 1.
 SUM_ROUNDING = 1e-3
-"""That probabilities of a variable with many states may add up beside 1."""
+# Share of its size by which a lower bound may pass an upper one.
 BOUND_ROUNDING = 1e-9
-"""Share of its size by which a lower bound may pass an upper one."""
 _MOST = 2**1023
 
 

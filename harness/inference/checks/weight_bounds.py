@@ -38,25 +38,25 @@ from spinbench.reference.orders.order import candidate_orders, pairs_of
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Of each probe's law, shared by all states.
 FLOOR = 1e-3
-"""Of each probe's law, shared by all states."""
+# Of each probe.
 DRAWS = 64
-"""Of each probe."""
+# Standard errors by which a mean may be above: of all weights, and of those of states, of which there are many.
 ERRORS = 3.0, 5.0
-"""Standard errors by which a mean may be above: of all weights, and of those of states, of which there are many."""
 
+# Steps of annealing where it is to come near to Z, and not only below.
 SLOWLY = 64
-"""Steps of annealing where it is to come near to Z, and not only below."""
+# Over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those.
 UNSEEN = 5.0
-"""Over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those."""
 
 
+# log2 of the entries of a mini-bucket.
 LIMIT = 10
-"""log2 of the entries of a mini-bucket."""
+# Mini-buckets of a variable, on the average, from which on the proposal is too poor for what it costs.
 SPLIT = 2
-"""Mini-buckets of a variable, on the average, from which on the proposal is too poor for what it costs."""
+# That tighten the bound on the weights.
 PASSES = 10
-"""That tighten the bound on the weights."""
 
 
 class Least(NamedTuple):

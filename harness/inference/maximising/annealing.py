@@ -26,17 +26,17 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Temperatures of a run down the ladder, and the fewest of them.
 RUNGS, FEWEST = 64, 8
-"""Temperatures of a run down the ladder, and the fewest of them."""
+# Seconds of sweeps, about, after which it is told how far a run is.
 CALL = 0.25
-"""Seconds of sweeps, about, after which it is told how far a run is."""
 
+# Relative difference of log weights up to which two chains ended equally well.
 ALIKE = 1e-9
-"""Relative difference of log weights up to which two chains ended equally well."""
+# By how much less likely than its best state a variable's others are in the end, by a small one of the differences.
 FROZEN = 100.0
-"""By how much less likely than its best state a variable's others are in the end, by a small one of the differences."""
+# Per cent of the differences that are smaller: a few tiny ones would freeze all others at once.
 SMALL = 10.0
-"""Per cent of the differences that are smaller: a few tiny ones would freeze all others at once."""
 
 
 @dataclass

@@ -9,8 +9,8 @@ import time
 import uuid
 from typing import Any
 
+# Seconds between two updates with what goes on: notebooks drop what comes faster than they can show.
 EVERY = 0.25
-"""Seconds between two updates with what goes on: notebooks drop what comes faster than they can show."""
 
 _PAGE = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
 

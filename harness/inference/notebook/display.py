@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from spinbench.inference.result import Result
 
+# Variables.
 SHOWN = 10
-"""Variables."""
+# Lines of bounds, by grade.
 DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
-"""Lines of bounds, by grade."""
 
 
 def html(result: Result) -> str:

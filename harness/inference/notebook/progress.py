@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from spinbench.inference.budget import Budget
 from spinbench.inference.notebook import cell_output
 
+# Seconds of which nothing is shown: a loop over short runs says nothing of them.
 PATIENCE = 0.5
-"""Seconds of which nothing is shown: a loop over short runs says nothing of them."""
 THREAD = "spinbench-progress"
 
 

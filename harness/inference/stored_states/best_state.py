@@ -17,10 +17,10 @@ from spinbench.models.convert import original_log_weights
 IntArray = npt.NDArray[np.int64]
 StateAndWeight = tuple[IntArray | None, float | None]
 
+# Candidates that are raised by changes of single variables, the heaviest ones.
 MAX_RAISED = 16
-"""Candidates that are raised by changes of single variables, the heaviest ones."""
+# Entries of the states that are weighed in one go.
 ENTRIES_AT_ONCE = 2**22
-"""Entries of the states that are weighed in one go."""
 
 
 def find_best_state(

@@ -16,8 +16,8 @@ from spinbench.inference.stored_states.storage import UnsignedArray
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
 
+# The dimension of variables to ArviZ, which has a "variable" of its own in summaries.
 NODE = "node"
-"""The dimension of variables to ArviZ, which has a "variable" of its own in summaries."""
 
 
 def to_inference_data(

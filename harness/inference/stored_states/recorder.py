@@ -27,8 +27,8 @@ from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
 MAX_BYTES = 8 * 2**30
+# States of each chain that are made those of the user's variables together: these are 64 bits wide meanwhile.
 BLOCK = 16
-"""States of each chain that are made those of the user's variables together: these are 64 bits wide meanwhile."""
 
 
 class RecordingEngine:

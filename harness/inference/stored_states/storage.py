@@ -21,10 +21,10 @@ from spinbench.foundation.atomic import open_atomically
 
 UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
 
+# By suffix of a file: times the bytes of all states, what the disk has to hold meanwhile.
 COPIES = {".npz": 3, ".parquet": 4}
-"""By suffix of a file: times the bytes of all states, what the disk has to hold meanwhile."""
+# States that Parquet holds together, in memory and in the file: so many bytes, or more of many variables.
 GROUP_BYTES, MIN_GROUP_ROWS = 2**23, 1024
-"""States that Parquet holds together, in memory and in the file: so many bytes, or more of many variables."""
 
 
 class StateBuffer:

@@ -13,8 +13,8 @@ import numpy as np
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
 
+# Entries that a chunk may gather at most, unless a single variable has more.
 MAX_GATHER = 2**20
-"""Entries that a chunk may gather at most, unless a single variable has more."""
 
 
 class Neighbours(NamedTuple):

@@ -12,21 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 AnyInts = npt.NDArray[np.signedinteger[Any]]
+# Of so many pairs of vertices one has an edge at least, where a table of all of them is looked through.
 FEW_HOLES = 4
-"""Of so many pairs of vertices one has an edge at least, where a table of all of them is looked through."""
+# Entries of it that are looked at together.
 AT_ONCE = 2**20
-"""Entries of it that are looked at together."""
+# Rows and columns of it that are turned together: what they hold is in a cache.
 BESIDE = 256
-"""Rows and columns of it that are turned together: what they hold is in a cache."""
 IntArray = npt.NDArray[np.int64]
+# Up to so many vertices may need more than `MAX_COLOURS` colours at the cost of a Python loop a vertex.
 SEQUENTIAL = 4096
-"""Up to so many vertices may need more than `MAX_COLOURS` colours at the cost of a Python loop a vertex."""
 MAX_COLOURS = 63
 MAX_LEVELS = 10_000
+# A vertex, beyond which there are hardly ever so few colours.
 MANY_EDGES = 512
-"""A vertex, beyond which there are hardly ever so few colours."""
+# Up to so many edges a colouring is improved; on larger graphs that takes seconds to save a colour at most.
 FEW_EDGES = 300_000
-"""Up to so many edges a colouring is improved; on larger graphs that takes seconds to save a colour at most."""
 
 
 def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:

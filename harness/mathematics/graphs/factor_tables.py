@@ -15,10 +15,10 @@ from spinbench.models import FactorGraph, Model, PairwiseModel, to_factor_graph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Log tables by scope, variables ascending.
 Tables = dict[tuple[int, ...], FloatArray]
-"""Log tables by scope, variables ascending."""
+# Entries that are looked up at once.
 NEAR = 2**16
-"""Entries that are looked up at once."""
 
 
 def links(model: Model) -> int:

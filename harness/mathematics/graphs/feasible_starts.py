@@ -27,10 +27,10 @@ from spinbench.models import Factor, FactorGraph
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# States that may be tried for one chain.
 MAX_CHOICES = 100_000
-"""States that may be tried for one chain."""
+# Failures before a search begins again; half as many more each time.
 FIRST_RESTART = 200
-"""Failures before a search begins again; half as many more each time."""
 
 
 def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:

@@ -14,8 +14,8 @@ from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.models.possible_states import origin_of_possible_states, possible_states
 from spinbench.reference.problem import Problem
 
+# Of messages (`Graph.floor`) where there are no finite weights.
 FLOOR = -2000.0
-"""Of messages (`Graph.floor`) where there are no finite weights."""
 
 
 class _Layout(NamedTuple):

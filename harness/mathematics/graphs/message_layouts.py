@@ -21,8 +21,8 @@ from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# By shape (K_1, …, K_d): variables (n, d) and log tables (n, K_1, …, K_d).
 Scopes = dict[tuple[int, ...], tuple[IntArray, FloatArray]]
-"""By shape (K_1, …, K_d): variables (n, d) and log tables (n, K_1, …, K_d)."""
 
 
 class Pairs(NamedTuple):

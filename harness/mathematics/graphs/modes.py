@@ -14,15 +14,15 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Single-site updates of the annealing at most (about a second), shared out among sweeps and parallel searches.
 UPDATES = 2.5e7
-"""Single-site updates of the annealing at most (about a second), shared out among sweeps and parallel searches."""
+# Vectorised block updates of the annealing at most.
 CALLS = 40_000
-"""Vectorised block updates of the annealing at most."""
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 200, 4, 16
+# What was found of models that are there still, by kind of tables, order and seed.
 _KNOWN: WeakKeyDictionary[PairwiseModel, dict[tuple[str, bytes, int], npt.NDArray[np.bool_]]] = WeakKeyDictionary()
-"""What was found of models that are there still, by kind of tables, order and seed."""
+# Rows that are looked at together for the next one to flip.
 AHEAD = 128
-"""Rows that are looked at together for the next one to flip."""
 
 
 def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int = 0) -> FloatArray:

@@ -19,22 +19,22 @@ from spinbench.mathematics.graphs.table_layouts import FLOOR
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+# Variables, ascending, and their coefficients, of which the first is 1.
 Form = tuple[tuple[int, ...], tuple[int, ...]]
-"""Variables, ascending, and their coefficients, of which the first is 1."""
 
 PRIMES = (3, 5, 7, 11, 13)
+# Of a factor's table over its variables of q states; larger ones are left out.
 MAX_ENTRIES = 4096
-"""Of a factor's table over its variables of q states; larger ones are left out."""
+# That are looked at, the strongest.
 FORMS_PER_VARIABLE = 4
-"""That are looked at, the strongest."""
+# Standard deviation of the log of a strength, so that each choice is another.
 NOISE = 0.1
-"""Standard deviation of the log of a strength, so that each choice is another."""
+# For each start.
 MAX_CHOICES = 16
-"""For each start."""
+# Entries of matrices that all choices together change, at about; each start has one choice at least.
 WORK = 2.0**27
-"""Entries of matrices that all choices together change, at about; each start has one choice at least."""
+# Of the strongest form.
 NEGLIGIBLE = 1e-9
-"""Of the strongest form."""
 
 
 def modular_starts(flat: FactorTables, q: int, starts: int, rng: np.random.Generator) -> IntArray:

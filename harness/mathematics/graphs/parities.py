@@ -15,8 +15,8 @@ import numpy.typing as npt
 from spinbench.foundation.bitsets import members_of
 from spinbench.models import Factor
 
+# Equations; of more none are looked at, for elimination takes their square.
 MOST = 1024
-"""Equations; of more none are looked at, for elimination takes their square."""
 
 
 class Parities:

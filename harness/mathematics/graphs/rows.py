@@ -22,14 +22,14 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast).
 DENSE_FACTOR = 32
-"""A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast)."""
+# Largest N for dense rows.
 MAX_DENSE = 30_000
-"""Largest N for dense rows."""
+# Most windows of a block; reading one costs about half of gathering one neighbour of each row.
 MAX_WINDOWS = 12
-"""Most windows of a block; reading one costs about half of gathering one neighbour of each row."""
+# Rows whose entries are looked at together.
 AT_ONCE = 2**14
-"""Rows whose entries are looked at together."""
 
 
 class Rows(NamedTuple):

@@ -36,23 +36,23 @@ from spinbench.models.groups import merge_groups
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 States = npt.NDArray[np.signedinteger[Any]]
+# Times as many neighbours as these have on average: what the neighbours are is left to such a variable.
 HUB = 2.0
-"""Times as many neighbours as these have on average: what the neighbours are is left to such a variable."""
+# Steps from where a state began to grow; the rest of it is uniform.
 FARTHEST = 256
-"""Steps from where a state began to grow; the rest of it is uniform."""
 BitArray = npt.NDArray[np.uint8]
+# Variables of a factor; larger ones are left out.
 HIGHEST = 8
-"""Variables of a factor; larger ones are left out."""
+# Times as many as variables are looked at.
 TERMS = 4
-"""Times as many as variables are looked at."""
+# Standard deviation of the log of a strength: ties are broken, and each choice is another.
 NOISE = 0.1
-"""Standard deviation of the log of a strength: ties are broken, and each choice is another."""
+# For all starts together, if parities have three variables or more; others do not hide.
 CHOICES = 64
-"""For all starts together, if parities have three variables or more; others do not hide."""
+# Floating-point operations in which choices are searched, at about; each start has one choice at least.
 WORK = 2.0**31
-"""Floating-point operations in which choices are searched, at about; each start has one choice at least."""
+# Pairs that are turned at most.
 TURNS = 16
-"""Pairs that are turned at most."""
 
 
 def grow(model: Model, start: States, rng: np.random.Generator) -> None:

@@ -36,8 +36,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Order = Literal["chromatic", "raster"]
 
+# A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it.
 MAX_BLOCKS = 16
-"""A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it."""
 
 
 class Block(NamedTuple):

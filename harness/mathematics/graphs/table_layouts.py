@@ -21,15 +21,15 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 NarrowArray = npt.NDArray[np.int32]
 
+# Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1.
 FLOOR = 25.0
-"""Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1."""
+# Variables of a chunk at most.
 WIDEST = 1024
-"""Variables of a chunk at most."""
+# Variables' worth of time that one more chunk takes.
 FREE = 16
-"""Variables' worth of time that one more chunk takes."""
 MAX_SECTIONS = 12
+# Up to so many variables are one section, which costs less than to compile several.
 SMALL = 256
-"""Up to so many variables are one section, which costs less than to compile several."""
 
 
 class Section(NamedTuple):

@@ -18,10 +18,10 @@ from spinbench.mathematics.graphs.sweep_layouts import Scan
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend
 
+# Members of a tile, on a CPU and on what is no CPU: wide ones take fewer calls, and more repetitions.
 WIDTH = {"cpu": 32, "gpu": 256}
-"""Members of a tile, on a CPU and on what is no CPU: wide ones take fewer calls, and more repetitions."""
+# Repetitions between looks at whether one changed anything, for which a GPU is waited for.
 AT_ONCE = {"cpu": 1, "gpu": 4}
-"""Repetitions between looks at whether one changed anything, for which a GPU is waited for."""
 
 
 def in_tiles(scan: Scan) -> bool:

@@ -11,8 +11,8 @@ from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
 
+# Up to so many neighbours are added one by one, without a temporary array of all of them.
 GATHER_AT_ONCE = 8
-"""Up to so many neighbours are added one by one, without a temporary array of all of them."""
 
 
 class Draws:

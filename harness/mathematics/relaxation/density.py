@@ -28,13 +28,13 @@ from spinbench.models import PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# A = I (α = x), A = Λ^(-½)Vᵀ with Q = VΛVᵀ (α = VΛ^½x), A = Q⁻¹ (α = Qx).
 Form = Literal["identity", "harmonium", "inverse"]
-"""A = I (α = x), A = Λ^(-½)Vᵀ with Q = VΛVᵀ (α = VΛ^½x), A = Q⁻¹ (α = Qx)."""
 
+# Most memory for (N, N) arrays, four of which are counted.
 DENSE_BYTES = 512 * 2**20
-"""Most memory for (N, N) arrays, four of which are counted."""
+# Largest ratio of padded to real entries in a table of incident edges.
 MAX_PADDING = 64
-"""Largest ratio of padded to real entries in a table of incident edges."""
 
 
 def bytes_of(n: int) -> int:

@@ -18,8 +18,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 DIAGONALS = ("minshift", "dd", "sdp")
+# Up to so many variables eigenvalues come from LAPACK, beyond from Lanczos iterations.
 DENSE_EIGEN = 1000
-"""Up to so many variables eigenvalues come from LAPACK, beyond from Lanczos iterations."""
 
 
 def choose(model: PairwiseModel, diagonal: str, slack: float) -> FloatArray:

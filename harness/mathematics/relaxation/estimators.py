@@ -43,17 +43,17 @@ from spinbench.mathematics.relaxation.density import Relaxation
 FloatArray = npt.NDArray[np.float64]
 Rows = tuple[slice, slice, slice]
 
+# Fewer leave nothing to find a standard error from.
 MIN_BATCHES = 8
-"""Fewer leave nothing to find a standard error from."""
+# More would make every checkpoint take many seconds, and p and q hardly overlap there.
 MAX_VARIABLES = 1024
-"""More would make every checkpoint take many seconds, and p and q hardly overlap there."""
 MAX_DRAWS = 10_000
+# Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch.
 MAX_WORK = 2e8
-"""Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch."""
+# So that the mean of two halves claims `UNSEEN` over the draws of both: what one has not seen, the other may have.
 _UNSEEN_OF_HALF = UNSEEN / np.sqrt(2)
-"""So that the mean of two halves claims `UNSEEN` over the draws of both: what one has not seen, the other may have."""
+# Most draws of p(x|s = 0).
 FROM_ZERO = 4096
-"""Most draws of p(x|s = 0)."""
 
 
 @dataclass(frozen=True)

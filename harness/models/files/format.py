@@ -17,10 +17,10 @@ from spinbench.models.files.text import MAX_TEXT_BYTES, check_text
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
+# Of all tables together: 512 MiB.
 MAX_ENTRIES = 2**26
-"""Of all tables together: 512 MiB."""
+# By which the sum of a row may miss 1; what is written with a few digits misses it by rounding.
 TOLERANCE = 1e-2
-"""By which the sum of a row may miss 1; what is written with a few digits misses it by rounding."""
 Model = PairwiseModel | FactorGraph
 
 

@@ -23,8 +23,8 @@ from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
+# Of variables that a file may name without saying more about them.
 MAX_UNMENTIONED_STATES = 2**20
-"""Of variables that a file may name without saying more about them."""
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)

@@ -16,10 +16,10 @@ from spinbench.models.files.text import Tokens
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
+# More entries than any file has.
 _MAX_ENTRIES = 2.0**52
-"""More entries than any file has."""
+# Scopes of one order after which as many more are looked at together, at most.
 _MIN_RUN, _MAX_LOOKAHEAD = 8, 4096
-"""Scopes of one order after which as many more are looked at together, at most."""
 
 
 class Scopes(NamedTuple):

@@ -23,8 +23,8 @@ _PROBLEM = re.compile(rb"\s*p\s+wcnf\s+(\d{1,18})\s+(\d{1,18})(?:[ \t]+(\d{1,400
 _HARD = re.compile(rb"(?m)^[ \t]*h(?=\s)")
 _CLAUSE = re.compile(rb"(?:h|\d+(?:\.\d+)?)(?:\s+-?\d+)*\s+0\s*")
 _MAX_UNMENTIONED_VARIABLES = 2**20
+# In place of "h": an infinite weight that nobody writes.
 _INFINITE = b"+09.0e+0999"
-"""In place of "h": an infinite weight that nobody writes."""
 
 
 class WCNF(Format):

@@ -20,8 +20,8 @@ from spinbench.models.factor_graph import Factor, FactorGraph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Edges at a node at most: tables are dense, 2**degree entries.
 MAX_DEGREE = 10
-"""Edges at a node at most: tables are dense, 2**degree entries."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from spinbench.errors import ModelError
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import FloatArray, ForneyModel, IntArray
 
+# Flips tried at most, shared out among sweeps and parallel searches: under a second.
 MAX_UPDATES = 2e6
-"""Flips tried at most, shared out among sweeps and parallel searches: under a second."""
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 60, 10, 16
 
 

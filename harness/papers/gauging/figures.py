@@ -36,6 +36,7 @@ TITLES: Mapping[Quantity, str] = {"error": "mean |log Z - answer| / |log Z|", "g
 GAP = "mean log Z - answer (nats)"
 AXIS_LABELS = {"β": "β", "factors": "number of factors"}
 SCALES: Mapping[Quantity, str] = {"error": "log", "gain": "linear"}
+# Colour, marker and line of a method, whatever is drawn beside it.
 STYLES: Mapping[str, tuple[str, str, Any]] = {
     name: (colour, marker, line)
     for name, colour, marker, line in zip(
@@ -46,13 +47,12 @@ STYLES: Mapping[str, tuple[str, str, Any]] = {
         strict=True,
     )
 }
-"""Colour, marker and line of a method, whatever is drawn beside it."""
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 3.0, 1.1
+# Points: lines and markers of the first method and of the last, which lies above it, so that equal curves show.
 MAX_MARKER_SIZE, MIN_MARKER_SIZE = 8.0, 4.5
-"""Points: lines and markers of the first method and of the last, which lies above it, so that equal curves show."""
+# Between the first and the last curve, sideways, of the least distance of two x. Where curves rise, those further to
+# the right seem lower: the exact one is the first.
 MAX_OFFSET = 0.2
-"""Between the first and the last curve, sideways, of the least distance of two x. Where curves rise, those further to
-the right seem lower: the exact one is the first."""
 
 
 def report_errors(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
 
+# Made for colour-blind readers: Nuñez, Anderton and Renslow, PLOS ONE 2018. Lightness rises with the error.
 COLOURS = "cividis"
-"""Made for colour-blind readers: Nuñez, Anderton and Renslow, PLOS ONE 2018. Lightness rises with the error."""
+# Errors of exact methods are drawn like this.
 MIN_ERROR = 1e-12
-"""Errors of exact methods are drawn like this."""
+# Inches a side.
 PANEL_INCHES = 2.75
-"""Inches a side."""
 STYLE: dict[Any, Any] = {"font.size": 9, "axes.titlesize": 9.5, "svg.fonttype": "none", "svg.hashsalt": "spinbench"}
 
 

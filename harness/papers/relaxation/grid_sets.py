@@ -16,8 +16,8 @@ from typing import Any
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
+# Rows of the figure, and the number of a record whose square they show.
 MEASURES = {"marginal": variants.metric_value("marginal_rmse"), "log_z": variants.method_log_z_error}
-"""Rows of the figure, and the number of a record whose square they show."""
 NAMES = {"gibbs": "Gibbs", "dhmc": "DHMC", "block_gibbs": "block Gibbs", "exact": "exact"}
 
 

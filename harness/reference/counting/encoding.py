@@ -20,13 +20,13 @@ import numpy.typing as npt
 from spinbench.reference.network import FloatArray, Network
 from spinbench.reference.solver import ZeroWeightError
 
+# Of one parameter, in nats: exp(-745) is zero in float64. Smaller weights are products of several.
 MAX_LOG_WEIGHT = 700.0
-"""Of one parameter, in nats: exp(-745) is zero in float64. Smaller weights are products of several."""
 
+# Some states of each axis of a table: all entries that they meet in.
 Block = tuple[tuple[int, ...], ...]
-"""Some states of each axis of a table: all entries that they meet in."""
+# Log weights below the largest of a table, -inf among them, and the blocks that have them.
 Pattern = list[tuple[float, list[Block]]]
-"""Log weights below the largest of a table, -inf among them, and the blocks that have them."""
 
 
 @dataclass

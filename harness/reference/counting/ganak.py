@@ -25,28 +25,28 @@ from spinbench.reference.problem import MissingPackageError, NotApplicableError,
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 
 LOG2 = math.log(2)
+# Of a factor 2^k that doubles hold.
 MAX_EXPONENT = 1000
-"""Of a factor 2^k that doubles hold."""
+# Counts below it come near the denormal numbers, which have fewer digits.
 SMALLEST = 2.0**-960
-"""Counts below it come near the denormal numbers, which have fewer digits."""
+# Of the time for marginals, after which it is foretold how long they take: counts given a state are mostly shorter.
 TRIAL = 0.1
-"""Of the time for marginals, after which it is foretold how long they take: counts given a state are mostly shorter."""
+# Doublings to the next scale: fewer than there are from `SMALLEST` to infinity, so that no count is stepped over.
 STEP = 1900
-"""Doublings to the next scale: fewer than there are from `SMALLEST` to infinity, so that no count is stepped over."""
+# Of other solvers, below which they go first: how long a count takes shows only when it is done.
 MIN_SECONDS = 10.0
-"""Of other solvers, below which they go first: how long a count takes shows only when it is done."""
+# For log Z, where no deadline ends it sooner.
 MAX_SECONDS = 60.0
-"""For log Z, where no deadline ends it sooner."""
+# Times as long as log Z may all marginals take in any case.
 MARGINALS_OF_LOG_Z = 10.0
-"""Times as long as log Z may all marginals take in any case."""
+# Seconds; what waits for processes takes no infinity.
 MAX_WAIT = 1e6
-"""Seconds; what waits for processes takes no infinity."""
+# That a count takes; linkage_23 of UAI 2014, with a width of 33, takes no more.
 MIN_BYTES = 2**26
-"""That a count takes; linkage_23 of UAI 2014, with a width of 33, takes no more."""
+# Of all tables: the encoding looks at each in Python.
 MAX_ENTRIES = 2**22
-"""Of all tables: the encoding looks at each in Python."""
+# Of tables over several variables that have zeros: with fewer, counting is a slow elimination.
 MIN_SHARE = 0.25
-"""Of tables over several variables that have zeros: with fewer, counting is a slow elimination."""
 
 
 class Task(NamedTuple):

@@ -27,8 +27,8 @@ from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, draw_states
 
+# Nats of all tables of a bucket together from their middles: on the way back, two such numbers are multiplied.
 REACH = 300.0
-"""Nats of all tables of a bucket together from their middles: on the way back, two such numbers are multiplied."""
 
 
 class MatrixTree(BucketTree):

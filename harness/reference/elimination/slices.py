@@ -28,14 +28,14 @@ from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 if TYPE_CHECKING:
     from spinbench.reference.elimination.bucket_tree import Elimination
 
+# More would take hours where one takes a second.
 MAX_SLICES = 2**14
-"""More would take hours where one takes a second."""
+# Cliques so many times (log2) smaller than the largest neither hold memory nor take time.
 HEAVY_BITS = 12
-"""Cliques so many times (log2) smaller than the largest neither hold memory nor take time."""
+# Of a variable of a slice, for which a plan is made in Python, by one thread at a time.
 PLAN_SECONDS = 4e-5
-"""Of a variable of a slice, for which a plan is made in Python, by one thread at a time."""
+# Called before the first slice and as they end with how many are done, how many there are, and the seconds left.
 PROGRESS: ContextVar[Callable[[int, int, float], None] | None] = ContextVar("progress", default=None)
-"""Called before the first slice and as they end with how many are done, how many there are, and the seconds left."""
 
 
 def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:

@@ -34,14 +34,14 @@ from spinbench.reference.orders.order import ENTRY_SECONDS, elimination_order, f
 from spinbench.reference.problem import NetworkProblem, NotApplicableError, Problem
 from spinbench.reference.solver import Solver, draw_states
 
+# Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary.
 MIN_DEGREE = 8
-"""Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary."""
+# Classes whose elimination order takes a second to find, or less.
 MAX_CLASSES = 2000
-"""Classes whose elimination order takes a second to find, or less."""
+# Variables of which one elimination order is found in milliseconds.
 FEW = 200
-"""Variables of which one elimination order is found in milliseconds."""
+# Of each variable, that comparing all takes, at least: 13 ms for the 67 of CSP_12. Shorter eliminations are made.
 COMPARISON_SECONDS = 1e-4
-"""Of each variable, that comparing all takes, at least: 13 ms for the 67 of CSP_12. Shorter eliminations are made."""
 
 _REFUSAL = "exchangeable variables, and this model has "
 

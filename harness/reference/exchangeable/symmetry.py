@@ -19,10 +19,10 @@ import numpy.typing as npt
 from spinbench.models.factor_graph import FactorArrays
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Network, Pairwise, Scope, merge_tables
 
+# Between log values that differ by rounding alone, as sums of the same terms in another order do.
 RELATIVE_DIFFERENCE = 1e-12
-"""Between log values that differ by rounding alone, as sums of the same terms in another order do."""
+# By which log Z may change as values that nearly agree are replaced by one of them; beyond, they have to be equal.
 MAX_LOG_Z_ERROR = 1e-9
-"""By which log Z may change as values that nearly agree are replaced by one of them; beyond, they have to be equal."""
 Mask = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]  # arithmetic is modulo 2^64
 MAX_NEIGHBOURS = 2

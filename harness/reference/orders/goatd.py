@@ -13,8 +13,8 @@ import numpy as np
 from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray
 
+# After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s.
 MIN_FILL_SECONDS = 0.5
-"""After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 
 
 def is_installed() -> bool:

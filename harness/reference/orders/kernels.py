@@ -16,8 +16,8 @@ from numba import njit
 from spinbench.reference.network import IntArray
 
 ONE = np.uint64(1)
+# For the fill of what was eliminated: more than any vertex has.
 GONE = 2**30
-"""For the fill of what was eliminated: more than any vertex has."""
 COMPILED: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 
 

@@ -22,41 +22,41 @@ from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders import goatd
 from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
 
+# log2 of a number of entries that no machine holds.
 HOPELESS = 48
-"""log2 of a number of entries that no machine holds."""
+# Of compiled elimination (log Z), by which the search decides how long it goes on.
 ENTRY_SECONDS = 2e-9
-"""Of compiled elimination (log Z), by which the search decides how long it goes on."""
+# Of marginals, for each entry of all cliques: 4.2 to 6 along eight orders of linkage_15.
 ENTRY_BYTES = 5.0
-"""Of marginals, for each entry of all cliques: 4.2 to 6 along eight orders of linkage_15."""
+# Share of the elimination's predicted time that the search for its order may take.
 SEARCH_SHARE = 0.4
-"""Share of the elimination's predicted time that the search for its order may take."""
+# The same after a round that found nothing better.
 VAIN_SEARCH_SHARE = 0.1
-"""The same after a round that found nothing better."""
+# log2 of the entries along a min-fill order beyond which no search finds one that can be afforded: on the linkage
+# models of UAI-2014 MAR it saves some 20.
 OUT_OF_REACH = 150
-"""log2 of the entries along a min-fill order beyond which no search finds one that can be afforded: on the linkage
-models of UAI-2014 MAR it saves some 20."""
+# log2 of the entries that some ten minutes eliminate.
 AFFORDABLE = 40
-"""log2 of the entries that some ten minutes eliminate."""
+# At most, for one search; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve.
 SEARCH_SECONDS = 10.0
-"""At most, for one search; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve."""
+# At most, while the best order is beyond `AFFORDABLE`: a model that is too wide is to be refused within 3 s.
 HOPELESS_SECONDS = 1.0
-"""At most, while the best order is beyond `AFFORDABLE`: a model that is too wide is to be refused within 3 s."""
+# Seconds of the first portfolio; each later one has twice the time.
 FIRST_PORTFOLIO = 0.05
-"""Seconds of the first portfolio; each later one has twice the time."""
+# Min-fill orders with ties broken at random: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30.
 TRIES = 16
-"""Min-fill orders with ties broken at random: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30."""
+# Of these, that are compared with the numbers of states as they are.
 KEEP = 3
-"""Of these, that are compared with the numbers of states as they are."""
+# Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long.
 WORTH_TRIES = 0.005
-"""Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long."""
+# At most, of these, for the first order.
 FIRST_TRIES = 4
-"""At most, of these, for the first order."""
+# Of one of these, per variable.
 TRY_SECONDS = 5e-7
-"""Of one of these, per variable."""
+# Variables beyond which goatd gets only those that do not go first at no loss.
 MANY = 15_000
-"""Variables beyond which goatd gets only those that do not go first at no loss."""
+# Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s.
 MAX_SEARCHED = 100_000
-"""Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ import numpy as np
 from spinbench.reference.network import IntArray
 
 _ROUNDS = 100  # of taking off what is not dense
+# Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order.
 MAX_CORE = 30_000
-"""Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order."""
 
 
 def neighbours(size: int, pairs: IntArray) -> list[set[int]]:

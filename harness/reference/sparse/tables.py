@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from spinbench.reference.network import FloatArray, Scope
 
+# Times as many places as rows that an index by place may have; else keys are sorted.
 _DENSE = 8
-"""Times as many places as rows that an index by place may have; else keys are sorted."""
+# Places of an index that is never too large.
 _SMALL = 2**16
-"""Places of an index that is never too large."""
+# As narrow as will do.
 AnyInts = npt.NDArray[np.integer]
-"""As narrow as will do."""
+# Nats between entries that may be summed relative to the largest of all.
 RANGE = 600.0
-"""Nats between entries that may be summed relative to the largest of all."""
 
 
 class TooManyError(Exception):

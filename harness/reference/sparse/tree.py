@@ -25,10 +25,10 @@ from spinbench.reference.sparse.tables import (
     table_of,
 )
 
+# A row: its share, where it belongs, and the product that it came from.
 BYTES = 64
-"""A row: its share, where it belongs, and the product that it came from."""
+# Times as many entries as rows of a table: of an order with more, most likely, too many rows are left.
 _THINNED = 2.0**10
-"""Times as many entries as rows of a table: of an order with more, most likely, too many rows are left."""
 _ROW = 1e-7  # seconds
 _DRAWN = 2**20  # states drawn at once
 

@@ -25,8 +25,8 @@ from spinbench.reporting.display import console, new_table, print_line, short_pa
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.summary import enter_into_history
 
+# Of tables about a race.
 TABLE_STYLE: dict[str, Any] = {"show_edge": False, "pad_edge": False}
-"""Of tables about a race."""
 
 
 def run_advise(arguments: Namespace) -> int:

@@ -10,8 +10,8 @@ from spinbench.auditing.audit import Audit, audit
 from spinbench.reporting.commands.running import check_outputs, open_model
 from spinbench.reporting.display import console, new_table, print_line
 
+# Frequencies that are shown.
 MAX_ROWS = 8
-"""Frequencies that are shown."""
 
 
 def run(arguments: Namespace) -> int:

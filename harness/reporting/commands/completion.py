@@ -18,14 +18,14 @@ from spinbench.models import specs
 from spinbench.reference.solvers import methods
 from spinbench.reporting import listing
 
+# What arguments that are files and folders are called.
 FILE_METAVARS, FOLDER_METAVARS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
-"""What arguments that are files and folders are called."""
 PEER_METAVAR = "PEER"
 SWEEP_FLAGS = ("-m", "--resume", "--profile", "--help")
+# Of `spinbench sweep`, beside methods, backends and models.
 CONF_GROUPS = ("experiment", "budget", "size", "launcher")
-"""Of `spinbench sweep`, beside methods, backends and models."""
+# What names are called that are not to be there already.
 NEW_NAME_METAVAR = "NEW"
-"""What names are called that are not to be there already."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,6 +80,7 @@ def _iterate_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Actio
                 yield from _iterate_actions(command)
 
 
+# Bash takes NAME=VALUE for three words, and completes the last of them.
 _BASH_FUNCTIONS = r"""
 _spinbench() {
     local -a whole=()
@@ -128,7 +129,6 @@ _spinbench_settings() {
     return 0
 }
 """
-"""Bash takes NAME=VALUE for three words, and completes the last of them."""
 
 
 def _bash_script(names: Mapping[str, Sequence[str]]) -> str:

@@ -15,10 +15,10 @@ from spinbench.reporting.commands.exact_solving import Outcome, Question, Settin
 from spinbench.reporting.commands.running import check_outputs, print_marginals
 from spinbench.reporting.display import console, print_line, short_path
 
+# Of each model of a folder.
 DEFAULT_BUDGET = "60s"
-"""Of each model of a folder."""
+# The heaviest state (.MPE) is no such answer: `spinbench run --method exact --target map` finds it.
 ALLOWED_SUFFIXES = (".MAR", ".PR", ".csv", ".order")
-"""The heaviest state (.MPE) is no such answer: `spinbench run --method exact --target map` finds it."""
 
 
 def run(arguments: Namespace) -> int:

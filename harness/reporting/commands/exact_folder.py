@@ -20,8 +20,8 @@ from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_ce
 from spinbench.reporting.commands.running import check_outputs
 from spinbench.reporting.display import Display, console, print_line, short_path
 
+# Times as much memory as before with which a model is tried again: what is free changes from call to call.
 RETRY_MEMORY_FACTOR = 1.25
-"""Times as much memory as before with which a model is tried again: what is free changes from call to call."""
 STATUS_STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
 
 

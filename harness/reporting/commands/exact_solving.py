@@ -29,8 +29,8 @@ from spinbench.reporting.commands.running import open_model, read_order
 Status = Literal["answered", "refused", "timeout", "failed"]
 MarginalCoverage = Literal["all", "some", "none"]
 
+# How long one child is listened to before the next: what the display lags behind.
 TICK_SECONDS = 0.1
-"""How long one child is listened to before the next: what the display lags behind."""
 
 
 @dataclass(frozen=True)

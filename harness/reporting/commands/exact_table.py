@@ -35,8 +35,8 @@ COLUMNS = (
     "max_gib",
     "digest",
 )
+# What spreadsheets take for the beginning of a formula, and the mark that says that it is none.
 FORMULA_STARTS = ("=", "+", "-", "@", "'")
-"""What spreadsheets take for the beginning of a formula, and the mark that says that it is none."""
 
 Row = Mapping[str, str]
 Key = tuple[str, ...]

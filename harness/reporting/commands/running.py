@@ -25,12 +25,12 @@ from spinbench.models.families import FILE
 from spinbench.reporting.display import console, new_table, print_line, short_path
 from spinbench.reporting.leaderboard import format_number
 
+# Backends, as they are tried where none is named.
 PREFERRED_BACKENDS = ("numba", "numpy", "jax")
-"""Backends, as they are tried where none is named."""
+# States whose marginals are printed.
 MAX_PRINTED_MARGINALS = 20
-"""States whose marginals are printed."""
+# Variables whose states are printed.
 MAX_PRINTED_STATES = 40
-"""Variables whose states are printed."""
 
 
 def run(arguments: Namespace) -> int:

@@ -33,6 +33,7 @@ from spinbench.reporting.variants import group_by_variant
 
 GLASS_MODEL = "regular_glass(beta=2)"
 FRUSTRATED_MODEL = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
+# RMSE of the marginals and error of log Z (nats), by model and seconds.
 TARGETS: dict[tuple[str, float], tuple[float, float]] = {
     ("uai14/Grids_12", 1): (0.01, 0.1),
     ("uai14/Grids_12", 10): (0.003, 0.03),
@@ -51,7 +52,6 @@ TARGETS: dict[tuple[str, float], tuple[float, float]] = {
         for seconds, aim in ((1, (0.05, 1.0)), (10, (0.01, 0.1)))
     },
 }
-"""RMSE of the marginals and error of log Z (nats), by model and seconds."""
 
 
 class BestMethod(NamedTuple):

@@ -20,8 +20,8 @@ from spinbench.history.recorder import History
 from spinbench.reporting import page
 
 PAGE = "changes.html"
+# Of a picture; a commit is as wide.
 PICTURE_HEIGHT = 20.0
-"""Of a picture; a commit is as wide."""
 _LINK_ANCHOR = '<li id="nav-li-graphdisplay">'
 _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
 

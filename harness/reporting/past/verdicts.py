@@ -17,11 +17,11 @@ from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding
 from spinbench.reporting import drawing
 
+# Metrics that are drawn.
 METRIC_TITLES: Mapping[str, str] = {
     "step_cpu_seconds": "CPU seconds of a step",
     "marginal_rmse": "RMSE of the marginals",
 }
-"""Metrics that are drawn."""
 
 
 @dataclass(frozen=True)

@@ -70,11 +70,11 @@ def mean_ranks(ranks: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) 
     return MeanRanks(ranks.mean(axis=0), low, high)
 
 
+# The method that errors are taken against, and which is left out: it has none, and is compared by its seconds.
 REFERENCE_METHOD = "exact"
-"""The method that errors are taken against, and which is left out: it has none, and is compared by its seconds."""
 
+# Records by solver and model.
 Cells = Mapping[tuple[str, str], Sequence[Record]]
-"""Records by solver and model."""
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Of a board that are drawn, those of the best mean ranks.
 MAX_SOLVERS = 8
-"""Of a board that are drawn, those of the best mean ranks."""
+# Factor at which the axis ends.
 MAX_FACTOR = 1e3
-"""Factor at which the axis ends."""
+# Colour and line by solver, the same in all panels.
 SolverStyles = dict[str, tuple[str, Any]]
-"""Colour and line by solver, the same in all panels."""
 
 
 def solver_styles(boards: Iterable[Board]) -> SolverStyles:

@@ -16,15 +16,15 @@ from spinbench.reporting.profiles import pictures
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
 
+# Models from which on a sweep ends with a page on all of them, instead of a table for each.
 MAX_MODEL_TABLES = 8
-"""Models from which on a sweep ends with a page on all of them, instead of a table for each."""
+# Solvers that are shown of a board, unless all are asked for.
 MAX_SOLVERS = 8
-"""Solvers that are shown of a board, unless all are asked for."""
+# How far behind the best a solver may be to count as near it.
 NEAR_FACTORS = np.array([2.0, 10.0])
-"""How far behind the best a solver may be to count as near it."""
 
+# From which on a report's page has something to say across models.
 MIN_MODELS = 5
-"""From which on a report's page has something to say across models."""
 OUTCOMES = ("doubted", "failed", "refused", "not run")
 HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *OUTCOMES)
 TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}

@@ -15,10 +15,10 @@ from spinbench.testing.check import BACKEND_CHECKS, require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
+# Steps of loops.
 COUNTS = (0, 1, 5, 200, 5000)
-"""Steps of loops."""
+# Of NumPy's dtypes.
 KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
-"""Of NumPy's dtypes."""
 
 
 class TreeNode(NamedTuple):

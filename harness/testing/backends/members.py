@@ -10,8 +10,8 @@ from spinbench.api import Backend
 from spinbench.testing.backends.arrays import TreeNode, require_arrays, run_compiled
 from spinbench.testing.check import BACKEND_CHECKS, require, skip
 
+# Of a sum; the rounding of a plain one shows.
 TERMS = 4000
-"""Of a sum; the rounding of a plain one shows."""
 
 
 @BACKEND_CHECKS.add("arrays given up")

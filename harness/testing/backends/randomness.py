@@ -15,20 +15,20 @@ from spinbench.testing.check import BACKEND_CHECKS, require
 
 DRAWS = 40_000
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
+# Indices with which a key is folded, one after another.
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
-"""Indices with which a key is folded, one after another."""
+# Indices of a run's steps, which must not be taken for others by their lowest bits.
 STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])
-"""Indices of a run's steps, which must not be taken for others by their lowest bits."""
+# Indices of the second of two folds.
 INNER = 1100
-"""Indices of the second of two folds."""
 SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
 KEYS = 2000
+# Probability of an end of which 2^20 draws hold some but for a chance of `limits.FALSE_ALARM_RATE` at most.
 TAIL = 1.15e-5
-"""Probability of an end of which 2^20 draws hold some but for a chance of `limits.FALSE_ALARM_RATE` at most."""
+# E[x^k], k = 1 … 4.
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
-"""E[x^k], k = 1 … 4."""
+# E[x^2k].
 SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 105.0)}
-"""E[x^2k]."""
 
 
 @BACKEND_CHECKS.add("keys")

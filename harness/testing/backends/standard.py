@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# Of the standard: https://data-apis.org/array-api/2024.12/
 VERSION = "2024.12"
-"""Of the standard: https://data-apis.org/array-api/2024.12/"""
 
 Call = Callable[[Any, Any, Any], Any]
 
@@ -97,6 +97,7 @@ OPERATIONS: dict[str, Call] = {
     "zeros": lambda xp, x, y: xp.zeros((2, 3), dtype=x.dtype),
 }
 
+# Other ways to call them that generic programs use.
 FORMS: dict[str, Call] = {
     "argmax (of a vector)": lambda xp, x, y: xp.argmax(x[0, :]),
     "max (several axes, kept)": lambda xp, x, y: xp.max(x, axis=(0, 1), keepdims=True),
@@ -121,8 +122,8 @@ FORMS: dict[str, Call] = {
     "cumulative_sum (of stacks)": lambda xp, x, y: xp.cumulative_sum(xp.stack([x, y]), axis=1),
     "round (halves)": lambda xp, x, y: xp.round(xp.floor(4 * x) + 0.5),
 }
-"""Other ways to call them that generic programs use."""
 
+# Of arrays that a kernel of fixed size would not reach the end of.
 WIDE: dict[str, Call] = {
     "matmul": lambda xp, x, y: xp.matmul(x, xp.matrix_transpose(y)),
     "matmul (of columns)": lambda xp, x, y: xp.matmul(xp.matrix_transpose(y), x),
@@ -134,7 +135,6 @@ WIDE: dict[str, Call] = {
     "searchsorted": lambda xp, x, y: xp.searchsorted(xp.sort(x[0, :]), y[0, :]),
     "take": lambda xp, x, y: xp.take(x, xp.argsort(y[0, :]), axis=1),
 }
-"""Of arrays that a kernel of fixed size would not reach the end of."""
 
 SYNTAX: dict[str, Call] = {
     "x + y, x - y, x * y, x / y, -x": lambda xp, x, y: -((x + y) * (x - y)) / y,

@@ -15,19 +15,19 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.testing.laws.cases import indicators
 
 FloatArray = npt.NDArray[np.float64]
+# States that are summed over again and again.
 MAX_STATES = 2**14
-"""States that are summed over again and again."""
+# Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted.
 MAX_SHARE, MAX_FITTED_SHARE = 0.25, 0.1
-"""Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted."""
+# Inverse temperatures that are tried, but for 1.
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
-"""Inverse temperatures that are tried, but for 1."""
+# Factors, and what is said of one term and of several that have them.
 FACTORS = (
     (0.0, "does not count", "do not count"),
     (0.5, "counts half", "count half"),
     (2.0, "counts twice", "count twice"),
     (-1.0, "has the other sign", "have the other sign"),
 )
-"""Factors, and what is said of one term and of several that have them."""
 
 
 class _Term(NamedTuple):

@@ -10,8 +10,8 @@ from spinbench.testing.laws.cases import SolvedModel, enumerate_law
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
+# States of a ring's variables.
 RING = (3, 5, 7, 8)
-"""States of a ring's variables."""
 
 
 def one_to_nine_states_model() -> SolvedModel:

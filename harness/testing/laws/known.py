@@ -23,10 +23,11 @@ from spinbench.testing.laws.cases import (
 )
 
 FloatArray = npt.NDArray[np.float64]
+# Variables of a very large model that are in random order.
 WINDOW = 4000
-"""Variables of a very large model that are in random order."""
+# Couplings of a variable with n neighbours, times √n.
 HUB_COUPLING = 3.5
-"""Couplings of a variable with n neighbours, times √n."""
+# Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not.
 ODD = {
     f"{rungs} rungs, {leaves} leaves": (rungs, leaves)
     for rungs, leaves in (
@@ -34,10 +35,9 @@ ODD = {
         *((30, 31), (31, 32)),
     )
 }
-"""Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not."""
 SETTLED = "ring, the last settled early"
+# States of a rung.
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""States of a rung."""
 
 
 class _Part(NamedTuple):

@@ -14,16 +14,16 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise.
 FLOOR = 1e-6
-"""Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise."""
+# (weight of Σ log cos(φ - ψ), floor) of each maximisation.
 SCHEDULE = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
-"""(weight of Σ log cos(φ - ψ), floor) of each maximisation."""
+# Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow.
 LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 10
-"""Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow."""
+# At the end, logits beyond it are also tried at infinity.
 SNAP = 10.0
-"""At the end, logits beyond it are also tried at infinity."""
+# Starting values of q keep this distance from 0 and 1.
 NEAREST = 0.02
-"""Starting values of q keep this distance from 0 and 1."""
 
 
 class Joint(NamedTuple):

@@ -22,14 +22,14 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# For the logarithm of 0 while iterating: exp(FLOOR) is far below rounding, in Z too. Where finite entries are as low,
+# so many times the lowest one. Bounds are stated of tables as they are, see `bound`.
 FLOOR, DEEPER = -1e5, 4.0
-"""For the logarithm of 0 while iterating: exp(FLOOR) is far below rounding, in Z too. Where finite entries are as low,
-so many times the lowest one. Bounds are stated of tables as they are, see `bound`."""
+# Where tables have zeros, q within so much of 0 or 1 is that.
 CERTAIN = 1e-12
-"""Where tables have zeros, q within so much of 0 or 1 is that."""
 
+# Largest change of a probability in the last sweep.
 TOLERANCE = 1e-9
-"""Largest change of a probability in the last sweep."""
 
 
 class Slot(NamedTuple):

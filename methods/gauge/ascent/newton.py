@@ -17,35 +17,34 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Tables = tuple[FloatArray, ...]
+# Why an ascent has ended; "" while it has not.
+#
+# "gradient", "flat" and "slow" are convergence: the gradient fell to the tolerance, or steps have ceased to raise the
+# value. "stalled": no step raises it though the gradient says so, or a derivative is not finite; "limit": all steps are
+# used up.
 End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
-"""Why an ascent has ended; "" while it has not.
-
-"gradient", "flat" and "slow" are convergence: the gradient fell to the tolerance, or steps have ceased to raise the
-value. "stalled": no step raises it though the gradient says so, or a derivative is not finite; "limit": all steps are
-used up.
-"""
 ENDS: tuple[End, ...] = get_args(End)
 CONVERGED = frozenset[End]({"gradient", "flat", "slow"})
 
+# Share of the slope that a step must gain (Armijo).
 SUFFICIENT = 1e-4
-"""Share of the slope that a step must gain (Armijo)."""
+# A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
+# if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
+# halved.
 SHORTER = (0.1, 0.8)
-"""A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
-if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
-halved."""
+# Lengths of a step at most.
 TRIALS = 24
-"""Lengths of a step at most."""
+# Largest changes of a coordinate in one step.
 ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
-"""Largest changes of a coordinate in one step."""
+# Logits beyond, and pushed outwards, stay where they are.
 FAR_LOGIT = 16.0
-"""Logits beyond, and pushed outwards, stay where they are."""
+# λ, which shifts the Hessian, at first.
 FIRST_SHIFT = 1e-3
-"""λ, which shifts the Hessian, at first."""
+# So many steps that each gain less than this, relative to the value, end an ascent.
 FLAT, FLAT_STEPS = 1e-13, 3
-"""So many steps that each gain less than this, relative to the value, end an ascent."""
+# And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
+# gradients need not vanish, so that progress alone tells.
 SLOW, SLOW_STEPS = 1e-5, 10
-"""And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
-gradients need not vanish, so that progress alone tells."""
 
 
 class Maximisation(NamedTuple):
@@ -66,8 +65,8 @@ class Maximisation(NamedTuple):
     patience: int
 
 
+# NumPy's.
 ON_HOST = formulas_of(np)
-"""NumPy's."""
 
 
 class Ascents:

@@ -33,10 +33,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Array = Any
 
+# Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse.
 LEAST_COSINE = 1e-4
-"""Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse."""
+# No table entry may fall below this share of itself in one step (fraction to the boundary).
 KEPT = 0.01
-"""No table entry may fall below this share of itself in one step (fraction to the boundary)."""
 
 
 class Weights(NamedTuple):

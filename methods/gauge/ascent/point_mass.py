@@ -15,19 +15,19 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
+# Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges.
 CONDITIONING = 0.1
-"""Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges."""
+# Newton steps of one δ.
 LIMIT = 120
-"""Newton steps of one δ."""
+# Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least.
 TOLERANCE, LEAST_TOLERANCE = 1e-2, 1e-9
-"""Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least."""
+# From the end of so many maximisations G-MF starts.
 EARLY = 2
-"""From the end of so many maximisations G-MF starts."""
+# First share of constant tables added in the search of an interior point.
 MIX = 1.0
-"""First share of constant tables added in the search of an interior point."""
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
+# Of a move to the analytic centre.
 CENTRE = Maximisation(CONDITIONING, 1.0, 1e-6, SEARCH_LIMIT, SEARCH_LIMIT + 1)
-"""Of a move to the analytic centre."""
 
 
 class Stage(NamedTuple):

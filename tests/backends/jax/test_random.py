@@ -9,8 +9,8 @@ from scipy import stats
 from spinbench.backends.jax import JaxBackend
 
 COUNT = 1 << 20
+# Probability with which a test of a perfect generator would fail, at most, were its seed not fixed.
 TAIL = 1e-4
-"""Probability with which a test of a perfect generator would fail, at most, were its seed not fixed."""
 
 
 @pytest.fixture(scope="module", params=["float32", "float64"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from spinbench.backends import numba as backend
 
 PUBLIC = {"numba", "numba.extending", "llvmlite"}
+# Names outside of `PUBLIC`, and the files that import them.
 PRIVATE = {
     # arrays and tuples inside intrinsics
     "numba.core.cgutils": {"simd/arrays.py", "simd/checks.py", "simd/vector_sums.py"},
@@ -24,7 +25,6 @@ PRIVATE = {
     "numba.core.errors.TypingError": {"simd/memory.py"},
     "numba.core.event": {"compiling.py"},
 }
-"""Names outside of `PUBLIC`, and the files that import them."""
 
 
 def test_private_names_of_numba_are_listed() -> None:

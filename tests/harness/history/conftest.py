@@ -32,8 +32,8 @@ CELLS: tuple[Cell, ...] = (
     ("grid", "gibbs", "numpy"),
 )
 
+# Metric, cell and seed to a record's entry for that metric.
 Value = Callable[[str, Cell, int], Any]
-"""Metric, cell and seed to a record's entry for that metric."""
 
 
 def constant(metric: str, cell: Cell, seed: int) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def test_the_newest_good_record_of_a_seed_counts(project: Any) -> None:
     assert found.settings["chains"] == 16
 
 
+# Of another version of the metric.
 OLD = {**seconds(1.0), "versions": {**VERSIONS, "run_seconds": "0"}}
-"""Of another version of the metric."""
 
 
 @pytest.mark.parametrize(

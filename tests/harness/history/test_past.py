@@ -107,6 +107,7 @@ def test_a_sweep_over_commits_names_the_wrong_one(repository: Path) -> None:
     assert not subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, check=True).stdout
 
 
+# In the place of a build's interpreter: gives the records that were prepared for its commit and seed.
 CHILD = """#!{python}
 import os, pathlib, shutil, signal, sys, time
 folder = pathlib.Path(sys.argv[-1].removeprefix("sweep_dir='").removesuffix("'"))
@@ -118,7 +119,6 @@ if (folder / "records" / "interrupts").exists():
 if (folder / "records" / "vanishes").exists():
     tree.rmdir()
 """
-"""In the place of a build's interpreter: gives the records that were prepared for its commit and seed."""
 
 
 def test_what_was_measured_stands_in_the_history_at_once(

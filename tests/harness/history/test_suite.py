@@ -48,6 +48,7 @@ def test_asv_discovers_what_conf_axes_defines(discovered: Path) -> None:
         assert one["timeout"] == family.timeout
 
 
+# Unit, version and axes of the series that recorded histories hold. A new name, unit or axis starts another series.
 SERIES = {
     "inference.track_compile_seconds": ("seconds", "1", ["model", "method", "backend"]),
     "inference.track_log_z_error": ("nats", "1", ["model", "method", "backend"]),
@@ -62,7 +63,6 @@ SERIES = {
     "kernels.track_hard_sampler": ("s", "1", ["case"]),
     "kernels.track_gibbs_update": ("s/update", "1", ["case", "precision"]),
 }
-"""Unit, version and axes of the series that recorded histories hold. A new name, unit or axis starts another series."""
 
 
 def test_series_go_on_under_their_names(discovered: Path) -> None:

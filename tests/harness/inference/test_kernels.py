@@ -83,11 +83,11 @@ STATES = FactorGraph(
         Factor((0,), np.array([0.0, 0.2, 0.0, -np.inf])),
     ],
 )
+# Two distributions with a kernel for one pair of spinbench's, one of which also replaces a kernel.
 OTHERS = {
     "firstplugin": {"kernels": {"gibbs.numpy": "Partial", "gibbs.numba": "Partial"}},
     "Second_Plugin": {"kernels": {"gibbs.numpy": "Partial"}},
 }
-"""Two distributions with a kernel for one pair of spinbench's, one of which also replaces a kernel."""
 OF_A_METHOD = {
     "ownplugin": {"backends": {"own": "Own"}, "kernels": {"mine.own": "Partial"}},
     "anotherplugin": {"methods": {"mine": "Mine"}, "kernels": {"mine.own": "Partial"}},

@@ -8,8 +8,8 @@ import pytest
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, stepping_stones, sweeps_needed
 
 BIASES = np.random.default_rng(0).normal(size=60) * 1.5
+# Of the sum over states of e^{a·s}, over the number of states.
 EXACT = float(np.logaddexp(0.0, BIASES).sum() - 60 * np.log(2))
-"""Of the sum over states of e^{a·s}, over the number of states."""
 
 
 def slopes(beta: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -9,8 +9,8 @@ from spinbench.inference import answers
 from spinbench.models import PairwiseModel, catalogue, to_pairwise
 
 LONG = {f"uai14hard/{stem}" for stem in ("CSP_11", "Grids_15", "linkage_16", "linkage_21")}
+# Solved within two seconds and a gigabyte.
 QUICK = [name for name in catalogue.names() if name not in {*LONG, catalogue.UNANSWERED}]
-"""Solved within two seconds and a gigabyte."""
 
 
 def original_marginals(model, answer):

@@ -16,8 +16,8 @@ from spinbench.papers.gauging import points
 from spinbench.reporting import export
 
 EXPERIMENTS = Path(__file__).parents[3] / "docs" / "experiments"
+# By which `benchopt merge` knows a line.
 IDENTITY = ("dataset_name", "objective_name", "solver_name", "idx_rep", "stop_val")
-"""By which `benchopt merge` knows a line."""
 
 
 def test_a_line_is_a_checkpoint_and_the_last_has_the_metrics_of_the_run() -> None:

@@ -241,8 +241,8 @@ MACHADO = {  # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
     "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
 }
+# From linear RGB, over the white of daylight.
 XYZ = ((0.4124 / 0.9505, 0.3576 / 0.9505, 0.1805 / 0.9505), (0.2126, 0.7152, 0.0722), (0.01775, 0.10947, 0.87328))
-"""From linear RGB, over the white of daylight."""
 
 
 @pytest.mark.parametrize("sight", MACHADO)

@@ -21,12 +21,12 @@ from spinbench.reporting.comparison import compare_records
 
 MODELS, METHODS, SEEDS = ("m", "n", "o"), ("gibbs", "dhmc"), 3
 LAPS = {"count": 256, "wall": [1e-3] * 3, "cpu": [1e-3] * 3, "mean_cpu": 1e-3}
+# And not judged; errors of log Z are where seeds make no difference, and here they do.
 SHOWN = [metric.name for metric in axes.metrics() if metric.judged in ("no", "certain")]
-"""And not judged; errors of log Z are where seeds make no difference, and here they do."""
 
 
+# By metric, model and method.
 Factor = Callable[[str, str, str], float]
-"""By metric, model and method."""
 
 
 def side(

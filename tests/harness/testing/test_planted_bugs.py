@@ -154,6 +154,7 @@ BUGS = [
 ]
 
 
+# Bugs of one form of a kernel alone.
 FORMS = [
     ("chains beyond 16 stand still in float32", "17 chains, float32", "of 17 chains, 16 stand still"),
     ("chains beyond 16 stand still of several states", "17 chains, three states", "of 17 chains, 16 stand still"),
@@ -198,7 +199,6 @@ FORMS = [
     ("seed of 53 bits", "seeds", f"seeds {2**53} and {2**53 + 1} give the same draws"),
     ("certified bound above on large models", "accuracy, 101 variables", "the certified lower bound on log Z is"),
 ]
-"""Bugs of one form of a kernel alone."""
 
 DRAWN_TWICE = r"uniform \(planted_programs, line \d+\) and uniform .* draw from the same key"
 KEYS = [("one key", "random keys", DRAWN_TWICE), ("one key down", "way=down", DRAWN_TWICE)]
@@ -227,12 +227,12 @@ def plugins(install_plugin: Any) -> None:
         install_plugin(name, Path(__file__).with_name(f"{name}.py").read_text(), points)
 
 
+# What is checked of methods that others are like but for this.
 ONLY = {
     "rekeyed": ("random keys", "way=down"),
     "sparse": ("accuracy, 80000 variables",),
     "kept": ("kept states",),
 }
-"""What is checked of methods that others are like but for this."""
 
 
 @pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", *ONLY])

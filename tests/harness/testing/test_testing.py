@@ -64,20 +64,20 @@ POINTS = {
     "backends": BACKENDS,
 }
 
+# Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
+# numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's.
 OF_WHAT_IT_LACKS = {
     *("calibration, three states", "calibration, log Z", "last digits", "R-hat", "effective sample sizes"),
     *("random numbers in time", "accuracy, 80000 variables", "kept states"),
     *("accuracy, 88 variables of several states", "R-hat, three states", "effective sample sizes, float32"),
 }
-"""Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
-numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's."""
+# Checks that do not apply to kernels whose statistics are no rows of variables, or of two states alone.
 OF_KERNELS = {"random keys", "random numbers of variables", "17 chains, three states"}
-"""Checks that do not apply to kernels whose statistics are no rows of variables, or of two states alone."""
+# Checks that do not apply to methods that enumerate all states.
 OF_LARGE_MODELS = {
     *(f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")),
     *("accuracy, 101 variables, float32", "accuracy, odd sizes"),
 }
-"""Checks that do not apply to methods that enumerate all states."""
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,13 @@ from spinbench.methods.buckets import betting
 
 EDGES = np.append(np.exp(-0.25 * np.arange(128)), 0.0)
 Law = Callable[[np.random.Generator, int], np.ndarray]
+# Of weights from 0 to 1, and their means.
 LAWS: dict[str, tuple[Law, float]] = {
     "alike": (lambda rng, n: 0.9 + 0.02 * rng.random(n), 0.91),
     "uniform": (lambda rng, n: rng.random(n), 0.5),
     "half dead": (lambda rng, n: np.where(rng.random(n) < 0.5, 0.0, 0.3), 0.15),
     "rare and heavy": (lambda rng, n: np.where(rng.random(n) < 0.02, 1.0, 0.01), 0.0298),
 }
-"""Of weights from 0 to 1, and their means."""
 
 
 def told(values: np.ndarray) -> betting.Weights:

@@ -14,8 +14,8 @@ from spinbench.methods.clusters.cftp import CouplingFromThePast, find_flips, fli
 
 EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (1, 4), (2, 5)])
 SIGNS = np.where(np.isin(np.arange(6), [1, 4]), -1.0, 1.0)
+# Couplings of both signs, which flips of two variables turn.
 MODEL = attractive(EDGES, np.random.default_rng(1).uniform(0.5, 3.0, size=len(EDGES)) * SIGNS[EDGES].prod(axis=1), 2)
-"""Couplings of both signs, which flips of two variables turn."""
 
 
 def exact_draws(backend: str, steps: int, chains: int) -> np.ndarray:

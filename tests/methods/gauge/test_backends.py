@@ -21,8 +21,8 @@ from spinbench.models.networks import gauge_complete, gauge_regular
 
 ENGINES = ["numpy", "numba", "jax"]
 OTHERS = ENGINES[1:]
+# Edges between the same two nodes.
 PARALLEL = [(0, 1), (0, 1), (0, 1), (1, 2), (2, 3), (2, 3), (0, 3)]
-"""Edges between the same two nodes."""
 RULES = Maximisation(0.05, 0.1, 1e-9, 40, 41)
 
 

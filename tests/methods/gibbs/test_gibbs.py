@@ -20,6 +20,7 @@ BACKENDS = ["numpy", "numba", "jax"]
 HUB = [(0, i) for i in range(1, 11)] + [(i, i + 1) for i in range(1, 10)]
 DENSE = {"DENSE_FACTOR": 0}
 LISTS = {"DENSE_FACTOR": 0, "MAX_WINDOWS": 0}
+# Small models get dense tables, unless constants say that lists of neighbours, windows or blocks are worth it.
 MODELS: dict[str, tuple[PairwiseModel, dict[str, int]]] = {
     "dense": (random_pairs(6, 1.0, 1.0, 0), {}),
     "disconnected": (random_pairs(9, 0.3, 1.0, 1), {}),
@@ -34,7 +35,6 @@ MODELS: dict[str, tuple[PairwiseModel, dict[str, int]]] = {
     "many blocks of lists": (random_pairs(10, 0.9, 0.4, 8), LISTS | {"MAX_BLOCKS": 4}),
     "windows": (generators.grid(3, 4, 0.5, 0.5, seed=1), DENSE),
 }
-"""Small models get dense tables, unless constants say that lists of neighbours, windows or blocks are worth it."""
 SETTINGS = {
     "default": Gibbs(),
     "raster": Gibbs(scan="raster", log_z="chib"),

@@ -13,8 +13,8 @@ from spinbench.methods.messages.bp import BeliefPropagation, choose
 from spinbench.models import FactorGraph
 
 RUNS = [("numpy", "parallel"), ("numba", "parallel"), ("numba", "sequential"), ("numba", "residual")]
+# Of `tangled`: flooding excludes one state, and then the other, in turns; without a floor its messages never end.
 FLOODED = (4, 23, 25)
-"""Of `tangled`: flooding excludes one state, and then the other, in turns; without a floor its messages never end."""
 
 
 def tangled(seed: int) -> FactorGraph:

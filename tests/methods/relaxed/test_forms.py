@@ -67,6 +67,7 @@ def sample(method: Method, model: PairwiseModel, backend: Backend, samples: int,
     ).estimate
 
 
+# Compilation takes seconds a case on JAX: each form's arithmetic once, the rest is shared with NumPy.
 CASES = [
     *((name, kind, "numpy", "float64", {}) for name in METHODS for kind in MODELS),
     *((name, "dense", "numpy", "float32", {}) for name in METHODS),
@@ -77,7 +78,6 @@ CASES = [
     ("block_gibbs sparse", "groups", "jax", "float32", {}),
     ("dhmc sparse", "groups", "jax", "float32", {}),
 ]
-"""Compilation takes seconds a case on JAX: each form's arithmetic once, the rest is shared with NumPy."""
 
 
 @pytest.mark.parametrize(("name", "kind", "backend", "precision", "changes"), CASES, ids=str)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from spinbench.papers.relaxation.crf.corpus import Corpus, Message
     from spinbench.papers.relaxation.crf.train import Weights
 
+# Tokens of a test message, as in the paper.
 TEST_LENGTHS = (50, 628)
-"""Tokens of a test message, as in the paper."""
+# Of a test message's graph, by the min-degree order, so that the exact answer is cheap.
 MAX_WIDTH = 15
-"""Of a test message's graph, by the min-degree order, so that the exact answer is cheap."""
 VERSION = 1  # raise it whenever the tokens, features, graph or training change
 
 

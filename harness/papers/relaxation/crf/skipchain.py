@@ -11,8 +11,8 @@ from spinbench.papers.relaxation.crf.corpus import Message
 
 IntArray = npt.NDArray[np.int64]
 
+# Of edges: neighbouring tokens on one line or on two, and equal capitalised tokens.
 KINDS = ("same line", "across lines", "skip")
-"""Of edges: neighbouring tokens on one line or on two, and equal capitalised tokens."""
 
 
 def build_edges(message: Message) -> tuple[IntArray, IntArray]:

@@ -23,8 +23,8 @@ IntArray = npt.NDArray[np.int64]
 
 WINDOW = range(-3, 4)
 TITLES = frozenset({"dr", "doctor", "prof", "professor", "mr", "mrs", "ms", "miss", "sir"})
+# Lines from this one on count as one.
 LAST_LINE = 12
-"""Lines from this one on count as one."""
 
 
 @dataclass(frozen=True, eq=False)

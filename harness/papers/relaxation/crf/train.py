@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Features that fewer tokens of the training messages have are left out.
 MIN_COUNT = 3
-"""Features that fewer tokens of the training messages have are left out."""
+# Largest change of a message (in log odds) when sum-product counts as converged.
 TOLERANCE = 1e-9
-"""Largest change of a message (in log odds) when sum-product counts as converged."""
 MAX_SWEEPS = 1000
 DAMPING = 0.5
+# Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped.
 MAX_RESTARTS = 20
-"""Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped."""
 
 _LINE_SEARCH_FAILED = 2  # SciPy's status
 

@@ -11,8 +11,8 @@ import llvmlite.binding as llvm
 import pytest
 
 HERE = llvm.get_host_cpu_features() if llvm.get_process_triple().startswith("x86_64") else {}
+# What a processor has to have to run code for this one.
 FEATURE = {"haswell": "avx2", "x86-64": "sse2"}
-"""What a processor has to have to run code for this one."""
 NARROW = """
 from numba.core.registry import cpu_target
 print(cpu_target.target_context.codegen().magic_tuple())

@@ -34,6 +34,7 @@ EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
 GRAPH = FactorGraph.from_tables([2, 3], [((1, 0), np.ones((3, 2))), ((0,), [1.0, 1.0])])
 P = [np.array([0.5, 0.5]), np.array([0.2, 0.3, 0.5])]
 TABLES = [np.outer(P[1], P[0]).ravel(), P[0]]
+# A model and what is right of it; tables below change it.
 GIVEN = {
     "pair": (PAIR, GOOD),
     "K-ary": (K_ARY, Estimate()),
@@ -41,7 +42,6 @@ GIVEN = {
     "edges": (EDGES, Estimate(marginals=np.array([0.3, 0.8, 0.6]))),
     "factors": (GRAPH, Estimate()),
 }
-"""A model and what is right of it; tables below change it."""
 OF_A_PAIR = [
     ({"marginals": np.array([0.2, 1.3])}, "x on y gave marginals: 1.3 at variable 1, where 0 to 1 is allowed"),
     ({"marginals": np.array([np.nan, 0.3])}, "nan at variable 0"),

@@ -15,8 +15,8 @@ from spinbench.models.convert import to_pairwise
 from tests.helpers.planted_parities import planted_parities
 
 CHAINS = 20_000
+# Five standard errors of a frequency of so many draws, at most; more where some of them are looked at.
 MOST = 5 * 0.5 / np.sqrt(CHAINS)
-"""Five standard errors of a frequency of so many draws, at most; more where some of them are looked at."""
 
 
 def grown(model: PairwiseModel | FactorGraph) -> np.ndarray:

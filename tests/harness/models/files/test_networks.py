@@ -62,8 +62,8 @@ z0 z1 z2
 """
 FIRST, SECOND = np.array([0.436, 0.564]), np.array([[0.128, 0.872], [0.92, 0.08]])
 THIRD = np.array([[[0.21, 0.333, 0.457], [0.811, 0.0, 0.189]], [[0.1, 0.2, 0.7], [1.0, 0.0, 0.0]]])
+# Parents are counted from 1: from 0, the second variable were its own.
 GENIE = "2\n2 3\n0\n1 1\n/* Probabilities */\n2\n0.2 0.8\n6\n0.4 0.4 0.2 0.1 0.3 0.6\n/* Names */\nSuccess Forecast\n"
-"""Parents are counted from 1: from 0, the second variable were its own."""
 BIF_LAW = RAIN[:, None, None] * SPRINKLER[:, :, None] * WET.transpose(1, 0, 2)
 ERGO_LAW = FIRST[:, None, None] * SECOND[:, :, None] * THIRD
 BEFORE_NAMES = ERGO.partition("/* Names")[0]

@@ -19,6 +19,7 @@ ASK = {
 }
 
 
+# What comes of each line in all shells.
 LINES = {
     "re": "record report rerun",
     "run --un": "--until",
@@ -27,7 +28,6 @@ LINES = {
     "init new --method gib": "",
     "run my": "my.uai",
 }
-"""What comes of each line in all shells."""
 AMONG = {"sweep --re": "--resume", "peers install dw": "dwave"}
 JAX = " ".join(f"jax,{name}" for name in registry.names("backends"))
 SETTINGS = "n c1 c2 kind scale seed rows cols coupling field"
