@@ -95,11 +95,13 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path, writ
 
 def test_peak_memory_stands_in_the_table_where_it_is_known(write: Written) -> None:
     records = [make(seed=seed) for seed in range(2)]
-    assert "MiB" not in write(records).page.read_text()
+    heading = re.compile(r"peak\W+(br\W+)?MiB")  # packed data of a page may spell "MiB"
+    assert not heading.search(write(records).page.read_text())
     for record, mib in zip(records, (1000, 1250), strict=True):
         record["result"]["memory"] = {"before_bytes": 2**28, "peak_bytes": mib * 2**20}
     written = write(records).page
-    assert re.search(r'MiB[^§]*data-value="1125.0"', written.read_text())
+    assert heading.search(written.read_text())
+    assert 'data-value="1125.0"' in written.read_text()
     assert [line["peak_mib"] for line in read_csv(written.with_name("leaderboard.csv"))] == ["1125.0"]
 
 
