@@ -120,11 +120,18 @@ def unseen(weights: betting.Weights) -> float:
 
 
 def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
-    """log Z by the mean weight, relative to e^value, with its errors, by their names in an `Estimate`."""
+    """log Z by the mean weight, relative to e^value, by its names in an `Estimate`.
+
+    Its errors are infinite where draws are too few: the scatter of those that were drawn then says nothing of the rest,
+    and the bracket alone holds.
+    """
+    log_z = value + weights.log_mean
+    if not is_enough(weights):
+        return {"log_z": log_z, "log_z_se": math.inf}
     scatter = math.sqrt(max(weights.number / weights.effective - 1, 0.0) / weights.number)
     missed = unseen(weights)
     return {
-        "log_z": value + weights.log_mean,
+        "log_z": log_z,
         "log_z_se": max(scatter, LEAST_DRAW / UNSEEN * missed),
         "log_z_error_bound": math.hypot(scatter, missed),
     }

@@ -17,7 +17,7 @@ from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.size import choose
 from spinbench.methods.buckets.wmb import WeightedMiniBuckets
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.models.generators import grid
+from spinbench.models.generators import grid, sherrington_kirkpatrick
 from spinbench.testing.laws.cases import enumerate_law
 
 BACKENDS = ("numpy", "numba")
@@ -117,6 +117,15 @@ def test_a_mode_that_is_not_drawn_is_doubted() -> None:
     wrong = abs(found.log_z - spinbench.exact(model, cache=False).log_z) > 3 * found.log_z_se
     assert not (wrong and found.status == "ok")
     assert found.status != "ok"
+
+
+@pytest.mark.parametrize(("method", "settings"), [("wmb", {"ibound": 4}), ("gaussian_bound", {})])
+def test_log_z_that_few_draws_carry_has_no_error_but_a_bracket(method: str, settings: dict[str, int]) -> None:
+    result = spinbench.run(sherrington_kirkpatrick(100, 3.0, seed=1), method, "numba", 100, chains=8, **settings)
+    assert "log Z unresolved" in result.status
+    assert np.isinf([result.log_z_se, result.log_z_error_bound]).all()
+    assert [bound.side for bound in result.bounds if bound.grade == "certified"] == ["upper"]
+    assert all(np.isfinite(bound.value) for bound in result.bounds)
 
 
 def test_draws_with_their_weights_have_the_marginals() -> None:
