@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import time
@@ -26,8 +25,10 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
-# Each of many parts of a model gets so small a part of the memory, as time grows with it.
-PARTS = 64
+# Of the seconds allowed, after which no part of a model is begun: log Z is there already.
+PARTS_SHARE = 0.5
+# Of the memory, that sparse tables of one part may take: most such attempts are in vain, in time that grows with it.
+SPARSE_SHARE = 1 / 64
 
 T = TypeVar("T")
 
@@ -46,8 +47,8 @@ def solve(
     """Exact log Z and, unless turned off, all single-variable marginals.
 
     What memory does not hold goes a slice at a time. Where a factor graph is too wide even so, "auto" and "bucket_tree"
-    take out all that sums out of it (`models.simplify`), and then find the marginals of that part by part, each in a
-    64th of the memory; those that are out of reach are NaN.
+    take out all that sums out of it (`models.simplify`), and then find the marginals of that part by part, in half of
+    the seconds; those that are out of reach are NaN.
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
@@ -69,25 +70,27 @@ def solve(
     check_method(method, solvers)
     max_bytes = default_max_bytes() if max_bytes is None else max_bytes
     listed = None if order is None else _check_order(model, order)
-    if cache and order is None and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
-        return found
+    limits = Limits(max_bytes, seconds, slicing=True)
+    if cache and order is None and (known := store.load(model, method, limits, marginals=marginals)) is not None:
+        return known
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
-    request = _Request(method, Limits(max_bytes, seconds, slicing=True), solvers, listed)
-    solver, log_z, flat, variables = _answer(model, request, marginals=marginals)
+    request = _Request(method, limits, solvers, listed)
+    found = _answer(model, request, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
+    solver = found.solver
     answer = ExactAnswer(
-        log_z,
-        flat,
+        found.log_z + 0.0,  # which is never -0
+        found.flat,
         model.cardinalities,
         solver.name,
         solver.width,
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
-        cost=_cost(solver, variables, model.num_variables, marginals=marginals),
+        cost=_cost(found, elapsed - compiling, model.num_variables, marginals=marginals),
     )
     if cache and order is None:
-        store.save(model, method, answer, max_bytes)
+        store.save(model, method, answer, limits)
     return answer
 
 
@@ -106,14 +109,15 @@ def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
     return listed
 
 
-def _cost(solver: Solver, variables: Sequence[int], num_variables: int, *, marginals: bool) -> Cost:
-    """What the solver said beforehand; `variables` are the model's of the problem's, of `num_variables` in all."""
-    bytes_, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
-    slices = getattr(solver, "count", 1)
+def _cost(found: _Found, elapsed: float, num_variables: int, *, marginals: bool) -> Cost:
+    """What was known when solving began, the seconds of planning among it; `num_variables` are the model's."""
+    solver = found.solver
+    bytes_, slices = solver.memory(marginals=marginals), getattr(solver, "count", 1)
+    seconds = elapsed - found.seconds + found.predicted_seconds
     order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
     if order is None:
         return Cost(bytes_, seconds)
-    listed = [variables[v] for v in order.order.tolist()]
+    listed = [found.variables[v] for v in order.order.tolist()]
     fell_away = sorted(set(range(num_variables)).difference(listed))
     return Cost(bytes_, seconds, order.log2_total, slices, (*fell_away, *listed))
 
@@ -153,34 +157,63 @@ class _Request:
         return problem
 
 
-# The solver, log Z, the probabilities of all variables one after another, and the model's variable of each of the
-# problem's.
-Found = tuple[Solver, float, "FloatArray | None", list[int]]
+@dataclass(frozen=True)
+class _Found:
+    """An answer.
+
+    Attributes:
+        solver: that gave it.
+        log_z: natural logarithm of Z.
+        flat: the probabilities of all variables one after another; None if they were not asked for.
+        variables: the model's, of each of the solver's problem.
+        seconds: that solving took, without planning.
+        predicted_seconds: that it was predicted to take.
+    """
+
+    solver: Solver
+    log_z: float
+    flat: FloatArray | None
+    variables: Sequence[int]
+    seconds: float
+    predicted_seconds: float
 
 
-def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
+def _answer(model: Model, request: _Request, *, marginals: bool) -> _Found:
     core = _core(model, request.method)
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
-        return _whole(model, request, marginals=marginals, plugins_last=plugins_last)
-    places = wide_models.core_variables(core)
-    if not marginals:
-        return _whole(core.model, request, places, marginals=False)
-    try:
-        return _whole(model, request, marginals=True, plugins_last=False)
-    except IntractableError:
-        solver, log_z, flat, variables = _whole(core.model, request, places, marginals=True, plugins_last=True)
-    limits = Limits(request.limits.max_bytes // PARTS, request.limits.seconds)
+        return _solve_problem(request.problem(model), request, marginals=marginals, plugins_last=plugins_last)
+    if marginals:
+        try:
+            return _solve_problem(request.problem(model), request, marginals=True, plugins_last=False)
+        except IntractableError:
+            plugins_last = True
+    variables = wide_models.core_variables(core)
+    problem = request.problem(core.model, variables)
+    found = _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
+    found = replace(found, variables=[variables[v] for v in found.variables])
+    return _add_parts(core, found, request) if marginals else found
+
+
+def _add_parts(core: Simplification, of_core: _Found, request: _Request) -> _Found:
+    """With the marginals of what summed out, as far as they are in reach."""
+    core_marginals = split(cast("FloatArray", of_core.flat), core.model.cardinalities)
+    limits, begin = request.limits, time.perf_counter()
+    seconds, predicted = of_core.seconds, of_core.predicted_seconds
 
     def solve_part(part: FactorGraph) -> list[FloatArray]:
-        if solver.name not in BUILT_IN:  # the core is too wide for elimination, and this is no narrower
-            raise IntractableError(f"{part.name}: too wide")
-        alone = replace(request, limits=limits, order=None, search_seconds=0.0)  # of many parts, each is small
-        flat = _whole(part, alone, marginals=True, plugins_last=False)[2]
-        return split(cast("FloatArray", flat), part.cardinalities)
+        nonlocal seconds, predicted
+        left = PARTS_SHARE * limits.seconds - (time.perf_counter() - begin)
+        if of_core.solver.name not in BUILT_IN or left < 0:  # too wide for elimination, as the core, or too late
+            raise IntractableError(f"{part.name}: out of reach")
+        # of many parts, each is small: no search
+        alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
+        found = _solve_problem(alone.problem(part), alone, marginals=True, plugins_last=False)
+        seconds, predicted = seconds + found.seconds, predicted + found.predicted_seconds
+        return split(cast("FloatArray", found.flat), part.cardinalities)
 
-    of_core = split(cast("FloatArray", flat), core.model.cardinalities)
-    return solver, log_z, np.concatenate(wide_models.marginals(core, of_core, solve_part)), variables
+    flat = np.concatenate(wide_models.marginals(core, core_marginals, solve_part))
+    return replace(of_core, flat=flat, seconds=seconds, predicted_seconds=predicted)
 
 
 def _core(model: Model, method: str) -> Simplification | None:
@@ -191,20 +224,18 @@ def _core(model: Model, method: str) -> Simplification | None:
     return core if core.step is not None and core.step.conditionals else None
 
 
-def _whole(
-    model: Model,
-    request: _Request,
-    variables: Sequence[int] | None = None,
-    *,
-    marginals: bool,
-    plugins_last: bool | None = None,
-) -> Found:
-    problem = request.problem(model, variables)
-    solve_finite = functools.partial(_solve_finite, marginals=marginals)
+def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Found:
+    begin = 0.0
+
+    def solve_finite(solver: Solver) -> tuple[float, FloatArray | None]:
+        nonlocal begin
+        begin = time.perf_counter()
+        return _solve_finite(solver, marginals=marginals)
+
     solver, (log_z, flat) = request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)
-    given = list(range(model.num_variables) if variables is None else variables)
-    own = [given[v] for v in problem.representatives]
-    return solver, log_z, None if flat is None else problem.decode_marginals(flat), own
+    seconds, predicted = time.perf_counter() - begin, solver.predict_seconds(marginals=marginals)
+    flat = None if flat is None else problem.decode_marginals(flat)
+    return _Found(solver, log_z, flat, problem.representatives, seconds, predicted)
 
 
 def _solve_finite(solver: Solver, *, marginals: bool) -> tuple[float, FloatArray | None]:

@@ -21,8 +21,9 @@ from spinbench.foundation import atomic
 from spinbench.foundation.folders import cache_folder
 from spinbench.models import Model
 from spinbench.reference.answer import Cost, ExactAnswer
+from spinbench.reference.choice import Limits
 
-VERSION = 6  # raise it whenever a solver's answers change
+VERSION = 7  # raise it whenever a solver's answers change
 # Of the marginals, whatever the machine's own order of bytes.
 NUMBERS = np.dtype("<f8")
 
@@ -38,10 +39,10 @@ def path(model: Model, method: str) -> Path:
     return folder() / f"{key}.answer"
 
 
-def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> ExactAnswer | None:
+def load(model: Model, method: str, limits: Limits, *, marginals: bool) -> ExactAnswer | None:
     """The stored answer, or None if there is none that is whole and has what is wanted.
 
-    One that left marginals open is wanted by those alone who allow no more memory than it had.
+    One that left marginals open is wanted by those alone who allow no more memory and time than it had.
     """
     try:
         data = path(model, method).read_bytes()
@@ -54,7 +55,8 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
     told_of: dict[str, Any] = json.loads(told)
     flat = np.frombuffer(numbers, dtype=NUMBERS).astype(np.float64)
     cards, cost = model.cardinalities, told_of["cost"]
-    if (marginals and flat.size != sum(cards)) or (max_bytes > told_of["max_bytes"] and bool(np.isnan(flat).any())):
+    more = limits.max_bytes > told_of["max_bytes"] or limits.seconds > told_of["limit_seconds"]
+    if (marginals and flat.size != sum(cards)) or (more and bool(np.isnan(flat).any())):
         return None
     return ExactAnswer(
         told_of["log_z"],
@@ -69,15 +71,16 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
     )
 
 
-def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None:
-    """Stores an answer that was found in so much memory; does nothing where the folder cannot be written."""
+def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None:
+    """Stores an answer that was found within limits; does nothing where the folder cannot be written."""
     told = {
         "log_z": float(answer.log_z),
         "width": None if answer.width is None else int(answer.width),
         "seconds": float(answer.seconds),
         "method": answer.method,
         "backend": answer.backend,
-        "max_bytes": max_bytes,
+        "max_bytes": limits.max_bytes,
+        "limit_seconds": limits.seconds,
         "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()

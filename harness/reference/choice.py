@@ -12,7 +12,7 @@ from spinbench.errors import BrokenPluginError, IntractableError, ModelError, Un
 from spinbench.foundation.remarks import left_out
 from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
-from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError, report_progress
 from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 # Predicted time beyond which an exact answer is refused unless a budget says otherwise.
@@ -110,11 +110,13 @@ class Limits:
     Attributes:
         max_bytes: memory.
         seconds: by prediction, `DEFAULT_SECONDS` unless the caller has a budget.
+        fallback_share: of the memory, that those fallbacks may take which see only on the way what they need.
         slicing: whether what is above the memory is taken a slice at a time.
     """
 
     max_bytes: int
     seconds: float = math.inf
+    fallback_share: float = 1.0
     slicing: bool = False
 
 
@@ -136,6 +138,7 @@ def first(
                 if hasattr(solver, "order") and solver.complete and not goatd.is_installed():
                     problem.remarks.append("the package goatd finds better elimination orders: pip install goatd")
                 continue
+            report_progress(solver, 0, getattr(solver, "count", 1), seconds, marginals=marginals)
             try:
                 return solver, action(solver)
             except ZeroWeightError:
@@ -161,7 +164,7 @@ def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]
         sliced = whole.slice(limits.max_bytes, marginals=marginals)
         rest += [] if sliced is None else [sliced]
     for solver in rest:
-        solver.most_bytes = limits.max_bytes
+        solver.most_bytes = limits.fallback_share * limits.max_bytes
     yield from sorted(rest, key=lambda solver: solver.predict_seconds(marginals=marginals))
 
 

@@ -73,7 +73,7 @@ def check_cost(model: Model, seconds: float) -> None:
         IntractableError: it is too wide, or takes too long.
     """
     limits = Limits(default_max_bytes(), seconds)
-    if cache.load(model, "auto", limits.max_bytes, marginals=True) is not None:
+    if cache.load(model, "auto", limits, marginals=True) is not None:
         return
     core = wide_models.extract_core(model) if isinstance(model, FactorGraph) else None
     reduced = model if core is None or core.step is None else core.model

@@ -10,9 +10,8 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +22,7 @@ from spinbench.foundation.threads import one_blas_thread
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import NetworkProblem
-from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError, report_progress
 
 if TYPE_CHECKING:
     from spinbench.reference.elimination.bucket_tree import Elimination
@@ -34,8 +33,6 @@ MAX_SLICES = 2**14
 HEAVY_BITS = 12
 # Of a variable of a slice, for which a plan is made in Python, by one thread at a time.
 PLAN_SECONDS = 4e-5
-# Called before the first slice and as they end with how many are done, how many there are, and the seconds left.
-PROGRESS: ContextVar[Callable[[int, int, float], None] | None] = ContextVar("progress", default=None)
 
 
 def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:
@@ -139,8 +136,7 @@ class SlicedElimination(Solver):
         states = list(itertools.product(*(range(cards[v]) for v in self.variables)))
         logs = np.full(len(states), -np.inf)
         top, total = -np.inf, np.zeros(sum(cards[v] for v in self.rest) if marginals else 0)
-        tell, since = PROGRESS.get() or (lambda *_: None), time.perf_counter()
-        tell(0, len(states), self.predict_seconds(marginals=marginals))
+        since = time.perf_counter()
         with one_blas_thread():
             for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
                 logs[k] = log_z
@@ -149,7 +145,8 @@ class SlicedElimination(Solver):
                         total *= math.exp(top - log_z)
                         top = log_z
                     total += math.exp(log_z - top) * flat
-                tell(done, len(states), (time.perf_counter() - since) * (len(states) - done) / done)
+                left = (time.perf_counter() - since) * (len(states) - done) / done
+                report_progress(self, done, len(states), left, marginals=marginals)
         peak = float(logs.max())
         if peak == -np.inf:
             raise ZeroWeightError

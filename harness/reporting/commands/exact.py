@@ -25,7 +25,8 @@ def run(arguments: Namespace) -> int:
     """Print exact answers, and write them to files.
 
     Returns:
-        The exit status: 0, or 1 where an answer is refused or the child process does not end with one.
+        The exit status: 0, 1 where an answer is refused or the child process does not end with one, 2 where an answer
+        is printed and a file of it cannot be written.
 
     Raises:
         SpinbenchError: an option does not fit, the model is none, or Z = 0.
@@ -59,11 +60,15 @@ def _answer_model(question: Question) -> int:
         return 1
     for line in _answer_sentences(outcome.solved, outcome.seconds):
         print_line(printable(line))
+    unwritten = outcome.solved.unwritten
     for path in question.outputs:
-        print_line(f"written: {printable(short_path(path))}")
+        if path not in unwritten:
+            print_line(f"written: {printable(short_path(path))}")
+    for message in unwritten.values():
+        print(f"spinbench: {printable(message)}", file=sys.stderr)
     if not question.outputs and outcome.solved.result.marginals is not None:
         print_marginals(outcome.solved.result)
-    return 0
+    return 2 if unwritten else 0
 
 
 def _solve_with_progress(question: Question) -> Outcome:
@@ -82,7 +87,7 @@ def _answer_sentences(solved: Solved, seconds: float) -> list[str]:
     solver, duration = solved.describe(), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
     if solved.cached:
         duration = f"from the cache, once found in {result.seconds.run:.2g} s"
-    lines = [f"{result.model}: log Z = {result.log_z:.10f} (exact)", f"by {solver} on {result.backend}: {duration}"]
+    lines = [f"{result.model}: log Z = {result.log_z:z.10f} (exact)", f"by {solver} on {result.backend}: {duration}"]
     if count := result.diagnostics.get("open_marginals"):
-        lines.append(f"marginals of {count:.0f} variables take more memory than --max-gib allows")
+        lines.append(f"marginals of {count:.0f} variables take more than --max-gib or --budget allows")
     return [*lines, f"the whole took {seconds:.2f} s"]

@@ -208,7 +208,7 @@ def _outcome_sentence(row: Row, outcome: Outcome) -> str:
     cached = ", from the cache" if outcome.solved.cached else ""
     missing = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
     solver = outcome.solved.describe()
-    return f"log Z = {outcome.solved.result.log_z:.10f}, {solver}, {outcome.seconds:.1f} s{cached}{missing}"
+    return f"log Z = {outcome.solved.result.log_z:z.10f}, {solver}, {outcome.seconds:.1f} s{cached}{missing}"
 
 
 def _print_settled_counts(counts: Counter[str], total: int) -> None:

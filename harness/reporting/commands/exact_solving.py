@@ -23,7 +23,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
-from spinbench.reference.elimination.slices import PROGRESS
+from spinbench.reference.solver import PROGRESS, Progress
 from spinbench.reporting.commands.running import open_model, read_order
 
 Status = Literal["answered", "refused", "timeout", "failed"]
@@ -85,13 +85,14 @@ class Question(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """An answer as it comes from a child process."""
+    """An answer as it comes from a child process; `unwritten` says why which of one model's files could not be."""
 
     result: Result
     width: int | None
     cached: bool
     marginals: MarginalCoverage
     cpu_seconds: float
+    unwritten: Mapping[Path, str]
 
     def describe(self) -> str:
         """The solver, with the width, entries, memory and slices of its elimination where it has one."""
@@ -106,14 +107,6 @@ class Solved(NamedTuple):
         parts += [f"{diagnostics['memory_gib']:.2g} GiB"] if "memory_gib" in diagnostics else []
         parts += [f"{slices:.0f} slices"] if slices > 1 else []
         return ", ".join(parts)
-
-
-class Progress(NamedTuple):
-    """Slices of an elimination that are done, of those in all, and the seconds that the rest takes at that pace."""
-
-    done: int
-    total: int
-    seconds_left: float
 
 
 class Outcome(NamedTuple):
@@ -171,11 +164,14 @@ class ExactChild:
 
     @property
     def status(self) -> str:
-        """Seconds so far and, of an elimination in slices, how many are done and how long the rest takes."""
+        """Seconds so far, and what is predicted: memory, and the time of all or, of slices, of the rest."""
         if self._progress is None:
             return f"{self.seconds:.0f} s"
-        done, total, left = self._progress
-        return f"{self.seconds:.0f} s, {done} of {total} slices, about {left:.0f} s left"
+        done, total, left, needed = self._progress
+        told = f"{self.seconds:.0f} s, {needed / 2**30:.2g} GiB, "
+        if total == 1:
+            return f"{told}predicted to take {left:.2g} s"
+        return f"{told}{done} of {total} slices, about {left:.0f} s left"
 
     def poll(self) -> Outcome | None:
         """The outcome, or None after `TICK_SECONDS` without one."""
@@ -200,7 +196,8 @@ class ExactChild:
             case IntractableError() | UnsupportedError():
                 return "refused", str(error)
             case OverdueError():
-                return "timeout", f"there was no answer within {self._limit_seconds:g} s"
+                so_far = "the search for an order" if self._progress is None else self.status
+                return "timeout", f"there was no answer within {self._limit_seconds:g} s ({so_far})"
             case MemoryError():
                 return "failed", "out of memory; a smaller --max-gib refuses such models at once"
             case SpinbenchError() | DiedError():
@@ -232,19 +229,25 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
     (answer,) = answer_list
     result = answers.result_of_exact(model, answer, max_bytes)
     coverage = _marginal_coverage(result)
+    unwritten: dict[Path, str] = {}
     for path in question.outputs:
-        if not (question.in_folder and coverage == "some" and path.suffix == ".MAR"):
-            result.save(path)
+        try:
+            if not (question.in_folder and coverage == "some" and path.suffix == ".MAR"):
+                result.save(path)
+        except SpinbenchError as error:
+            if question.in_folder:
+                raise
+            unwritten[path] = str(error)
     if question.in_folder:
         result = replace(result, marginals=None)
     result = replace(result, source=RunSource())  # which holds the model
-    yield Solved(result, answer.width, answer.cached, coverage, _cpu_seconds(resource.RUSAGE_SELF))
+    yield Solved(result, answer.width, answer.cached, coverage, _cpu_seconds(resource.RUSAGE_SELF), unwritten)
 
 
 def _run_with_progress(action: Callable[[], None]) -> Iterator[Progress]:
     """Runs the action in a thread, and yields how far its slices are."""
     steps = queue.SimpleQueue[Progress]()
-    token = PROGRESS.set(lambda done, total, seconds: steps.put(Progress(done, total, seconds)))
+    token = PROGRESS.set(steps.put)
     context = contextvars.copy_context()
     PROGRESS.reset(token)
     errors: list[BaseException] = []

@@ -75,19 +75,24 @@ def read_order(path: Path, model: Model) -> list[int]:
     """The variables that a file lists, by their numbers or all by their names, with spaces or commas between them.
 
     Raises:
-        SpinbenchError: it cannot be read, or a name is none of the model's.
+        SpinbenchError: it cannot be read, a name is none of the model's, or a variable is not there once.
     """
     try:
         words = path.read_text(encoding="utf-8").replace(",", " ").split()
-        if all(word.isdecimal() for word in words):
-            return [int(word) for word in words]
+        by_number = all(word.isdecimal() for word in words)
+        numbers = {str(v if by_number else label): v for v, label in enumerate(model.labels)}
+        order = [int(word) if by_number else numbers.get(word, -1) for word in words]
     except (OSError, ValueError) as error:
         raise SpinbenchError(f"--order {path} was given; the file cannot be read ({error})") from None
-    numbers = {str(label): v for v, label in enumerate(model.labels)}
-    for word in words:
-        if word not in numbers:
-            raise ModelError(f"{model.name}: {path} names {word!r}, which is no number and none of the model's labels")
-    return [numbers[word] for word in words]
+    if -1 in order:
+        word = words[order.index(-1)]
+        raise ModelError(f"{model.name}: {path} names {word!r}, which is no number and none of the model's labels")
+    if sorted(order) != list(range(model.num_variables)):
+        raise ModelError(
+            f"{model.name}: {path} names {len(order)} variables, {len(set(order))} different ones; each of the model's "
+            f"{model.num_variables} must be named once"
+        )
+    return order
 
 
 def describe_log_z(answer: Result) -> list[str]:

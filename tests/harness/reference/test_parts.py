@@ -14,15 +14,16 @@ from spinbench.measuring import result_metrics
 from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
 from spinbench.reference import answering, cache
-from spinbench.reference.choice import Limits
+from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, first
 from spinbench.reference.elimination import slices
+from spinbench.reference.problem import Problem
 
 SMALL = {"layers": 3, "width": 6, "observed": 1, "states": 2}
 
 
 def in_little(model: FactorGraph, monkeypatch: pytest.MonkeyPatch, max_bytes: int, **options) -> reference.ExactAnswer:
-    """The answer without slices, where the parts get as much memory as the whole."""
-    monkeypatch.setattr(answering, "PARTS", 1)
+    """The answer without slices, where sparse tables of the parts get as much memory as the whole."""
+    monkeypatch.setattr(answering, "SPARSE_SHARE", 1.0)
     monkeypatch.setattr(slices, "MAX_SLICES", 0)
     return reference.solve(model, max_bytes=max_bytes, **{"cache": False} | options)
 
@@ -56,7 +57,8 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     assert found.log_z == pytest.approx(0.0, abs=1e-12)
     assert 0 < open_marginals < 48
     assert reference.solve(model, max_bytes=2**13).cached
-    assert cache.load(model, "auto", 2**14, marginals=True) is None  # more may be in reach
+    for limits in (Limits(2**14, DEFAULT_SECONDS), Limits(2**13, 2 * DEFAULT_SECONDS)):  # more may be in reach
+        assert cache.load(model, "auto", limits, marginals=True) is None
     result = spinbench.run(model, "exact", "numpy", max_gib=2**-17)
     assert result.diagnostics["open_marginals"] == np.isnan(result.marginals).sum() > 0
     told = spinbench.exact(model, max_gib=2**-17)
@@ -67,6 +69,18 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
     numbers, _ = result_metrics.result_metrics(off, told, {})
     assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
+
+
+def test_predictions_count_the_parts_and_a_short_budget_leaves_them_open() -> None:
+    model = bayesian_network(width=30, seed=1)
+    found = reference.solve(model, max_bytes=2**24, cache=False)
+    assert found.cost is not None
+    of_core = reference.solve(model, marginals=False, cache=False).cost
+    assert of_core is not None
+    assert found.cost.seconds > of_core.seconds
+    short = reference.solve(model, max_bytes=2**24, seconds=1e-3, cache=False)
+    assert short.log_z == pytest.approx(found.log_z, abs=1e-10)
+    assert np.isnan(short.flat).sum() > np.isnan(found.flat).sum()
 
 
 def test_slices_of_the_whole_leave_no_marginal_open() -> None:
@@ -87,10 +101,9 @@ def test_log_z_alone_needs_no_parts() -> None:
 def test_draws_of_a_wide_network_are_drawn_from_what_is_left() -> None:
     network = bayesian_network(layers=3, width=8, parents=2, observed=0, determinism=0.2, seed=4)
     model = condition(network, {23: 0, 20: 1})
+    solvers = candidates(Problem(model), "bucket_tree", reference.NUMPY_SOLVERS, sampling=True)
     with pytest.raises(IntractableError):
-        answering._whole(
-            model, answering._Request("bucket_tree", Limits(2**10), reference.NUMPY_SOLVERS), marginals=True
-        )
+        first(Problem(model), solvers, Limits(2**10), lambda each: each.solve(marginals=True), marginals=True)
     states = reference.sample(model, 20_000, seed=3, method="bucket_tree", max_bytes=2**12)
     assert np.isfinite(model.log_weight(states)).all()
     exact = reference.solve(model, cache=False).probabilities

@@ -24,10 +24,10 @@ from spinbench.reference import memory
 from spinbench.reference.elimination import slices
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.matrix_tree import MatrixTree
-from spinbench.reference.elimination.slices import PROGRESS, SlicedElimination
+from spinbench.reference.elimination.slices import SlicedElimination
 from spinbench.reference.orders.order import order_cost
 from spinbench.reference.problem import Problem
-from spinbench.reference.solver import ZeroWeightError
+from spinbench.reference.solver import PROGRESS, Progress, ZeroWeightError
 
 
 def random_model(rng: np.random.Generator, scale: float) -> FactorGraph:
@@ -74,17 +74,20 @@ def test_no_slice_has_weight() -> None:
         SlicedElimination(BucketTree.build(Problem(model)), [0], 2).solve(marginals=True)
 
 
-def test_progress_counts_to_the_end() -> None:
-    seen: list[tuple[int, int, float]] = []
-    token = PROGRESS.set(lambda *each: seen.append(each))
-    sliced = SlicedElimination(BucketTree.build(Problem(generators.grid(4, 4))), [0, 5], 2)
+def test_progress_begins_with_what_is_predicted_and_counts_to_the_end() -> None:
+    seen: list[Progress] = []
+    token = PROGRESS.set(seen.append)
+    model = generators.grid(4, 14, seed=1)
     try:
-        sliced.solve(marginals=False)
+        answer = reference.solve(model, method="bucket_tree", marginals=False, cache=False, max_bytes=700)
     finally:
         PROGRESS.reset(token)
-    assert [each[:2] for each in seen] == [(k, 4) for k in range(5)]
-    assert seen[0][2] == sliced.predict_seconds(marginals=False)
-    assert seen[-1][2] == 0.0
+    assert answer.cost is not None
+    assert answer.cost.slices > 1
+    assert [each[:2] for each in seen] == [(k, answer.cost.slices) for k in range(answer.cost.slices + 1)]
+    assert {each.bytes for each in seen} == {answer.cost.bytes}
+    assert 0 < seen[0].seconds_left <= answer.cost.seconds
+    assert seen[-1].seconds_left == 0.0
 
 
 def test_many_small_slices_are_predicted_to_wait_for_each_other_and_refused() -> None:

@@ -166,7 +166,7 @@ def test_marginals_out_of_reach_are_said_and_make_no_file(tmp_path: Path, capsys
     models, table, results = tmp_path / "models", tmp_path / "answers.csv", tmp_path / "results"
     models.mkdir()
     spinbench.save(bayesian_network(layers=3, width=20, parents=3, observed=0, seed=1), models / "net.npz")
-    words = (models, "--max-gib", 2**-19, "--output", table, "--uai-results", results)
+    words = (models, "--max-gib", 2**-22, "--output", table, "--uai-results", results)
     steps = [
         ((), ", some marginals out of reach", "some", ["net.npz.PR"]),
         ((), "1 of 1 answered before", "some", ["net.npz.PR"]),

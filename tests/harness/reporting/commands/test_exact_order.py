@@ -22,6 +22,7 @@ def folder(tmp_path: Path) -> Path:
     spinbench.save(replace(generators.random_regular(40, 3, seed=2), labels=tuple(names)), tmp_path / "named.npz")
     (tmp_path / "names.order").write_text(", ".join(names[::-1]))
     (tmp_path / "short.order").write_text("0 1 2\n")
+    (tmp_path / "twice.order").write_text(" ".join(map(str, [*range(40), 0])))
     (tmp_path / "words.order").write_text("0 one\n")
     (tmp_path / "bytes.order").write_bytes(b"\xff")
     return tmp_path
@@ -54,9 +55,9 @@ def test_names_are_an_order_too(folder: Path) -> None:
         (["{}", "--order", "a.order"], "--order belongs to one model"),
         (["{}/regular.npz", "--order", "nowhere"], "--order nowhere was given; the file cannot be read ("),
         (["{}/regular.npz", "--order", "{}/bytes.order"], "bytes.order was given; the file cannot be read ("),
-        (["{}/regular.npz", "--order", "{}/short.order"], "order= must name each of its 40 variables once"),
+        (["{}/regular.npz", "--order", "{}/short.order"], "short.order names 3 variables, 3 different ones; each of"),
+        (["{}/regular.npz", "--order", "{}/twice.order"], "twice.order names 41 variables, 40 different ones; each"),
         (["{}/regular.npz", "--order", "{}/words.order"], "words.order names '0', which is no number and none of the"),
-        (["{}/small.npz", "--output", "{}/a.order"], "a.order: there is no order, since nothing was eliminated"),
     ],
 )
 def test_what_is_no_order_is_refused_in_a_sentence(
@@ -76,3 +77,13 @@ def test_evidence_in_a_folder_may_be_gzipped(name: str, tmp_path: Path, capsys: 
     (tmp_path / name).write_bytes(gzip.compress(evidence) if name.endswith(".gz") else evidence)
     assert exact(tmp_path, "--output", tmp_path / "answers.csv") == 0
     assert "log Z = 1.0986122887" in capsys.readouterr().out
+
+
+def test_an_answer_is_printed_though_it_has_no_order(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--output", folder / "a.order", "--output", folder / "a.PR")
+    assert exact(folder / "small.npz", *words) == 2
+    captured = capsys.readouterr()
+    assert "log Z = " in captured.out
+    assert captured.out.count("written: ") == 1
+    assert (folder / "a.PR").exists()
+    assert captured.err.endswith("a.order: there is no order, since nothing was eliminated\n")
