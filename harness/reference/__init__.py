@@ -7,7 +7,7 @@ compiled code where that pays.
 from __future__ import annotations
 
 from spinbench.reference.answer import Cost, ExactAnswer
-from spinbench.reference.answering import forney_log_z, sample, solve
+from spinbench.reference.answering import sample, solve
 from spinbench.reference.joint_tables import pairs
 from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers, methods
 
@@ -20,7 +20,6 @@ __all__ = [
     "Cost",
     "ExactAnswer",
     "Solvers",
-    "forney_log_z",
     "pairs",
     "sample",
     "solve",

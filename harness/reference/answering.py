@@ -13,7 +13,6 @@ import numpy as np
 
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph, Model, PairwiseModel, wide_models
-from spinbench.models.forney.model import ForneyModel
 from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
@@ -225,29 +224,15 @@ def _core(model: Model, method: str) -> Simplification | None:
 
 
 def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Found:
-    begin = 0.0
+    def solve_finite(solver: Solver) -> _Found:
+        predicted, begin = solver.predict_seconds(marginals=marginals), time.perf_counter()
+        log_z, flat = solver.solve(marginals=marginals)
+        if not math.isfinite(log_z):
+            raise OverflowError
+        flat = None if flat is None else problem.decode_marginals(flat)
+        return _Found(solver, log_z, flat, problem.representatives, time.perf_counter() - begin, predicted)
 
-    def solve_finite(solver: Solver) -> tuple[float, FloatArray | None]:
-        nonlocal begin
-        begin = time.perf_counter()
-        return _solve_finite(solver, marginals=marginals)
-
-    solver, (log_z, flat) = request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)
-    seconds, predicted = time.perf_counter() - begin, solver.predict_seconds(marginals=marginals)
-    flat = None if flat is None else problem.decode_marginals(flat)
-    return _Found(solver, log_z, flat, problem.representatives, seconds, predicted)
-
-
-def _solve_finite(solver: Solver, *, marginals: bool) -> tuple[float, FloatArray | None]:
-    """log Z, and marginals or None.
-
-    Raises:
-        OverflowError: log Z is infinite or NaN.
-    """
-    log_z, flat = solver.solve(marginals=marginals)
-    if not math.isfinite(log_z):
-        raise OverflowError
-    return log_z, flat
+    return request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
 
 
 def sample(
@@ -283,15 +268,3 @@ def _draw(model: Model, count: int, rng: np.random.Generator, request: _Request)
     problem = Problem(model)
     _, states = request.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
     return problem.origin.lift(states)
-
-
-def forney_log_z(model: ForneyModel, *, max_bytes: int | None = None) -> float:
-    """log Z of a Forney model.
-
-    Raises:
-        ModelError: Z = 0.
-        IntractableError: too wide for the memory.
-    """
-    if not model.num_edges:
-        return model.log_constant
-    return solve(model.to_factor_graph(), marginals=False, cache=False, max_bytes=max_bytes).log_z

@@ -48,7 +48,7 @@ def test_sum_and_marginals_are_those_of_the_tables(edges, degrees, forney_truth)
         log_z, marginals = by_hand(edges, log_tables, order)
         forney_log_z, read = forney_truth(model)
         assert forney_log_z == pytest.approx(log_z + 0.7, abs=1e-12)
-        assert reference.forney_log_z(model) == pytest.approx(log_z + 0.7, abs=1e-12)
+        assert reference.solve(model.to_factor_graph(), marginals=False).log_z == pytest.approx(log_z + 0.7, abs=1e-12)
         np.testing.assert_allclose(read, marginals, atol=1e-12)
         assert all(table.max() == 0 for table in model.log_tables)
         assert min(model.degrees, default=1) >= 1
@@ -88,13 +88,13 @@ def test_other_tables_on_the_same_graph():
 def test_extreme_weights_keep_their_logarithm():
     """Each table alone underflows in the linear domain wherever the other does not."""
     model = build.from_log_tables([(0, 1)], [[0.0, -2000.0], [-2000.0, 0.0]])
-    assert reference.forney_log_z(model) == pytest.approx(-2000 + np.log(2))
+    assert reference.solve(model.to_factor_graph(), marginals=False).log_z == pytest.approx(-2000 + np.log(2))
 
 
 def test_a_model_without_edges_is_its_constant():
     model = build.from_tables([], [3.0, 2.0])
     assert (model.num_nodes, model.num_edges) == (0, 0)
-    assert reference.forney_log_z(model) == pytest.approx(np.log(6.0))
+    assert reference.solve(model.to_factor_graph(), marginals=False).log_z == pytest.approx(np.log(6.0))
     assert model.log_weight(np.zeros((2, 0))).tolist() == [model.log_constant] * 2
     assert model.to_factor_graph().log_weight([0]) == pytest.approx(np.log(6.0))
 
