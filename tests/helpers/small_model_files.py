@@ -25,6 +25,7 @@ GOOD = {
     b"probability (b | a) { (y) .5 .5; default 1, 0; }\nprobability (a) { table 0.1, 0.9; }\n",
     "ergo": b"3\n2 2 3\n0\n1 0\n1 1\n"
     b"/* Probabilities */\n2 .4 .6\n4 .1 .9 .9 .1\n6 .2 .3 .5 .8 0 .2\n/* Names */ X Y Z\n",
+    "cnf": b"c t wmc\np cnf 4 3\n1 -2 0\nc p weight 1 0.3 0\nc p weight -2 1/3 0\n3 4 -1 0\n-4 2 0\n",
     "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
 }
 WORDS = [
@@ -53,6 +54,7 @@ WORDS += [
     b"|",
     b"h",
     b"p wcnf 3 3 3\n",
+    b"c p weight 1 ",
     b"property",
     b"/* Names */",
     b"default",

@@ -18,7 +18,7 @@ from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
 from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 from spinbench.models.files.text import HEAD_BYTES, Tokens
 
-_COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*")
+COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*")
 _PROBLEM = re.compile(rb"\s*p\s+wcnf\s+(\d{1,18})\s+(\d{1,18})(?:[ \t]+(\d{1,400}))?[ \t\r]*(?:\n|\Z)")
 _HARD = re.compile(rb"(?m)^[ \t]*h(?=\s)")
 _CLAUSE = re.compile(rb"(?:h|\d+(?:\.\d+)?)(?:\s+-?\d+)*\s+0\s*")
@@ -36,7 +36,7 @@ class WCNF(Format):
     energies = True
 
     def recognises(self, head: bytes) -> bool:
-        text = _COMMENT.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
+        text = COMMENT.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
         if _PROBLEM.match(text):
             return True
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -44,7 +44,7 @@ class WCNF(Format):
         return any(line[:1] == b"h" for line in whole) and all(_CLAUSE.fullmatch(line) for line in whole)
 
     def read(self, file: ModelFile) -> FactorGraph:
-        text = _COMMENT.sub(b"", file.text())
+        text = COMMENT.sub(b"", file.text())
         problem = _PROBLEM.match(text)
         if problem is None and re.match(rb"\s*p(?!\S)", text):
             line = text[: len(text) - len(text.lstrip())].count(b"\n") + 1
@@ -52,11 +52,11 @@ class WCNF(Format):
         if problem is None:
             text, hard = _HARD.subn(_INFINITE, text)
             top, variables, count = np.inf, None, None
-            clauses = _ClauseParser(Tokens(text, file.name, {_INFINITE: b"h"}), file.beta)
+            clauses = ClauseParser(Tokens(text, file.name, {_INFINITE: b"h"}), file.beta)
         else:
             blank = b"\n" * problem.group().count(b"\n")
             hard, text = 0, blank + text[problem.end() :]
-            clauses = _ClauseParser(Tokens(text, file.name), file.beta)
+            clauses = ClauseParser(Tokens(text, file.name), file.beta)
             top = float(problem.group(3) or "inf")
             variables, count = int(problem.group(1)), int(problem.group(2))
         if np.isinf(clauses.tokens.values).sum() != hard:
@@ -74,8 +74,8 @@ class WCNF(Format):
 
 
 @dataclass
-class _ClauseParser:
-    """What is read from a file's tokens: a weight, literals and 0, again and again."""
+class ClauseParser:
+    """What is read from a file's tokens: a weight (unless all have the same), literals and 0, again and again."""
 
     tokens: Tokens
     beta: float
@@ -85,8 +85,13 @@ class _ClauseParser:
     largest: int = 0
     _tables: dict[tuple[float, tuple[int, ...]], npt.NDArray[np.float64]] = field(default_factory=dict)
 
-    def read(self, top: float, num_variables: int | None) -> None:
+    def read(self, top: float, num_variables: int | None, weight: float | None = None) -> None:
         """
+        Args:
+            top: the weight from which on a clause is hard.
+            num_variables: that the file claims.
+            weight: of all clauses; None: each begins with its own.
+
         Raises:
             ModelError: with line and token.
         """
@@ -95,15 +100,16 @@ class _ClauseParser:
         position, left = 0, MAX_ENTRIES
         max_variable = 2**31 if num_variables is None else num_variables
         while position < self.tokens.size:
-            after = int(np.searchsorted(zeros, position + 1))
+            begin = position if weight is not None else position + 1
+            after = int(np.searchsorted(zeros, begin))
             if after == len(zeros):
                 raise self.tokens.error(self.tokens.size, "the 0 that ends a clause is missing")
             stop = int(zeros[after])
-            weight = float(values[position])
-            if not (weight >= 0 and (weight >= top or np.isfinite(self.beta * weight))):
+            own = float(values[position]) if weight is None else weight
+            if not (own >= 0 and (own >= top or np.isfinite(self.beta * own))):
                 raise self.tokens.error(position, "the weight of a clause must be a number, 0 or more")
-            literals = self.tokens.integers(position + 1, stop, "a literal", -max_variable, max_variable).tolist()
-            left -= self._add_clause(position, weight if weight < top else np.inf, sorted(set(literals), key=abs), left)
+            literals = self.tokens.integers(begin, stop, "a literal", -max_variable, max_variable).tolist()
+            left -= self._add_clause(position, own if own < top else np.inf, sorted(set(literals), key=abs), left)
             self.count += 1
             position = stop + 1
 

@@ -208,10 +208,34 @@ BAD = {
         (BQM | {"variable_labels": ["a", {}]}, "variable_labels is not a list"),
         (BQM | {"offset": "x"}, "the offset is 'x'; a finite number is needed"),
     ],
+    "m.cnf": [
+        ("p cnf 2\n1 2 0\n", "m.cnf: a line 'p cnf VARIABLES CLAUSES' is needed before the clauses"),
+        ("p cnf 2 2\n1 2 0\n", "2 clauses are claimed, but there are 1"),
+        ("p cnf 2 1\n1 3 0\n", "line 2, token '3': a literal must be an integer from -2 to 2"),
+        ("p cnf 2 1\n1 2\n", "the file ends after line 2, where the 0 that ends a clause is missing"),
+        ("p cnf 2 2\n1 2 0\n0\n", "line 3, token '0': a hard clause without literals is always falsified, so Z = 0"),
+        ("p cnf 99999999 1\n1 0\n", "99999999 variables are claimed"),
+        ("p cnf 2 1\nw 1 0.3 0\n1 2 0\n", "line 2, token 'w': a number is needed"),
+        ("c t pmc\np cnf 2 1\n1 2 0\n", "line 1: the count of a problem of kind pmc is no partition function; mc"),
+        ("p cnf 2 1\n1 2 0\nc p show 1 0\n", "line 3: a projection on some variables (c p show) gives no partition"),
+        *(
+            (f"p cnf 2 1\n1 2 0\nc p weight {words}\n", f"line 3: {sentence}")
+            for words, sentence in (
+                ("1 -0.5 0", "'c p weight LITERAL WEIGHT 0' is needed, of a literal up to 2 and a weight"),
+                ("3 0.5 0", "'c p weight LITERAL WEIGHT 0' is needed, of a literal up to 2"),
+                ("0 0.5 0", "'c p weight LITERAL WEIGHT 0' is needed, of a literal up to 2"),
+                ("1 1+2i 0", "'c p weight LITERAL WEIGHT 0' is needed"),
+                ("1 1/0 0", "the weight of a literal must be finite"),
+                ("1 0/0 0", "the weight of a literal must be finite"),
+                ("1 1.5 0", "a weight above 1 leaves the other literal, which has none, less than 0"),
+            )
+        ),
+        ("p cnf 2 1\n1 2 0\nc p weight 1 1 0\nc p weight 1 2 0\n", "line 4: the literal has another weight in line 3"),
+    ],
     "m.wcnf": [
         ("1 1 0\nh 0\n", "line 2, token 'h': a hard clause without literals is always falsified, so Z = 0"),
         ("p wcnf 2 1 5\n5 0\n", "line 2, token '5': a hard clause without literals is always falsified, so Z = 0"),
-        ("p cnf 2 1\n1 2 0\n", "m.wcnf, line 1: 'p wcnf VARIABLES CLAUSES TOP' is needed, or no such line"),
+        ("p cnf 2 1\n1 2 0\n", "m.wcnf: the file is named as WCNF (.wcnf), but holds CNF (.cnf); rename it"),
         ("c x\n\np wcnf 2\n1 2 0\n", "m.wcnf, line 3: 'p wcnf VARIABLES CLAUSES TOP' is needed"),
         ("p wcnf 2 2 5\n1 1 0\n", "2 clauses are claimed"),
         ("p wcnf 2 1 5\n1 3 0\n", "line 2, token '3': a literal must be an integer from -2 to 2"),
@@ -243,7 +267,7 @@ BAD = {
     "m.xyz": [
         (
             "1 2 3",
-            "neither name nor content is that of a known format; files that end in .bif, .erg, .fg, .json, .lg, .npz",
+            "neither name nor content is that of a known format; files that end in .bif, .cnf, .erg, .fg, .json, .lg",
         ),
         ("1 2 3", ".uai, .wcnf are read as models, gzipped ones, too"),
     ],

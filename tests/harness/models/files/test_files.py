@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from spinbench import reference
 from spinbench.errors import ModelError, UnknownNameError
 from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, to_factor_graph
 from spinbench.models.loading import uai
@@ -50,6 +51,17 @@ ENERGIES = np.reshape(
     ],
     (2, 2, 2, 2),
 )
+COUNT = "c a comment\nc t wmc\nc p weight 1 0.3 0\np cnf 4 3\n1 2 -4 0\nc p show 1 2 3 4 0\nc p weight -2 1/4\n-3\n1 0"
+COUNT += " 4 3 0\nc p weight 2 2e0 0\nc p weight 3 0 0\nc p weight -3 1e-400 0\n%\n0\n"
+COUNTED = np.array(
+    [
+        (0.3 if a else 0.7)
+        * (2.0 if b else 0.25)
+        * (0.0 if c else 1.0)
+        * ((a or b or not d) and (a or not c) and (d or c))
+        for a, b, c, d in itertools.product((0, 1), repeat=4)
+    ]
+)
 FREE = np.exp(-2.0 * (1 - np.indices((2,) * 5)[0]))
 
 
@@ -74,6 +86,9 @@ def states(model):
             for kind, text in (("old", OLD), ("new", NEW))
             for beta, options in ((1.0, {}), (0.25, {"beta": 0.25}))
         ),
+        pytest.param("m.cnf", COUNT.replace("1e-400", "1"), {}, (1, 2, 3, 4), COUNTED, id="weighted cnf"),
+        pytest.param("m", "p cnf 2 1\n1 2 0\n", {}, (1, 2), [0, 1, 1, 1], id="cnf by content"),
+        pytest.param("m.cnf", "p cnf 1 0\n", {}, (1,), [1, 1], id="cnf without clauses"),
         pytest.param("m.wcnf", "2 1 0", {"beta": -1.0}, (1,), np.exp([2, 0]), id="negative beta"),
         pytest.param("m", OLD, {}, (1, 2, 3, 4), np.exp(-ENERGIES), id="wcnf by content"),
         pytest.param("m.wcnf", "p wcnf 5 1\n2 1 0\n", {}, (1, 2, 3, 4, 5), FREE, id="free variables"),
@@ -85,6 +100,13 @@ def test_files_say_what_their_formats_do(write, name, text, options, labels, law
     assert model.name == "m"
     assert model.labels == labels
     np.testing.assert_allclose(np.exp(model.log_weight(states(model))), np.ravel(law), rtol=1e-14)
+
+
+def test_tiny_weights_of_literals_keep_their_logarithm(write):
+    model = load(write("m.cnf", COUNT))
+    assert reference.solve(model, cache=False).log_z == pytest.approx(
+        np.log(COUNTED.sum()) - 400 * np.log(10), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
