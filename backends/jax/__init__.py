@@ -70,7 +70,7 @@ class JaxBackend(Backend):
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._jax.jit(function)
         if memory.free_bytes(self._device) is not None:
-            compiled = self._guarded(compiled)
+            compiled = self._check_memory_first(compiled)
 
         def call(*args: Any) -> Any:
             with self.scope():
@@ -78,7 +78,7 @@ class JaxBackend(Backend):
 
         return call
 
-    def _guarded(self, function: Any) -> Callable[..., Any]:
+    def _check_memory_first(self, function: Any) -> Callable[..., Any]:
         """A jitted function whose programs are refused before their first call if they do not fit."""
         programs: dict[Any, Callable[..., Any]] = {}
 

@@ -13,10 +13,10 @@ from spinbench.errors import UnsupportedError
 
 def free_bytes(device: Any) -> int | None:
     """Bytes that the device's allocator may still give out; None where the device does not tell."""
-    known = device.memory_stats() or {}
-    if "bytes_limit" not in known:
+    stats = device.memory_stats() or {}
+    if "bytes_limit" not in stats:
         return None
-    return int(known["bytes_limit"]) - int(known.get("bytes_in_use", 0))
+    return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
 
 
 def bytes_taken(program: Any) -> int:

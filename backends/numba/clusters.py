@@ -48,7 +48,7 @@ class Flat(NamedTuple):
     biases: Array
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """Attributes: averaged () bool: p is summed, else s after the sweeps; sweeps () int: after each move."""
 
     averaged: bool
@@ -137,17 +137,17 @@ def move(f, s, p, w):
     """
     u, edges, parent, pull, keep = w.u, f.first.size, w.parent, w.pull, w.keep
     _join(f, s, u, w)
-    one = ONE(f.fields[0])
-    pull[:] = one - one
+    unit = ONE(f.fields[0])
+    pull[:] = unit - unit
     for i in range(s.size):
-        pull[parent[i]] += (s[i] + s[i] - one) * f.fields[i]
+        pull[parent[i]] += (s[i] + s[i] - unit) * f.fields[i]
     for i in range(s.size):
         keep[i] = sigmoid(pull[i])
     for i in range(s.size):
         r = parent[i]
-        q, own = keep[r], s[i]
-        p[i] = q if own > HALF(own) else one - q
-        s[i] = own if u[edges + r] < q else one - own
+        q, spin = keep[r], s[i]
+        p[i] = q if spin > HALF(spin) else unit - q
+        s[i] = spin if u[edges + r] < q else unit - spin
 
 
 @njit(**JIT)
@@ -157,17 +157,17 @@ def sweep(f, s, u, x):
     for b in range(f.bounds.size - 1):
         low, high = f.bounds[b], f.bounds[b + 1]
         for i in range(low, high):
-            here = biases[i]
+            field = biases[i]
             for e in range(start[i], start[i + 1]):
-                here += weights[e] * s[columns[e]]
-            x[i] = here
+                field += weights[e] * s[columns[e]]
+            x[i] = field
         for i in range(low, high):
             up = u[i] * (ONE(x[i]) + exp(-x[i])) < ONE(x[i])
             s[i] = ONE(x[i]) if up else x[i] - x[i]
 
 
 @njit(**JIT)
-def run_clusters(f, asked, steps, keys, s, sums, w):
+def run_clusters(f, request, steps, keys, s, sums, w):
     """Steps first … end - 1 of chains s (C, N): p or s of each is added to sums (C, N) float64.
 
     keys (C, 2) uint64; w of so many sweeps.
@@ -179,12 +179,12 @@ def run_clusters(f, asked, steps, keys, s, sums, w):
         for t in range(steps.first, steps.end):
             fill_rows(keys[c], np.uint64(t) * np.uint64(w.u.size), w.u)
             move(f, row, p, w)
-            for k in range(asked.sweeps):
+            for k in range(request.sweeps):
                 begin = edges + (1 + k) * n
                 sweep(f, row, w.u[begin : begin + n], w.pull)
-            seen = p if asked.averaged else row
+            credited = p if request.averaged else row
             for i in range(n):
-                total[i] += seen[i]
+                total[i] += credited[i]
 
 
 @dataclass
@@ -208,7 +208,7 @@ class SwendsenWangKernel(Kernel):
     def __init__(self, method: SwendsenWang, backend: Backend, model: PairwiseModel, tables: Tables) -> None:
         self._real = np.dtype(backend.precision)
         self._tables = tables
-        self._asked = Asked(method.marginals == "rao_blackwell", method.sweeps)
+        self._request = Request(method.marginals == "rao_blackwell", method.sweeps)
         rows = compressed_rows(model, tables.order)
         self._flat = flat_tables(tables, rows, model.biases[tables.order], self._real)
 
@@ -219,10 +219,10 @@ class SwendsenWangKernel(Kernel):
     def advance(self, state: ClusterState, steps: int) -> tuple[ClusterState, dict[str, Array]]:
         sums = np.zeros(state.s.shape)
         numbered = Steps(state.step, state.step + steps)
-        work = work_space(self._flat, self._asked.sweeps)
-        run_clusters(self._flat, self._asked, numbered, state.keys, state.s, sums, work)
+        work = work_space(self._flat, self._request.sweeps)
+        run_clusters(self._flat, self._request, numbered, state.keys, state.s, sums, work)
         state.step += steps
-        return state, {"p" if self._asked.averaged else "s": sums.T}
+        return state, {"p" if self._request.averaged else "s": sums.T}
 
     def states(self, state: ClusterState) -> Array:
         return by_variable(self._tables.order, state.s.T)

@@ -50,8 +50,8 @@ class KernelLocator:
     @classmethod
     def from_function(cls, function: Any, file: str) -> KernelLocator | None:
         """The place of a function below `SOURCES`, None of another one."""
-        known = bool(config.CACHE_DIR) and Path(file).is_relative_to(SOURCES)  # type: ignore[attr-defined]
-        return cls(function, file) if known else None
+        is_cacheable = bool(config.CACHE_DIR) and Path(file).is_relative_to(SOURCES)  # type: ignore[attr-defined]
+        return cls(function, file) if is_cacheable else None
 
     def ensure_cache_path(self) -> None:
         """Make the folder."""

@@ -40,10 +40,10 @@ def sources_digest() -> str:
     digest = hashlib.sha256(CHECKS_VARIABLE.encode() if CHECKED else b"")
     with contextlib.suppress(metadata.PackageNotFoundError):
         digest.update(metadata.version("numba").encode() + b"\0")
-    here = Path(__file__).parent
-    methods = here.parents[1] / "methods"
-    for source in [*sorted(here.rglob("*.py")), *(methods / name for name in CONSTANTS)]:
-        digest.update(source.relative_to(here.parents[1]).as_posix().encode() + b"\0" + source.read_bytes())
+    folder = Path(__file__).parent
+    methods = folder.parents[1] / "methods"
+    for source in [*sorted(folder.rglob("*.py")), *(methods / name for name in CONSTANTS)]:
+        digest.update(source.relative_to(folder.parents[1]).as_posix().encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
 

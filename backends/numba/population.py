@@ -15,7 +15,7 @@ from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, copy_into, exp
 from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, of_chains
-from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
+from spinbench.backends.numba.tables.sweeps import Request, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, state_rows, sweep_order
@@ -63,7 +63,7 @@ class States(NamedTuple):
     signs: Array
 
 
-class Seen(NamedTuple):
+class StepSums(NamedTuple):
     """Logs of sums over runs. Attributes: z (C,) of Ẑ; square (C,) of Ẑ²; p (M, C) of Ẑ p."""
 
     z: Array
@@ -161,25 +161,25 @@ def anneal(t, course, chains, u, part, sums, begin, end):
         if 0 < k < last and course.resample > 0:
             _resample(course, u[k], x, part)
         chains.betas[:] = betas[k]
-        made = course.moves if 0 < k < last else 1
-        run_sweeps(t, course.order, Asked(k == last, True, s, s + made), chains, sums)  # once: it is inlined
-        s += made
+        count = course.moves if 0 < k < last else 1
+        run_sweeps(t, course.order, Request(k == last, True, s, s + count), chains, sums)  # once: it is inlined
+        s += count
 
 
-def add_run(part: Particles, sums: Array, states: States, seen: Seen) -> None:
-    """A run of every population into what is `Seen`, in the log domain."""
+def add_run(part: Particles, sums: Array, states: States, totals: StepSums) -> None:
+    """A run of every population into what is `StepSums`, in the log domain."""
     chains, count = part.log_w.shape
     tops = part.log_w.max(axis=1)
     weights = np.exp(part.log_w - np.where(tops > -np.inf, tops, 0.0)[:, None])
     p = of_chains(sums, chains * count).reshape(-1, chains, count)
     # particles without weight have no probabilities that mean anything
-    found = np.multiply(weights, p, out=np.zeros_like(p), where=weights > 0).sum(axis=2)
+    weighted = np.multiply(weights, p, out=np.zeros_like(p), where=weights > 0).sum(axis=2)
     total = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # where no particle has weight
         log_z = part.log_z + tops + np.log(total / count)
-        p = (states.signs < 1)[:, None] + states.signs[:, None] * found[states.rows] / total
+        p = (states.signs < 1)[:, None] + states.signs[:, None] * weighted[states.rows] / total
         log_p = np.where(p > 0, log_z + np.log(p), -np.inf)
-    for logs, more in ((seen.z, log_z), (seen.square, 2 * log_z), (seen.p, log_p)):
+    for logs, more in ((totals.z, log_z), (totals.square, 2 * log_z), (totals.p, log_p)):
         np.logaddexp(logs, more, out=logs)
 
 
@@ -219,7 +219,7 @@ class AnnealedKernel(Kernel):
         chains, last = state.populations, len(self._betas) - 1
         part = make_particles(state.lanes.x, chains, self._count)
         sums = np.zeros((len(part.spare), len(marginal_rows(self._sizes)[0]) + 1, part.spare.shape[2]))
-        seen = Seen(*(np.full(shape, -np.inf) for shape in (chains, chains, (len(self._states.rows), chains))))
+        totals = StepSums(*(np.full(shape, -np.inf) for shape in (chains, chains, (len(self._states.rows), chains))))
         sweeps = (last - 1) * self._method.moves + 2
         together = max(1, UPDATES // (state.lanes.x.size * self._method.moves))
         for step in range(state.step, state.step + steps):
@@ -228,7 +228,7 @@ class AnnealedKernel(Kernel):
             for begin in range(0, last + 1, together):
                 deadline.check()
                 anneal(self._lanes, course, state.lanes, u, part, sums, begin, begin + together)
-            add_run(part, sums, self._states, seen)
+            add_run(part, sums, self._states, totals)
         state.step += steps
         shift = self._shift  # what is constant may stand in the factors here, in the base there
-        return state, {"z": seen.z + shift, "square": seen.square + 2 * shift, "p": seen.p + shift}
+        return state, {"z": totals.z + shift, "square": totals.square + 2 * shift, "p": totals.p + shift}

@@ -45,9 +45,9 @@ class NumpyBackend(Backend):
             return np.random.Generator(_generator(key)).random(shape)
         # 24 of each 32 bits; a Generator's float32 numbers cost a call each, which is three times as much
         count = math.prod(shape)
-        words = _generator(key).random_raw((count + 1) // 2).view(np.uint32)[:count]
-        words >>= 8
-        numbers = words.view(np.int32).astype(np.float32)
+        raw = _generator(key).random_raw((count + 1) // 2).view(np.uint32)[:count]
+        raw >>= 8
+        numbers = raw.view(np.int32).astype(np.float32)
         numbers *= np.float32(2.0**-24)
         return numbers.reshape(shape)
 
@@ -75,12 +75,12 @@ class NumpyBackend(Backend):
         if total.ndim == 0:
             return super().add_compensated(total, excess, values)
         for part in _parts(len(total), total[:1].size):
-            own, over = total[part], excess[part]
+            total_part, over = total[part], excess[part]
             np.subtract(values[part], over, out=over)
-            grown = own + over
-            np.subtract(grown, own, out=own)
-            np.subtract(own, over, out=over)
-            own[...] = grown
+            grown = total_part + over
+            np.subtract(grown, total_part, out=total_part)
+            np.subtract(total_part, over, out=over)
+            total_part[...] = grown
         return total, excess
 
     def take(self, array: Array, indices: Any) -> Array:

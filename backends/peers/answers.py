@@ -68,7 +68,7 @@ class LibraryAnswer(Kernel):
         return seed
 
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, Array]]:
-        found = self.solve(self._built, state)
-        flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
+        answer = self.solve(self._built, state)
+        flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in answer.marginals)])
         cost = np.full((len(COST_NAMES), 1), -1.0)
-        return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None], "cost": cost}
+        return state, {"log_z": np.array([answer.log_z]), "marginals": flat[:, None], "cost": cost}

@@ -30,13 +30,13 @@ class BlackJAXDHMC(LibraryTrajectories):
         import jax.numpy as jnp
         from blackjax.adaptation.step_size import dual_averaging_adaptation
 
-        kernel = blackjax.hmc.build_kernel(integrator=unrolled(method.leapfrog_steps))
+        kernel = blackjax.hmc.build_kernel(integrator=unroll(method.leapfrog_steps))
         begin, update, final = dual_averaging_adaptation(method.target_acceptance)
         unit = jnp.ones(n, self._real)
 
         def move(key: Any, chain: Any, step: Any) -> tuple[Any, Any]:
-            chain, seen = kernel(key, chain, density, step, unit, 1)
-            return chain, seen.acceptance_rate
+            chain, info = kernel(key, chain, density, step, unit, 1)
+            return chain, info.acceptance_rate
 
         def current(average: Any) -> tuple[Any, Any]:
             real = unit.dtype
@@ -50,16 +50,16 @@ class BlackJAXDHMC(LibraryTrajectories):
         )
 
 
-def unrolled(steps: int) -> Callable[[Any, Any], Any]:
+def unroll(steps: int) -> Callable[[Any, Any], Any]:
     """Of BlackJAX's integrator so many steps as one."""
     from blackjax.mcmc.integrators import velocity_verlet
 
     def integrator(log_density: Any, kinetic_energy: Any) -> Any:
-        one = velocity_verlet(log_density, kinetic_energy)
+        step = velocity_verlet(log_density, kinetic_energy)
 
         def many(state: Any, step_size: Any) -> Any:
             for _ in range(steps):
-                state = one(state, step_size)
+                state = step(state, step_size)
             return state
 
         return many

@@ -40,13 +40,13 @@ class Chains:
 
     Attributes:
         seed: of the run; step: steps and sweeps so far, of which a call's seed is made.
-        held: the chains as the library keeps them.
+        library_state: the chains as the library keeps them.
         every: steps of a call.
     """
 
     seed: int
     step: int
-    held: Any
+    library_state: Any
     every: int = 1
 
 
@@ -88,11 +88,11 @@ class LibraryChains(Kernel):
         """Chains at states (N, C) in `order`, 0 and 1, as the library keeps them."""
 
     @abstractmethod
-    def move(self, held: Any, steps: int, seed: int, beta: float) -> Any:
+    def move(self, library_state: Any, steps: int, seed: int, beta: float) -> Any:
         """The chains after so many sweeps at an inverse temperature; the seed is of 64 bits and not 0."""
 
     @abstractmethod
-    def read(self, held: Any) -> Array:
+    def read(self, library_state: Any) -> Array:
         """(N, C) the states in `order`, 0 and 1."""
 
     def init(self, seed: int, start: Array) -> Chains:
@@ -101,22 +101,22 @@ class LibraryChains(Kernel):
         return Chains(seed, 0, self.begin(start[self.order]), math.ceil(least) or 1)
 
     def warm(self, state: Chains, steps: int) -> Chains:
-        return self._moved(state, steps) if steps else state
+        return self._advance_library(state, steps) if steps else state
 
     def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
         total: Any = 0.0
         for done in range(0, steps, state.every):
             part = min(state.every, steps - done)
-            state = self._moved(state, part)
-            total = total + part * self._seen(state)
+            state = self._advance_library(state, part)
+            total = total + part * self._statistics(state)
         return state, {"p" if self.averaged else "s": total}
 
     def look(self, state: Chains) -> dict[str, Array]:
         if getattr(self.method, "log_z", "none") == "none":
             return {}
         key = self._host.fold_in(self._host.key(state.seed), state.step)
-        seen: dict[str, Array] = self._program.look(key, self._tables, self._state(state))
-        return seen
+        statistics: dict[str, Array] = self._program.look(key, self._tables, self._state(state))
+        return statistics
 
     def climb(self, state: Chains, betas: Array, sweeps: int) -> tuple[Chains, Array]:
         if not self._climbs:
@@ -124,7 +124,7 @@ class LibraryChains(Kernel):
         slopes = []
         for beta in betas:
             for _ in range(sweeps):
-                state = self._moved(state, 1, float(beta))
+                state = self._advance_library(state, 1, float(beta))
                 slopes.append(self._slope(state))
         return state, np.array(slopes).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
@@ -132,11 +132,11 @@ class LibraryChains(Kernel):
         return {"slope": self._slope(state)} if self._climbs else {}
 
     def states(self, state: Chains) -> Array:
-        return by_variable(self.order, self.read(state.held))
+        return by_variable(self.order, self.read(state.library_state))
 
-    def _moved(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+    def _advance_library(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
         mixed = np.random.SeedSequence([state.seed, state.step]).generate_state(1, np.uint64)
-        state.held = self.move(state.held, steps, int(mixed[0]) | 1, beta)
+        state.library_state = self.move(state.library_state, steps, int(mixed[0]) | 1, beta)
         state.step += steps
         return state
 
@@ -146,7 +146,7 @@ class LibraryChains(Kernel):
     def _slope(self, state: Chains) -> Array:
         return np.asarray(self._program.slope(self._tables, self._state(state))["slope"])
 
-    def _seen(self, state: Chains) -> Array:
+    def _statistics(self, state: Chains) -> Array:
         """(R, C) what the method's estimate averages, of states as they are."""
         sweeps, t = self._sweeps, self._tables
         x = sweeps.arrange_states(t, self.states(state).astype(np.float64))

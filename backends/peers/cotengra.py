@@ -40,22 +40,22 @@ class CotengraExact(LibraryAnswer):
         import jax
 
         keep_programs(jax)
-        given = tables(model)
-        inputs = [tuple(map(str, scope)) for scope in given.scopes]
-        sizes = {str(v): size for v, size in enumerate(given.sizes)}
+        problem = tables(model)
+        inputs = [tuple(map(str, scope)) for scope in problem.scopes]
+        sizes = {str(v): size for v, size in enumerate(problem.sizes)}
         search = cotengra.RandomGreedyOptimizer(max_repeats=TRIALS, accel=False, seed=0)
         contract = cotengra.array_contract_expression(inputs, (), size_dict=sizes, optimize=search)
-        return jax.jit(jax.value_and_grad(lambda arrays: jax.numpy.log(contract(*arrays)))), given
+        return jax.jit(jax.value_and_grad(lambda arrays: jax.numpy.log(contract(*arrays)))), problem
 
     def solve(self, built: Any, seed: int) -> Answer:
         import jax
 
-        both, given = built
+        both, problem = built
         with jax.enable_x64(True):
-            log_z, gradients = jax.block_until_ready(both(given.tables))
+            log_z, gradients = jax.block_until_ready(both(problem.tables))
         single = {
             scope[0]: np.asarray(gradient) * table
-            for scope, gradient, table in zip(given.scopes, gradients, given.tables, strict=True)
+            for scope, gradient, table in zip(problem.scopes, gradients, problem.tables, strict=True)
             if len(scope) == 1
         }
-        return Answer([single[v] for v in range(len(given.sizes))], float(log_z) + given.scale)
+        return Answer([single[v] for v in range(len(problem.sizes))], float(log_z) + problem.scale)

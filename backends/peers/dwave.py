@@ -52,12 +52,14 @@ class DWaveGibbs(LibraryChains):
     def begin(self, states: Array) -> Array:
         return np.ascontiguousarray(2 * states.T - 1, dtype=np.int8)
 
-    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
-        moved: Array = self._anneal(len(held), *self._problem, steps, [beta], seed, held, self._random, "Gibbs")[0]
+    def move(self, library_state: Array, steps: int, seed: int, beta: float) -> Array:
+        moved: Array = self._anneal(
+            len(library_state), *self._problem, steps, [beta], seed, library_state, self._random, "Gibbs"
+        )[0]
         return moved
 
-    def read(self, held: Array) -> Array:
-        return (held.T > 0).astype(np.int8)
+    def read(self, library_state: Array) -> Array:
+        return (library_state.T > 0).astype(np.int8)
 
 
 class DWaveExact(LibraryAnswer):
@@ -81,6 +83,6 @@ class DWaveExact(LibraryAnswer):
         from dwave.samplers import TreeDecompositionSampler
 
         quadratic, constant = built
-        found = TreeDecompositionSampler().sample(quadratic, num_reads=1, marginals=True, seed=seed % 2**31)
-        up = np.array([found.info["variable_marginals"][i] for i in range(quadratic.num_variables)])
-        return Answer([np.array([1 - p, p]) for p in up], float(found.info["log_partition_function"]) + constant)
+        sample_set = TreeDecompositionSampler().sample(quadratic, num_reads=1, marginals=True, seed=seed % 2**31)
+        up = np.array([sample_set.info["variable_marginals"][i] for i in range(quadratic.num_variables)])
+        return Answer([np.array([1 - p, p]) for p in up], float(sample_set.info["log_partition_function"]) + constant)

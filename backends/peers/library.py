@@ -25,8 +25,8 @@ class LibraryBackend(Backend):
 def setting_refusal(backend: Backend, method: Any, allowed: Mapping[str, tuple[Any, ...]]) -> str:
     """Why a library does not do what is asked for; empty: it does. The first of the allowed values is the plain one."""
     for setting, values in allowed.items():
-        if (given := getattr(method, setting, values[0])) not in values:
-            return f"{backend.name} does {setting}={' or '.join(map(str, values))}, not {setting}={given}"
+        if (value := getattr(method, setting, values[0])) not in values:
+            return f"{backend.name} does {setting}={' or '.join(map(str, values))}, not {setting}={value}"
     return ""
 
 

@@ -34,7 +34,7 @@ class NumPyroDHMC(LibraryTrajectories):
         begin, update = dual_averaging()
         real, target = self._real, method.target_acceptance
 
-        def started(position: Any) -> Any:
+        def begin_chain(position: Any) -> Any:
             fixed: dict[str, Any] = {"adapt_step_size": False, "adapt_mass_matrix": False, "trajectory_length": None}
             return start(position, 0, num_steps=method.leapfrog_steps, inverse_mass_matrix=jnp.ones(n, real), **fixed)
 
@@ -44,7 +44,7 @@ class NumPyroDHMC(LibraryTrajectories):
             return chain, chain.accept_prob
 
         return Moves(
-            begin=started,
+            begin=begin_chain,
             move=move,
             position=lambda chain: chain.z,
             averaging=(

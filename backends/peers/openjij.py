@@ -39,9 +39,9 @@ class OpenJijMetropolis(LibraryChains):
         form = spins(as_pairs(model))
         linear = {i: -float(h) for i, h in enumerate(form.h)}
         quadratic = {(int(i), int(j)): -float(J) for (i, j), J in zip(form.edges, form.J, strict=True)}
-        asked = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)
-        graph, _ = asked.get_cxxjij_ising_graph()
-        self._place = np.array([asked.indices.index(v) for v in range(model.num_variables)])
+        problem = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)
+        graph, _ = problem.get_cxxjij_ising_graph()
+        self._place = np.array([problem.indices.index(v) for v in range(model.num_variables)])
         self._system = cxxjij.system.make_classical_ising([1] * model.num_variables, graph)
         self._run, self._solution = cxxjij.algorithm.Algorithm_SingleSpinFlip_run, cxxjij.result.get_solution
 
@@ -50,13 +50,13 @@ class OpenJijMetropolis(LibraryChains):
         spun[:, self._place] = 2 * states.T - 1
         return spun
 
-    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
-        seeds = np.random.default_rng(seed).integers(2**31, size=len(held)).tolist()
-        for c, own in enumerate(seeds):
-            self._system.reset_spins(held[c])
-            self._run(self._system, own, [(beta, steps)])
-            held[c] = self._solution(self._system)
-        return held
+    def move(self, library_state: Array, steps: int, seed: int, beta: float) -> Array:
+        seeds = np.random.default_rng(seed).integers(2**31, size=len(library_state)).tolist()
+        for c, chain_seed in enumerate(seeds):
+            self._system.reset_spins(library_state[c])
+            self._run(self._system, chain_seed, [(beta, steps)])
+            library_state[c] = self._solution(self._system)
+        return library_state
 
-    def read(self, held: Array) -> Array:
-        return (held[:, self._place].T > 0).astype(np.int8)
+    def read(self, library_state: Array) -> Array:
+        return (library_state[:, self._place].T > 0).astype(np.int8)

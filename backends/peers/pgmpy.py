@@ -33,18 +33,20 @@ class PgmpyExact(LibraryAnswer):
     """log Z and all marginals, each by an elimination of its own."""
 
     def build(self, model: Model) -> Any:
-        given = tables(model)
-        return _network(given), given
+        problem = tables(model)
+        return _network(problem), problem
 
     def solve(self, built: Any, seed: int) -> Answer:
         from pgmpy.inference import VariableElimination
 
-        network, given = built
+        network, problem = built
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inference = VariableElimination(network)
-            found = [inference.query([str(v)], show_progress=False).values for v in range(len(given.sizes))]
-        return Answer(found, float(np.log(found[0].sum())) + given.scale)  # of Markov networks they add up to Z
+            marginals = [inference.query([str(v)], show_progress=False).values for v in range(len(problem.sizes))]
+        return Answer(
+            marginals, float(np.log(marginals[0].sum())) + problem.scale
+        )  # of Markov networks they add up to Z
 
 
 class PgmpyGibbs(LibraryChains):
@@ -78,33 +80,33 @@ class PgmpyGibbs(LibraryChains):
     def begin(self, states: Array) -> Array:
         return states.copy()
 
-    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
+    def move(self, library_state: Array, steps: int, seed: int, beta: float) -> Array:
         from pgmpy.factors.discrete import State
 
         outside = np.random.get_state()  # noqa: NPY002  # the library draws from NumPy's one generator
         try:
             np.random.seed(seed % 2**32)  # noqa: NPY002
-            for c in range(held.shape[1]):
-                start = [State(name, int(s)) for name, s in zip(self._names, held[:, c], strict=True)]
+            for c in range(library_state.shape[1]):
+                start = [State(name, int(s)) for name, s in zip(self._names, library_state[:, c], strict=True)]
                 *_, last = self._sampler.generate_sample(start_state=start, size=steps)
-                held[:, c] = [state for _, state in last]
+                library_state[:, c] = [state for _, state in last]
         finally:
             np.random.set_state(outside)  # noqa: NPY002
-        return held
+        return library_state
 
-    def read(self, held: Array) -> Array:
-        return held
+    def read(self, library_state: Array) -> Array:
+        return library_state
 
 
-def _network(given: Tables, order: list[int] | None = None) -> Any:
+def _network(problem: Tables, order: list[int] | None = None) -> Any:
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 
     network = DiscreteMarkovNetwork()
-    network.add_nodes_from(str(v) for v in order or range(len(given.sizes)))
-    for scope in given.scopes:
+    network.add_nodes_from(str(v) for v in order or range(len(problem.sizes)))
+    for scope in problem.scopes:
         names = [str(v) for v in scope]
         network.add_edges_from((a, b) for k, a in enumerate(names) for b in names[k + 1 :])
-    shaped = zip(given.scopes, given.tables, strict=True)
+    shaped = zip(problem.scopes, problem.tables, strict=True)
     network.add_factors(*(DiscreteFactor([str(v) for v in scope], t.shape, t) for scope, t in shaped))
     return network

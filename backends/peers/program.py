@@ -53,8 +53,8 @@ class ProgramAnswer(LibraryAnswer):
     def takes(cls, backend: Backend, model: Model) -> str:
         if not shutil.which(cls.command[0]):
             return f"{backend.name} needs the program {cls.command[0]}, not found here"
-        if cls.most_nats < math.inf and (found := span(model)) > cls.most_nats:
-            return f"{backend.name} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{found:.4g}"
+        if cls.most_nats < math.inf and (spread := span(model)) > cls.most_nats:
+            return f"{backend.name} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{spread:.4g}"
         return ""
 
     def build(self, model: Model) -> Any:
@@ -64,15 +64,15 @@ class ProgramAnswer(LibraryAnswer):
     def solve(self, built: Any, seed: int) -> Answer:
         folder, cardinalities = built
         home = Path(folder.name)
-        said = called(self.library, self.command, home, self.seconds)
-        return self.read(home, said, cardinalities)
+        output = call_program(self.library, self.command, home, self.seconds)
+        return self.read(home, output, cardinalities)
 
-    def read(self, home: Path, said: str, cardinalities: Sequence[int]) -> Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> Answer:
         """The answer, by default from files as of the competitions, with log10 Z.
 
         Args:
             home: the folder in which the program ran.
-            said: its standard output.
+            output: its standard output.
             cardinalities: (N,) the numbers of states.
 
         Raises:
@@ -82,11 +82,11 @@ class ProgramAnswer(LibraryAnswer):
         if any("{pr}" in part for part in self.command):
             log_z = self._numbers(home / FILES["pr"], "PR", 1)[0] * math.log(10)
         flat = self._numbers(home / FILES["mar"], "MAR", 1 + sum(1 + k for k in cardinalities))
-        found, place = [], 1
+        marginals, place = [], 1
         for size in cardinalities:
-            found.append(np.array(flat[place + 1 : place + 1 + size]))
+            marginals.append(np.array(flat[place + 1 : place + 1 + size]))
             place += 1 + size
-        return Answer(found, log_z)
+        return Answer(marginals, log_z)
 
     def _numbers(self, path: Path, kind: str, count: int) -> list[float]:
         """The numbers of the last answer in a file.
@@ -95,7 +95,7 @@ class ProgramAnswer(LibraryAnswer):
             InvalidResultError: it is not there, or of another length.
         """
         try:
-            numbers = [float(word) for word in path.read_text().rpartition(kind)[2].split()]
+            numbers = [float(token) for token in path.read_text().rpartition(kind)[2].split()]
         except (OSError, ValueError) as error:
             raise InvalidResultError(f"{self.library} wrote no readable {kind} file: {error}") from None
         if len(numbers) != count:
@@ -115,7 +115,7 @@ def folder_of(graph: FactorGraph) -> TemporaryDirectory[str]:
     return folder
 
 
-def called(library: str, command: Sequence[str], home: Path, seconds: float) -> str:
+def call_program(library: str, command: Sequence[str], home: Path, seconds: float) -> str:
     """What a program writes to its standard output, called in `home`; `command` and `seconds` as of `ProgramAnswer`.
 
     Raises:

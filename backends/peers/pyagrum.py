@@ -31,13 +31,13 @@ class PyAgrumExact(LibraryAnswer):
         import pyagrum
 
         pyagrum.setNumberOfThreads(1)
-        given, field = tables(model), pyagrum.MarkovRandomField()
-        for v, size in enumerate(given.sizes):
+        problem, field = tables(model), pyagrum.MarkovRandomField()
+        for v, size in enumerate(problem.sizes):
             field.add(pyagrum.RangeVariable(str(v), "", 0, size - 1))
-        for scope, table in zip(given.scopes, given.tables, strict=True):
+        for scope, table in zip(problem.scopes, problem.tables, strict=True):
             factor = field.addFactor([str(v) for v in scope])
             factor[:] = np.ascontiguousarray(table.T)  # its last variable is the first axis
-        return field, len(given.sizes)
+        return field, len(problem.sizes)
 
     def solve(self, built: Any, seed: int) -> Answer:
         import pyagrum

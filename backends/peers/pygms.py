@@ -31,11 +31,11 @@ class PyGMsExact(LibraryAnswer):
     def build(self, model: Model) -> Any:
         import pygms
 
-        given = tables(model)
-        variables = [pygms.Var(v, size) for v, size in enumerate(given.sizes)]
-        shaped = zip(given.scopes, given.tables, strict=True)
+        problem = tables(model)
+        variables = [pygms.Var(v, size) for v, size in enumerate(problem.sizes)]
+        shaped = zip(problem.scopes, problem.tables, strict=True)
         factors = [pygms.Factor([variables[v] for v in scope], table) for scope, table in shaped]
-        return variables, pygms.GraphModel(factors), given.scale
+        return variables, pygms.GraphModel(factors), problem.scale
 
     def solve(self, built: Any, seed: int) -> Answer:
         import pygms
@@ -45,5 +45,5 @@ class PyGMsExact(LibraryAnswer):
         tree = wmb.JTree(graph, elimOrder=pygms.eliminationOrder(graph, "minfill")[0])
         log_z = float(tree.msgForward()) + scale
         scopes = [pygms.VarSet([variable]) for variable in variables]
-        found = tree.beliefs(scopes)
-        return Answer([np.asarray(found[scope].t) for scope in scopes], log_z)
+        beliefs = tree.beliefs(scopes)
+        return Answer([np.asarray(beliefs[scope].t) for scope in scopes], log_z)

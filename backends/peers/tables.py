@@ -43,8 +43,8 @@ def tables(model: Model) -> Tables:
     for v, size in enumerate(sizes):
         logs.setdefault((v,), np.zeros(size))
     tops = [float(table.max()) for table in logs.values()]
-    found = [np.exp(table - top) for table, top in zip(logs.values(), tops, strict=True)]
-    return Tables(sizes, list(logs), found, flat.log_constant + sum(tops))
+    scaled = [np.exp(table - top) for table, top in zip(logs.values(), tops, strict=True)]
+    return Tables(sizes, list(logs), scaled, flat.log_constant + sum(tops))
 
 
 def all_named(model: Model) -> FactorGraph:
@@ -62,9 +62,9 @@ def span(model: Model) -> float:
     flat = to_factor_graph(model).flat
     if not len(flat):
         return 0.0
-    there = np.isfinite(flat.logs)
-    tops = np.maximum.reduceat(np.where(there, flat.logs, -np.inf), flat.offsets[:-1])
-    lows = np.minimum.reduceat(np.where(there, flat.logs, np.inf), flat.offsets[:-1])
+    is_finite = np.isfinite(flat.logs)
+    tops = np.maximum.reduceat(np.where(is_finite, flat.logs, -np.inf), flat.offsets[:-1])
+    lows = np.minimum.reduceat(np.where(is_finite, flat.logs, np.inf), flat.offsets[:-1])
     return float((tops - lows).max())
 
 

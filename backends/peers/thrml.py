@@ -49,7 +49,9 @@ class ThrmlGibbs(OnJax, LibraryChains):
 
     def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
         super().__init__(method, backend, model, tables)
-        self.notes = tuple([THINNED] * self.averaged + [ONE_SIDED] * (method.log_z == "auto"))
+        self.notes = (THINNED,) if self.averaged else ()
+        if method.log_z == "auto":
+            self.notes = (*self.notes, ONE_SIDED)
         from thrml import Block, SpinNode
         from thrml.block_sampling import sample_blocks
         from thrml.models import IsingEBM, IsingSamplingProgram
@@ -84,29 +86,29 @@ class ThrmlGibbs(OnJax, LibraryChains):
         return Chains(seed, 0, (keys, self.begin(start[self.order])))
 
     def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
-        state, sums = self._swept(state, steps)
+        state, sums = self._sweep_blocks(state, steps)
         if self.averaged:
-            return state, {"p": steps * self._seen(state)}
-        found = np.concatenate([np.asarray(part) for part in sums], axis=1).T.astype(np.float64)
-        by_number = np.empty_like(found)
-        by_number[self.order] = found
+            return state, {"p": steps * self._statistics(state)}
+        sums_by_block = np.concatenate([np.asarray(part) for part in sums], axis=1).T.astype(np.float64)
+        by_number = np.empty_like(sums_by_block)
+        by_number[self.order] = sums_by_block
         return state, {"s": by_number[self._tables.order]}
 
     def begin(self, states: Array) -> list[Any]:
         return [self._jax.numpy.asarray(part.T > 0) for part in np.split(states, self._cuts)]
 
-    def move(self, held: Any, steps: int, seed: int, beta: float) -> Any:
+    def move(self, library_state: Any, steps: int, seed: int, beta: float) -> Any:
         raise AssertionError("steps have numbers of their own")
 
-    def read(self, held: Any) -> Array:
-        return np.concatenate([np.asarray(block) for block in held[1]], axis=1).T.astype(np.int8)
+    def read(self, library_state: Any) -> Array:
+        return np.concatenate([np.asarray(block) for block in library_state[1]], axis=1).T.astype(np.int8)
 
-    def _moved(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
-        return self._swept(state, steps)[0]
+    def _advance_library(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+        return self._sweep_blocks(state, steps)[0]
 
-    def _swept(self, state: Chains, steps: int) -> tuple[Chains, list[Any]]:
-        keys, blocks = state.held
+    def _sweep_blocks(self, state: Chains, steps: int) -> tuple[Chains, list[Any]]:
+        keys, blocks = state.library_state
         with self._scope():
             blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))
-        state.held, state.step = (keys, blocks), state.step + steps
+        state.library_state, state.step = (keys, blocks), state.step + steps
         return state, sums

@@ -81,17 +81,17 @@ class LibraryTrajectories(OnJax, Kernel):
         _, update, current = moves.averaging
 
         def one(keys: Any, i: Any, chains: Any, step: Any) -> Any:
-            own = jax.vmap(jax.random.fold_in, (0, None))(keys, i)
-            return jax.vmap(moves.move, (0, 0, None))(own, chains, step)
+            step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, i)
+            return jax.vmap(moves.move, (0, 0, None))(step_keys, chains, step)
 
-        def warmed(keys: Any, first: Any, steps: Any, chains: Any, average: Any) -> Any:
+        def warm_chains(keys: Any, first: Any, steps: Any, chains: Any, average: Any) -> Any:
             def body(i: Any, carry: Any) -> Any:
                 chains, accepted = one(keys, i, carry[0], current(carry[1])[0])
                 return chains, update(carry[1], accepted.mean())
 
             return plain(jax.lax.fori_loop(first, first + steps, body, (chains, average)))
 
-        def sampled(keys: Any, first: Any, steps: Any, chains: Any, step: Any) -> Any:
+        def sample_chains(keys: Any, first: Any, steps: Any, chains: Any, step: Any) -> Any:
             def body(i: Any, carry: Any) -> Any:
                 chains, accepted = one(keys, i, carry[0], step)
                 means = jax.nn.sigmoid(jax.vmap(moves.position)(chains) + self._bias)
@@ -104,7 +104,7 @@ class LibraryTrajectories(OnJax, Kernel):
             """Of types that are no weak ones, for which the loops would be compiled again."""
             return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
 
-        self._warmed, self._sampled = jax.jit(warmed), jax.jit(sampled)
+        self._warmed, self._sampled = jax.jit(warm_chains), jax.jit(sample_chains)
         self._begin = jax.jit(lambda positions: plain(jax.vmap(moves.begin)(positions)))
         self._restart = jax.jit(lambda step: plain(moves.averaging[0](step)))
         self._current = jax.jit(lambda average: plain(current(average)))
@@ -128,8 +128,8 @@ class LibraryTrajectories(OnJax, Kernel):
         if not self._method.adapts:
             return self.advance(state, steps)[0]
         with self._scope():
-            given = state.keys, state.step, steps, state.chains, state.average
-            state.chains, state.average = self._jax.block_until_ready(self._warmed(*given))
+            arguments = state.keys, state.step, steps, state.chains, state.average
+            state.chains, state.average = self._jax.block_until_ready(self._warmed(*arguments))
             state.step_size = self._current(state.average)[0]
         state.step, state.adapted = state.step + steps, True
         return state
@@ -142,12 +142,16 @@ class LibraryTrajectories(OnJax, Kernel):
 
     def advance(self, state: Trajectories, steps: int) -> tuple[Trajectories, dict[str, Array]]:
         with self._scope():
-            given = state.keys, state.step, steps, state.chains, state.step_size
-            state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*given))
+            arguments = state.keys, state.step, steps, state.chains, state.step_size
+            state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*arguments))
             position = self._jax.vmap(self._moves.position)(state.chains)
         state.step += steps
-        seen = {"p": np.asarray(p).T, "accept": np.asarray(accepted), "step_size": np.full(len(p), state.step_size)}
-        return state, seen | ({} if self._method.log_z == "none" else {"alpha": np.asarray(position).T})
+        statistics = {
+            "p": np.asarray(p).T,
+            "accept": np.asarray(accepted),
+            "step_size": np.full(len(p), state.step_size),
+        }
+        return state, statistics | ({} if self._method.log_z == "none" else {"alpha": np.asarray(position).T})
 
     def _density(self, precision: Any) -> Callable[[Any], Any]:
         jax, b = self._jax, self._bias

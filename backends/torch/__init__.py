@@ -97,8 +97,8 @@ class TorchBackend(Backend):
     def take(self, array: Array, indices: Any) -> Array:
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
-        found = self._torch.index_select(array, 0, indices.reshape(-1))
-        return found.reshape(*indices.shape, *array.shape[1:])
+        rows = self._torch.index_select(array, 0, indices.reshape(-1))
+        return rows.reshape(*indices.shape, *array.shape[1:])
 
     def window(self, array: Array, start: Any, length: int) -> Array:
         return array.narrow(0, int(start), length)

@@ -84,9 +84,9 @@ class Snapshots:
             count = min(first, steps)
             return *engine.advance(state, count), count
         count = min(steps, first + max(MAX_STATES // self._start.size - 1, 0) * self._every)
-        state, statistics, seen = self._kernel.advance_and_look(state, count, first, self._every)
-        for values in zip(*seen.values(), strict=True):
-            trace.looks.append(dict(zip(seen, values, strict=True)))
+        state, statistics, looks = self._kernel.advance_and_look(state, count, first, self._every)
+        for values in zip(*looks.values(), strict=True):
+            trace.looks.append(dict(zip(looks, values, strict=True)))
         self._thin(trace, trace.samples + count)
         return state, statistics, count
 

@@ -54,7 +54,7 @@ class Descent:
         self._step, self._gained, self._idle = _STEP, 0.0, 0
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether passes gain no more."""
         return self._step < _LEAST_STEP or self._idle >= _PATIENCE
 
@@ -63,8 +63,8 @@ class Descent:
         image = self._moved(self._at, self._step)
         self._remember(self._at, image - self._at)
         before = self.value
-        mixed = len(self._points) > 1 and self._accepted(self._mixed(), self._gained)
-        if not (mixed or self._accepted(image, 0.0)):
+        mixed = len(self._points) > 1 and self._accept(self._mix(), self._gained)
+        if not (mixed or self._accept(image, 0.0)):
             self._step /= 2
             self._points, self._residuals = [], []
             self._valued(self._at)
@@ -76,7 +76,7 @@ class Descent:
             self._at, self._value = self._valued(self.best)
         return self.best
 
-    def _accepted(self, point: FloatArray, worse: float) -> bool:
+    def _accept(self, point: FloatArray, worse: float) -> bool:
         """Whether it was gone to; the objective may be worse by so much."""
         point, value = self._valued(point)
         self.valued += 1
@@ -92,7 +92,7 @@ class Descent:
         self._points = [*self._points, point][-self._kept - 1 :]
         self._residuals = [*self._residuals, residual][-self._kept - 1 :]
 
-    def _mixed(self) -> FloatArray:
+    def _mix(self) -> FloatArray:
         change, turn = np.diff(self._points, axis=0), np.diff(self._residuals, axis=0)
         squares, image = turn @ turn.T, self._points[-1] + self._residuals[-1]
         ridge = _RIDGE * float(np.trace(squares))

@@ -80,17 +80,17 @@ def _search(weights: Weights, delta: float, sign: float) -> float:
         if sign > 0 and start + far >= 0:
             break
         if _capital(weights, start + sign * far, sign) >= need:
-            return start + sign * _halved(weights, start, sign, need, near, float(far))
+            return start + sign * _bisect(weights, start, sign, need, near, float(far))
         near = float(far)
     if sign < 0:
         return -np.inf
     last = -start * (1 - 1e-12)  # next to the largest possible value
     if near < last and _capital(weights, start + last, sign) >= need:
-        return start + _halved(weights, start, sign, need, near, last)
+        return start + _bisect(weights, start, sign, need, near, last)
     return 0.0
 
 
-def _halved(weights: Weights, start: float, sign: float, need: float, near: float, far: float) -> float:
+def _bisect(weights: Weights, start: float, sign: float, need: float, near: float, far: float) -> float:
     for _ in range(_HALVINGS):
         middle = (near + far) / 2
         if _capital(weights, start + sign * middle, sign) >= need:

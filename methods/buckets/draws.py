@@ -25,7 +25,7 @@ WIDTH = 0.25
 DEAD = -1e300
 
 
-class Drawn(NamedTuple):
+class Draws(NamedTuple):
     """Draws of C chains, one after another in each.
 
     Attributes:
@@ -37,7 +37,7 @@ class Drawn(NamedTuple):
     logs: FloatArray
 
 
-class Kept(NamedTuple):
+class DrawSums(NamedTuple):
     """What becomes of draws, reduced over each chain's.
 
     Attributes:
@@ -56,7 +56,7 @@ class Kept(NamedTuple):
     last: FloatArray
 
 
-def draw(at: Buckets, weights: FloatArray, probabilities: Array, logs: FloatArray, uniform: FloatArray) -> Drawn:
+def draw(at: Buckets, weights: FloatArray, probabilities: Array, logs: FloatArray, uniform: FloatArray) -> Draws:
     """From uniform numbers (n, D, C)."""
     states = np.zeros(uniform.shape, dtype=np.int64)
     total, alive = np.zeros(uniform.shape[1:]), np.ones(uniform.shape[1:], dtype=bool)
@@ -77,7 +77,7 @@ def draw(at: Buckets, weights: FloatArray, probabilities: Array, logs: FloatArra
         alive &= parts > -np.inf
         ratio = np.where(alive, chosen, 1.0) / np.where(alive, sums[-1], 1.0)
         total += np.where(alive, parts, 0.0) - np.log(ratio)
-    return Drawn(states, np.where(alive, np.minimum(total, 0.0), -np.inf))
+    return Draws(states, np.where(alive, np.minimum(total, 0.0), -np.inf))
 
 
 def _place(at: Buckets, c: int, states: Array) -> Array:
@@ -87,9 +87,9 @@ def _place(at: Buckets, c: int, states: Array) -> Array:
     return np.asarray(at.entries[c] + rest)
 
 
-def keep(at: Buckets, drawn: Drawn) -> Kept:
+def keep(at: Buckets, draws: Draws) -> DrawSums:
     """Statistics of draws."""
-    logs = drawn.logs if at.split else np.zeros_like(drawn.logs)  # where nothing is split all weights are Z
+    logs = draws.logs if at.split else np.zeros_like(draws.logs)  # where nothing is split all weights are Z
     top = logs.max(axis=0)
     shift = np.where(top > -np.inf, top, 0.0)
     weights = np.exp(logs - shift)
@@ -99,17 +99,17 @@ def keep(at: Buckets, drawn: Drawn) -> Kept:
     np.add.at(counts, (bins, chains), 1.0)
     np.add.at(sums, (bins, chains), np.exp(logs))
     rows = [
-        (weights * (drawn.states[v] == state)).sum(axis=0)
+        (weights * (draws.states[v] == state)).sum(axis=0)
         for v, card in enumerate(at.cards.tolist())
         for state in range(1, card)
     ]
     with np.errstate(divide="ignore"):
-        return Kept(
+        return DrawSums(
             np.log(weights.sum(axis=0)) + shift,
             np.log((weights**2).sum(axis=0)) + 2 * shift,
             np.log(np.array(rows).reshape(-1, len(chains))) + shift,
             counts,
             sums,
-            drawn.states[:, -1],
-            np.maximum(drawn.logs[-1], DEAD),
+            draws.states[:, -1],
+            np.maximum(draws.logs[-1], DEAD),
         )

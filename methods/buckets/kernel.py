@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
-from spinbench.methods.buckets.draws import Kept, draw, keep
+from spinbench.methods.buckets.draws import DrawSums, draw, keep
 from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
@@ -79,30 +79,30 @@ class BucketKernel(Kernel):
     def advance(self, state: BucketState, steps: int) -> tuple[BucketState, dict[str, np.ndarray]]:
         tuned = state.tuned
         if isinstance(tuned, Whole):
-            found = tuned.advance(state.seed, state.index, steps, state.chains)
-            return replace(state, index=state.index + steps), found
-        kept, block = [], max(1, self.block // state.chains)
+            statistics = tuned.advance(state.seed, state.index, steps, state.chains)
+            return replace(state, index=state.index + steps), statistics
+        batches, block = [], max(1, self.block // state.chains)
         for done in range(0, steps, block):
-            kept.append(self._kept(tuned, state, state.index + done, min(block, steps - done)))
+            batches.append(self._draw(tuned, state, state.index + done, min(block, steps - done)))
         point = tuned.point
-        told = np.array([point.value, tuned.slack, tuned.limit, point.passes, tuned.at.split], dtype=np.float64)
-        found = {
-            "log_weight": np.logaddexp.reduce([k.log_weight for k in kept]),
-            "log_square": np.logaddexp.reduce([k.log_square for k in kept]),
-            "rows": np.logaddexp.reduce([k.rows for k in kept])[tuned.rows],
-            "counts": np.sum([k.counts for k in kept], axis=0),
-            "sums": np.sum([k.sums for k in kept], axis=0),
-            "bound": np.repeat(told[:, None], state.chains, axis=1),
-            "states": kept[-1].states[tuned.place],
-            "drawn": kept[-1].last,
+        bound_row = np.array([point.value, tuned.slack, tuned.limit, point.passes, tuned.at.split], dtype=np.float64)
+        statistics = {
+            "log_weight": np.logaddexp.reduce([k.log_weight for k in batches]),
+            "log_square": np.logaddexp.reduce([k.log_square for k in batches]),
+            "rows": np.logaddexp.reduce([k.rows for k in batches])[tuned.rows],
+            "counts": np.sum([k.counts for k in batches], axis=0),
+            "sums": np.sum([k.sums for k in batches], axis=0),
+            "bound": np.repeat(bound_row[:, None], state.chains, axis=1),
+            "states": batches[-1].states[tuned.place],
+            "drawn": batches[-1].last,
             "beliefs": np.repeat(tuned.beliefs[tuned.rows, None], state.chains, axis=1),
         }
-        return replace(state, index=state.index + steps), found
+        return replace(state, index=state.index + steps), statistics
 
-    def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
+    def _draw(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> DrawSums:
         """Of so many draws of each chain."""
         shape = len(tuned.at.cards), state.chains
         streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
         uniform = np.stack([stream.random(shape) for stream in streams], axis=1)
-        drawn = draw(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, uniform)
-        return keep(tuned.at, drawn)
+        draws = draw(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, uniform)
+        return keep(tuned.at, draws)

@@ -60,14 +60,19 @@ class Buckets(NamedTuple):
         return len(self.variable) > len(self.cards)
 
 
-def lay_out(factors: FlatFactors, found: Partition) -> Buckets:
+def lay_out(factors: FlatFactors, partition: Partition) -> Buckets:
     """The tables of a partition."""
-    cards, scopes, own = factors.states.tolist(), found.scopes, factors.scopes()
+    cards, scopes, function_scopes = factors.states.tolist(), partition.scopes, factors.scopes()
     shapes = [[cards[v] for v in scope] for scope in scopes]
     sizes = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)
     variable = np.array([scope[-1] for scope in scopes], dtype=np.int64)
-    children = [(c, s - len(own)) for c, sources in enumerate(found.sources) for s in sources if s >= len(own)]
-    shifted = _shared_scopes(found)
+    children = [
+        (c, s - len(function_scopes))
+        for c, sources in enumerate(partition.sources)
+        for s in sources
+        if s >= len(function_scopes)
+    ]
+    shifted = _shared_scopes(partition)
     links = [(c, scopes[sender][:-1]) for c, sender in children] + shifted
     map_starts = starts_of([sizes[c] for c, _ in links])
     maps = np.empty(map_starts[-1], dtype=np.int32)
@@ -79,20 +84,20 @@ def lay_out(factors: FlatFactors, found: Partition) -> Buckets:
     for c, other in shifted:
         widths[c] = math.prod(cards[v] for v in other)
     entries, base = starts_of(sizes), np.zeros(sizes.sum())
-    for c, sources in enumerate(found.sources):
+    for c, sources in enumerate(partition.sources):
         deadline.check()
         table = base[entries[c] : entries[c + 1]].reshape(shapes[c])
         for f in sources:
-            if f < len(own):
+            if f < len(function_scopes):
                 values = factors.values[factors.offset[f] : factors.offset[f + 1]]
-                table += _along(values, own[f], scopes[c], cards)
+                table += _along(values, function_scopes[f], scopes[c], cards)
     takers, senders = np.array(children, dtype=np.int64).reshape(-1, 2).T
     parent, parent_map, shift_maps = (np.full(len(scopes), fill, dtype=np.int64) for fill in (-1, 0, -1))
     parent[senders], parent_map[senders] = takers, map_starts[: len(children)]
     shift_maps[[c for c, _ in shifted]] = map_starts[len(children) : -1]
     return Buckets(
         cards=factors.states,
-        buckets=np.array(found.starts, dtype=np.int64),
+        buckets=np.array(partition.starts, dtype=np.int64),
         variable=variable,
         entries=entries,
         messages=starts_of(sizes // factors.states[variable]),
@@ -111,12 +116,12 @@ def lay_out(factors: FlatFactors, found: Partition) -> Buckets:
     )
 
 
-def _shared_scopes(found: Partition) -> list[tuple[int, Scope]]:
+def _shared_scopes(partition: Partition) -> list[tuple[int, Scope]]:
     """Mini-buckets of split buckets, with the variables over which they exchange weight."""
     shifted: list[tuple[int, Scope]] = []
-    for first, last in itertools.pairwise(found.starts):
+    for first, last in itertools.pairwise(partition.starts):
         if last - first > 1:
-            common = set(found.scopes[first]).intersection(*found.scopes[first + 1 : last])
+            common = set(partition.scopes[first]).intersection(*partition.scopes[first + 1 : last])
             shared = tuple(sorted(common, reverse=True))[-SHARED:]
             shifted += ((c, shared) for c in range(first, last))
     return shifted

@@ -13,7 +13,7 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.kernel import BucketKernel
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.problem import problem_of
-from spinbench.methods.buckets.raising import Raising, Told
+from spinbench.methods.buckets.raising import Progress, Raising
 from spinbench.methods.buckets.tuning import Code
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
@@ -29,8 +29,8 @@ class LowerState:
 
     chains: int
     passes: int
-    told: Told
-    coming: Iterator[Told]
+    progress: Progress
+    coming: Iterator[Progress]
     ended: bool = False
 
 
@@ -47,7 +47,7 @@ class LowerKernel(Kernel):
         self._raising = Raising(problem, orders, self.code, work_of(model), *limits)
 
     def init(self, seed: int, start: np.ndarray) -> LowerState:
-        return LowerState(start.shape[1], 0, Told(-np.inf, 0, True), self._raising.told())
+        return LowerState(start.shape[1], 0, Progress(-np.inf, 0, True), self._raising.iterate())
 
     def warm(self, state: LowerState, steps: int) -> LowerState:
         """As `advance`."""
@@ -55,16 +55,16 @@ class LowerKernel(Kernel):
 
     def advance(self, state: LowerState, steps: int) -> tuple[LowerState, dict[str, np.ndarray]]:
         for _ in range(steps):
-            told = next(state.coming, None)
-            if told is None:
+            progress = next(state.coming, None)
+            if progress is None:
                 state.ended = True
                 break
-            state.told = told
+            state.progress = progress
             state.passes += 1
-        one = np.ones(state.chains)
+        ones = np.ones(state.chains)
         return state, {
-            "bound": one * state.told.bound,
-            "ibound": one * state.told.limit,
-            "iterations": one * state.passes,
-            "ended": one * state.ended,
+            "bound": ones * state.progress.bound,
+            "ibound": ones * state.progress.limit,
+            "iterations": ones * state.passes,
+            "ended": ones * state.ended,
         }

@@ -50,21 +50,21 @@ class _Mini:
     sources: list[int]
 
 
-def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most: float = math.inf) -> Partition:
+def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_entries: float = math.inf) -> Partition:
     """Largest functions first, each into the mini-bucket with which it shares most of those where it fits.
 
     Args:
         logs: (n,) log2 of the variables' numbers of states, in the order of elimination.
         scopes: (F,) of the factors, none empty.
         limit: log2 of the entries that a mini-bucket may have; a single function may have more.
-        most: entries of all tables, at which to give up; what is found then is not whole.
+        max_entries: entries of all tables, at which to give up; what is found then is not whole.
     """
-    held: list[list[_Function]] = [[] for _ in logs]
+    by_variable: list[list[_Function]] = [[] for _ in logs]
     for f, scope in enumerate(scopes):
-        held[min(scope)].append(_Function(sum([logs[u] for u in scope]), frozenset(scope), f))
-    found = Partition([], [], [0], 0.0, 0.0, False)
+        by_variable[min(scope)].append(_Function(sum([logs[u] for u in scope]), frozenset(scope), f))
+    minibuckets = Partition([], [], [0], 0.0, 0.0, False)
     entries, looks, split = 0.0, 0.0, False
-    for v, functions in enumerate(held):
+    for v, functions in enumerate(by_variable):
         deadline.check()
         minis = _pack(functions, logs, limit) or [_Mini(logs[v], {v}, [])]
         split = split or len(minis) > 1
@@ -74,27 +74,27 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
             looks += size * (sum(source >= len(scopes) for source in mini.sources) + (len(minis) > 1))
             scope = tuple(sorted(mini.scope, reverse=True))
             if len(scope) > 1:
-                number = len(scopes) + len(found.scopes)
-                held[scope[-2]].append(_Function(mini.size - logs[v], frozenset(scope[:-1]), number))
-            found.scopes.append(scope)
-            found.sources.append(mini.sources)
-        found.starts.append(len(found.scopes))
-        held[v] = []
-        if entries > most:
+                number = len(scopes) + len(minibuckets.scopes)
+                by_variable[scope[-2]].append(_Function(mini.size - logs[v], frozenset(scope[:-1]), number))
+            minibuckets.scopes.append(scope)
+            minibuckets.sources.append(mini.sources)
+        minibuckets.starts.append(len(minibuckets.scopes))
+        by_variable[v] = []
+        if entries > max_entries:
             break
-    return found._replace(entries=entries, looks=looks, split=split)
+    return minibuckets._replace(entries=entries, looks=looks, split=split)
 
 
 def _pack(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
     for function in sorted(functions, key=lambda f: -f.size):
-        best, most, size = None, -1, 0.0
+        best, best_overlap, size = None, -1, 0.0
         for mini in minis:
             shared = len(function.scope & mini.scope)
-            if shared > most:
+            if shared > best_overlap:
                 grown = mini.size + sum([logs[u] for u in function.scope - mini.scope])
                 if grown <= limit + _SLACK:
-                    best, most, size = mini, shared, grown
+                    best, best_overlap, size = mini, shared, grown
         if best is None:
             minis.append(_Mini(function.size, set(function.scope), [function.source]))
             continue

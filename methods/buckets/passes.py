@@ -58,11 +58,11 @@ class Passes:
         at, work, total = self.at, self.work, self.at.constant
         for c, v in enumerate(at.variable):
             deadline.check()
-            here = slice(at.entries[c], at.entries[c + 1])
-            size, card, psi = here.stop - here.start, at.cards[v], at.base[here].copy()
+            entries = slice(at.entries[c], at.entries[c + 1])
+            size, card, psi = entries.stop - entries.start, at.cards[v], at.base[entries].copy()
             for child in at.children[at.child_starts[c] : at.child_starts[c + 1]]:
-                taken = at.maps[at.parent_map[child] : at.parent_map[child] + size]
-                psi += work.messages[at.messages[child] + taken]
+                message_map = at.maps[at.parent_map[child] : at.parent_map[child] + size]
+                psi += work.messages[at.messages[child] + message_map]
             if at.shift_maps[c] >= 0:
                 psi += theta[at.shifts[c] + at.maps[at.shift_maps[c] : at.shift_maps[c] + size]]
             rows = psi.reshape(-1, card) / weights[c]
@@ -72,8 +72,8 @@ class Passes:
             values = np.exp(rows)
             sums = np.where(alive, values.sum(axis=1, keepdims=True), 1.0)
             logs = np.log(sums)
-            work.logs[here] = (rows - logs).ravel()
-            work.probabilities[here] = (values / sums).ravel()
+            work.logs[entries] = (rows - logs).ravel()
+            work.probabilities[entries] = (values / sums).ravel()
             work.messages[at.messages[c] : at.messages[c + 1]] = (weights[c] * (top + logs))[:, 0]
             if at.parent[c] < 0:
                 total += work.messages[at.messages[c]]
@@ -83,31 +83,31 @@ class Passes:
         """The gradient, after a forward pass: marginals on the shared variables (T,) and H (C,); p_c becomes g_c."""
         at, work = self.at, self.work
         for c in range(len(at.variable) - 1, -1, -1):
-            here, sent = slice(at.entries[c], at.entries[c + 1]), slice(at.messages[c], at.messages[c + 1])
+            entries, sent = slice(at.entries[c], at.entries[c + 1]), slice(at.messages[c], at.messages[c + 1])
             parent, size = at.parent[c], at.entries[c + 1] - at.entries[c]
             if parent < 0:
                 work.upward[sent] = 1.0
             else:
                 above = work.probabilities[at.entries[parent] : at.entries[parent + 1]]
-                taken = at.maps[at.parent_map[c] : at.parent_map[c] + len(above)]
-                work.upward[sent] = np.bincount(taken, above, minlength=sent.stop - sent.start)
-            g = (work.probabilities[here].reshape(-1, at.cards[at.variable[c]]) * work.upward[sent][:, None]).ravel()
-            work.probabilities[here] = g
+                message_map = at.maps[at.parent_map[c] : at.parent_map[c] + len(above)]
+                work.upward[sent] = np.bincount(message_map, above, minlength=sent.stop - sent.start)
+            g = (work.probabilities[entries].reshape(-1, at.cards[at.variable[c]]) * work.upward[sent][:, None]).ravel()
+            work.probabilities[entries] = g
             positive = g > 0
-            work.entropies[c] = -(g[positive] @ work.logs[here][positive])
+            work.entropies[c] = -(g[positive] @ work.logs[entries][positive])
             if at.shift_maps[c] >= 0:
-                taken = at.maps[at.shift_maps[c] : at.shift_maps[c] + size]
+                message_map = at.maps[at.shift_maps[c] : at.shift_maps[c] + size]
                 width = at.shifts[c + 1] - at.shifts[c]
-                work.shifts[at.shifts[c] : at.shifts[c + 1]] = np.bincount(taken, g, minlength=width)
+                work.shifts[at.shifts[c] : at.shifts[c + 1]] = np.bincount(message_map, g, minlength=width)
         return work.shifts, work.entropies
 
 
 def beliefs(at: Buckets, gradient: Array) -> FloatArray:
     """(Σ (K_v - 1),) of states 1, 2, …: means of g_c over mini-buckets; marginals if none is split."""
-    found = []
+    means = []
     for v, card in enumerate(at.cards):
         cliques = range(at.buckets[v], at.buckets[v + 1])
         parts = [gradient[at.entries[c] : at.entries[c + 1]].reshape(-1, card).sum(axis=0) for c in cliques]
         mean = np.mean(parts, axis=0)
-        found.append(mean[1:] / mean.sum())
-    return np.concatenate([np.zeros(0), *found])
+        means.append(mean[1:] / mean.sum())
+    return np.concatenate([np.zeros(0), *means])

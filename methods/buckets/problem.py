@@ -39,14 +39,14 @@ def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray
     """(…, Σ K_v, C) of all states, from (…, Σ (K_v - 1), C) of states 1, 2, … and what each variable's add up to."""
     ends = starts_of(cards - 1)
     first = starts_of(cards)[:-1]
-    found = np.empty((*later.shape[:-2], int(cards.sum()), later.shape[-1]))
-    is_later = np.ones(found.shape[-2], dtype=bool)
+    all_rows = np.empty((*later.shape[:-2], int(cards.sum()), later.shape[-1]))
+    is_later = np.ones(all_rows.shape[-2], dtype=bool)
     is_later[first] = False
-    found[..., is_later, :] = later
+    all_rows[..., is_later, :] = later
     if len(cards):
         rest = np.add.reduceat(later, ends[:-1], axis=-2)
-        found[..., first, :] = np.maximum(total[..., None, :] - rest, 0.0)
-    return found
+        all_rows[..., first, :] = np.maximum(total[..., None, :] - rest, 0.0)
+    return all_rows
 
 
 def draws_of(model: Model, trace: Trace) -> tuple[Array, FloatArray]:

@@ -45,7 +45,7 @@ _BEST = 2
 FIRST, RISE = 6, 2
 
 
-class Told(NamedTuple):
+class Progress(NamedTuple):
     """After a pass.
 
     Attributes:
@@ -120,21 +120,21 @@ class Raising:
         self._code, self._at_stake, self._ibound = code, at_stake, ibound
         self._max_bytes = max_bytes / 2  # two are there at once
 
-    def told(self) -> Iterator[Told]:
+    def iterate(self) -> Iterator[Progress]:
         """After each pass."""
         candidates = [*itertools.product(range(len(self._factors)), (False, True))]
-        limit, best = self._ibound or FIRST, Told(-math.inf, 0, True)
+        limit, best = self._ibound or FIRST, Progress(-math.inf, 0, True)
         while self._fits(self._cut(candidates[0][0], limit)):
             values: dict[Candidate, float] = {}
-            for told in self._of_limit(candidates, limit, values):
-                best = told if told.bound > best.bound else best
+            for progress in self._of_limit(candidates, limit, values):
+                best = progress if progress.bound > best.bound else best
                 yield best
-            if self._ibound or not told.split:
+            if self._ibound or not progress.split:
                 return
             candidates = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
             limit += RISE
 
-    def _of_limit(self, candidates: list[Candidate], limit: int, values: dict[Candidate, float]) -> Iterator[Told]:
+    def _of_limit(self, candidates: list[Candidate], limit: int, values: dict[Candidate, float]) -> Iterator[Progress]:
         """Trials, whose `values` are written, and further passes of the best; where nothing is split there is one."""
         bounds: list[LowerBound] = []
         for order, some in itertools.groupby(candidates, key=itemgetter(0)):
@@ -148,18 +148,18 @@ class Raising:
                 bounds = [max(bounds, key=lambda bound: bound.best.value)]
         yield from self._passes(bounds[0], _PASSES - _TRIAL, limit)
 
-    def _passes(self, bound: LowerBound, most: int, limit: int) -> Iterator[Told]:
+    def _passes(self, bound: LowerBound, max_passes: int, limit: int) -> Iterator[Progress]:
         """What each tells; one where nothing is split."""
-        for _ in range(most):
-            if not bound.ended:
+        for _ in range(max_passes):
+            if not bound.is_ended:
                 bound.go_on()
-            yield Told(bound.best.value - bound.slack(self._at_stake), limit, bound.at.split)
-            if bound.ended:
+            yield Progress(bound.best.value - bound.slack(self._at_stake), limit, bound.at.split)
+            if bound.is_ended:
                 return
 
     def _cut(self, order: int, limit: int) -> Partition:
         factors = self._factors[order]
         return partition(logs_of(factors.states.tolist()), factors.scopes(), limit)
 
-    def _fits(self, found: Partition) -> bool:
-        return bytes_of(found) <= self._max_bytes and found.entries < 2.0**31
+    def _fits(self, partition: Partition) -> bool:
+        return bytes_of(partition) <= self._max_bytes and partition.entries < 2.0**31

@@ -30,17 +30,17 @@ class Costs(NamedTuple):
     step: float
     row: float
 
-    def of_pass(self, found: Partition) -> float:
+    def of_pass(self, minibuckets: Partition) -> float:
         """Of a forward and a backward pass."""
-        return self.entry * found.entries + self.look * found.looks + self.clique * len(found.scopes)
+        return self.entry * minibuckets.entries + self.look * minibuckets.looks + self.clique * len(minibuckets.scopes)
 
-    def of_tables(self, found: Partition) -> float:
+    def of_tables(self, minibuckets: Partition) -> float:
         """Before any pass."""
-        return self.made * (found.entries + found.looks)
+        return self.made * (minibuckets.entries + minibuckets.looks)
 
-    def of_passes(self, found: Partition, count: int) -> float:
+    def of_passes(self, minibuckets: Partition, count: int) -> float:
         """Of so many, and of the tables."""
-        return self.of_tables(found) + count * self.of_pass(found)
+        return self.of_tables(minibuckets) + count * self.of_pass(minibuckets)
 
     def of_draws(self, cliques: int, chains: int) -> float:
         """Of one draw of all chains."""
@@ -59,35 +59,39 @@ def choose(
         seconds: for all passes; a partition that splits nothing needs one.
         max_bytes: of all tables.
     """
-    most = min(seconds / costs.entry, max_bytes / BYTES)
+    max_entries = min(seconds / costs.entry, max_bytes / BYTES)
 
-    def fits(found: Partition, passes: int) -> bool:
-        return found.entries <= most and bytes_of(found) <= max_bytes and costs.of_passes(found, passes) <= seconds
+    def fits(minibuckets: Partition, passes: int) -> bool:
+        return (
+            minibuckets.entries <= max_entries
+            and bytes_of(minibuckets) <= max_bytes
+            and costs.of_passes(minibuckets, passes) <= seconds
+        )
 
-    if total <= math.log2(max(most, 1.0)) + _ROUNDING:
-        whole = partition(logs, scopes, math.inf, most)
+    if total <= math.log2(max(max_entries, 1.0)) + _ROUNDING:
+        whole = partition(logs, scopes, math.inf, max_entries)
         if fits(whole, 1):
             return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
     if PASSES * costs.clique * len(logs) > seconds:  # a variable has one mini-bucket at least
         return _FIRST, partition(logs, scopes, _FIRST)
 
     def at(limit: int) -> Partition | None:
-        found = partition(logs, scopes, limit, most)
-        return found if fits(found, PASSES) else None
+        minibuckets = partition(logs, scopes, limit, max_entries)
+        return minibuckets if fits(minibuckets, PASSES) else None
 
-    limit = min(max(_FIRST, int(math.log2(max(most / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
-    found = at(limit)
-    while found is None and limit > _FIRST:
+    limit = min(max(_FIRST, int(math.log2(max(max_entries / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
+    minibuckets = at(limit)
+    while minibuckets is None and limit > _FIRST:
         limit -= 1
-        found = at(limit)
-    while found is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
-        limit, found = limit + 1, larger
-    return limit, partition(logs, scopes, limit) if found is None else found
+        minibuckets = at(limit)
+    while minibuckets is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
+        limit, minibuckets = limit + 1, larger
+    return limit, partition(logs, scopes, limit) if minibuckets is None else minibuckets
 
 
-def bytes_of(found: Partition) -> float:
+def bytes_of(minibuckets: Partition) -> float:
     """Of all tables."""
-    return BYTES * found.entries + LOOK_BYTES * found.looks
+    return BYTES * minibuckets.entries + LOOK_BYTES * minibuckets.looks
 
 
 def logs_of(cards: Sequence[int]) -> list[float]:

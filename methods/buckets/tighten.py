@@ -74,18 +74,18 @@ class UpperBound:
         return Point(*self._split(self._descent.best), self.sign * self._descent.value, self._descent.valued - 1)
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether passes gain no more."""
-        return not (self.at.split and np.isfinite(self._descent.value)) or self._descent.ended
+        return not (self.at.split and np.isfinite(self._descent.value)) or self._descent.is_ended
 
     def go_on(self) -> None:
         """One more pass, or two where the first one makes the bound worse."""
         self._descent.go_on()
 
-    def tighten(self, most: int, end: float = math.inf) -> Point:
+    def tighten(self, max_passes: int, end: float = math.inf) -> Point:
         """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at
         the point that is returned."""
-        while self._descent.valued <= most and not self.ended and time.perf_counter() < end:
+        while self._descent.valued <= max_passes and not self.is_ended and time.perf_counter() < end:
             self.go_on()
         point = self.best
         self._descent.finish()
@@ -129,9 +129,9 @@ class UpperBound:
         """θ_c + step w_c (Σ_k w_k log b_k - log b_c), and weights along their gradient."""
         theta, weights = self._split(point)
         marginals, entropies = self.passes.backward()
-        logs, own = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
-        mean = np.bincount(self._entry, own * logs)[self._entry]
-        theta = self._balance(theta + step * own * (mean - logs), weights)
+        logs, row_weights = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
+        mean = np.bincount(self._entry, row_weights * logs)[self._entry]
+        theta = self._balance(theta + step * row_weights * (mean - logs), weights)
         return self._join(theta, self.reweighted(weights, entropies, step * _RATE))
 
     def _balance(self, theta: FloatArray, weights: FloatArray) -> FloatArray:

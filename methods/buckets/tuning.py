@@ -117,15 +117,15 @@ class Tuner:
         cut = self._cut(self._orders[0], seconds)
         if not cut.parts.split:
             return self._at(cut, 1, real, end)
-        found = orders.best_orders([*self._orders, *orders.search_orders(self._problem, _SEARCH * seconds, 1)])
+        best_orders = orders.best_orders([*self._orders, *orders.search_orders(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
         since = time.perf_counter()
-        if self._zeros and hopeful(found[0], self._rows(_WHOLE * seconds)):
-            if (whole := self._whole(found[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
+        if self._zeros and hopeful(best_orders[0], self._rows(_WHOLE * seconds)):
+            if (whole := self._whole(best_orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
                 return whole
             lost = _FORGIVEN * (time.perf_counter() - since)
             seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
-        return self._tighten(_greedy(found), seconds, real, end)
+        return self._tighten(_greedy(best_orders), seconds, real, end)
 
     def _whole(self, order: Order, seconds: float, end: float = math.inf) -> Whole | None:
         """Over what zeros leave possible, if there are any, and mini-buckets are not asked for."""
@@ -161,31 +161,31 @@ class Tuner:
         factors, limits = factors_of(self._problem, order.order), self._limits
         logs, scopes, limit = size.logs_of(factors.states.tolist()), factors.scopes(), limits.ibound or limit
         if limit:
-            found = partition(logs, scopes, limit)
+            minibuckets = partition(logs, scopes, limit)
         else:
-            most = limits.max_gib * 2**30
-            limit, found = size.choose(logs, scopes, order.log2_total, self._code.costs, seconds, most)
-        needed = size.bytes_of(found) / 2**30
-        if needed > limits.max_gib or found.entries >= 2.0**31:
+            max_bytes = limits.max_gib * 2**30
+            limit, minibuckets = size.choose(logs, scopes, order.log2_total, self._code.costs, seconds, max_bytes)
+        needed = size.bytes_of(minibuckets) / 2**30
+        if needed > limits.max_gib or minibuckets.entries >= 2.0**31:
             raise UnsupportedError(
                 f"wmb: mini-buckets of 2^{limit} entries would take {needed:.3g} GiB, and {limits.max_gib:g} are "
                 "allowed (max_gib); a smaller ibound is needed"
             )
-        return Cut(order, factors, limit, found)
+        return Cut(order, factors, limit, minibuckets)
 
-    def _bound(self, cut: Cut, most: int, end: float) -> UpperBound:
+    def _bound(self, cut: Cut, max_passes: int, end: float) -> UpperBound:
         """After at most so many passes."""
         at = lay_out(cut.factors, cut.parts)
         bound = UpperBound(at, self._code.passes(at))
-        if not bound.tighten(most, end).value > -np.inf:
+        if not bound.tighten(max_passes, end).value > -np.inf:
             raise self._nothing()
         return bound
 
     def _nothing(self) -> ModelError:
         return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
 
-    def _at(self, cut: Cut, most: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
-        bound = self._bound(cut, most, end)
+    def _at(self, cut: Cut, max_passes: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+        bound = self._bound(cut, max_passes, end)
         work, at = bound.passes.work, bound.at
         probabilities = work.probabilities.astype(real)
         bound.passes.backward()

@@ -27,7 +27,7 @@ MOST_UNSEEN = 0.1
 _EDGES = np.append(np.exp(-WIDTH * np.arange(BINS)), 0.0)
 
 
-class Told(NamedTuple):
+class Totals(NamedTuple):
     """What the run says of its bound."""
 
     value: float
@@ -39,37 +39,37 @@ class Told(NamedTuple):
 
 def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: bool) -> Estimate:
     """Self-normalised marginals and the mean weight, between the bounds."""
-    told = Told(*trace.total("bound")[:, 0].tolist())
+    totals = Totals(*trace.total("bound")[:, 0].tolist())
     weights = _weights(trace)
-    bounds = bracket(told.value, told.slack, weights, delta, "wmb")
-    if not told.split:
-        bounds = tuple(Bound(told.value, side, "exact", by="wmb") for side in ("lower", "upper"))
+    bounds = bracket(totals.value, totals.slack, weights, delta, "wmb")
+    if not totals.split:
+        bounds = tuple(Bound(totals.value, side, "exact", by="wmb") for side in ("lower", "upper"))
     diagnostics = {
         "weight_ess": weights.effective,
-        "ibound": told.ibound,
-        "passes": told.passes,
+        "ibound": totals.ibound,
+        "passes": totals.passes,
         **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
     }
-    if not told.split:
+    if not totals.split:
         exact = all_states(cards, trace.total("beliefs")[:, :1], np.ones(1))[:, 0]
         return Estimate(
-            marginals=_laid_out(model, exact),
-            marginals_se=_laid_out(model, np.zeros(len(exact))),
-            ess=_laid_out(model, np.full(len(exact), weights.number)),
-            log_z=told.value,
+            marginals=_split_rows(model, exact),
+            marginals_se=_split_rows(model, np.zeros(len(exact))),
+            ess=_split_rows(model, np.full(len(exact), weights.number)),
+            log_z=totals.value,
             log_z_kind="exact",
             draws=draws_of(model, trace) if draws else None,
             diagnostics=diagnostics,
         )
     doubts = () if is_enough(weights) else ("marginals too short", "log Z unresolved")
     if not weights.effective:  # every draw is dead
-        return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
-    drawn = draws_of(model, trace) if draws else None
+        return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
+    stored_draws = draws_of(model, trace) if draws else None
     return Estimate(
-        **{name: _laid_out(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
-        **log_z_errors(told.value, weights),
+        **{name: _split_rows(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
+        **log_z_errors(totals.value, weights),
         bounds=bounds,
-        draws=drawn,
+        draws=stored_draws,
         diagnostics=diagnostics,
         doubts=doubts,
     )
@@ -137,6 +137,6 @@ def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
     }
 
 
-def _laid_out(model: Model, found: FloatArray) -> Any:
+def _split_rows(model: Model, rows: FloatArray) -> Any:
     """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
-    return split_marginals(problem_of(model).decode_marginals(found), model.cardinalities)
+    return split_marginals(problem_of(model).decode_marginals(rows), model.cardinalities)

@@ -27,8 +27,8 @@ class Whole:
 
     def __init__(self, done: Eliminated) -> None:
         self._done = done
-        found = marginals_of(done)
-        self._beliefs = np.concatenate([np.zeros(0), *(vector[1:] for vector in found)])
+        marginals = marginals_of(done)
+        self._beliefs = np.concatenate([np.zeros(0), *(vector[1:] for vector in marginals)])
 
     @cached_property
     def _drawer(self) -> Drawer:
@@ -39,7 +39,7 @@ class Whole:
         uniform = np.random.default_rng((seed, index + steps)).random((chains, len(self._done.cards)))
         counts = np.zeros((BINS, chains))
         counts[0] = steps
-        told = np.array([self._done.log_z, 0.0, math.ceil(math.log2(max(self._done.rows, 1))), 0.0, 0.0])
+        bound_row = np.array([self._done.log_z, 0.0, math.ceil(math.log2(max(self._done.rows, 1))), 0.0, 0.0])
         log = np.full(chains, math.log(steps))
         with np.errstate(divide="ignore"):
             rows = np.log(self._beliefs)[:, None] + log
@@ -49,7 +49,7 @@ class Whole:
             "rows": rows,
             "counts": counts,
             "sums": counts,
-            "bound": np.repeat(told[:, None], chains, axis=1),
+            "bound": np.repeat(bound_row[:, None], chains, axis=1),
             "states": self._drawer.draw(uniform.T),
             "drawn": np.zeros(chains),
             "beliefs": np.repeat(self._beliefs[:, None], chains, axis=1),

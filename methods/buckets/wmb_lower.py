@@ -69,5 +69,5 @@ class LowerMiniBuckets(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """The bound."""
-        told = {name: float(trace.total(name)[0]) for name in ("bound", "ibound", "iterations")}
-        return Estimate(log_z=told.pop("bound"), log_z_kind="lower", diagnostics=told)
+        totals = {name: float(trace.total(name)[0]) for name in ("bound", "ibound", "iterations")}
+        return Estimate(log_z=totals.pop("bound"), log_z_kind="lower", diagnostics=totals)

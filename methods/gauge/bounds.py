@@ -21,7 +21,7 @@ LARGEST_EXPONENT = 900
 UNITS = 16
 
 
-def verified_tables(model: ForneyModel, theta: FloatArray) -> list[FloatArray] | None:
+def lower_bound_tables(model: ForneyModel, theta: FloatArray) -> list[FloatArray] | None:
     """Lower bounds on the gauged tables, (n, 2**d) a degree group, none negative; None where the gauge gives no bound.
 
     The gauge is that of the angles theta (2E,), exactly, so that Z is what it was. A computed entry is off by a few
@@ -78,16 +78,18 @@ def node_beliefs(model: ForneyModel, theta: FloatArray, weights: Sequence[FloatA
     for group, weight in zip(model.groups, weights, strict=True):
         matrix = gauges.matrices(theta[group.own], theta[group.other])
         gauged = gauges.apply_all(group.tables, matrix)
-        there = (gauged > 0) & (weight > 0)
-        pulled = np.divide(_within_range(weight, gauged, there), gauged, out=np.zeros_like(gauged), where=there)
+        is_positive = (gauged > 0) & (weight > 0)
+        pulled = np.divide(
+            _within_range(weight, gauged, is_positive), gauged, out=np.zeros_like(gauged), where=is_positive
+        )
         belief = np.maximum(gauges.apply_all(pulled, matrix.swapaxes(-1, -2)) * group.tables, 0.0)
         total = belief.sum(axis=-1, keepdims=True)
         beliefs.append(np.where(total > 0, belief / np.where(total > 0, total, 1.0), 0.5**group.degree))
     return beliefs
 
 
-def _within_range(weight: FloatArray, gauged: FloatArray, there: np.ndarray) -> FloatArray:
+def _within_range(weight: FloatArray, gauged: FloatArray, is_positive: np.ndarray) -> FloatArray:
     """Weights (..., 2**d), those of a node halved so often that none of their quotients with `gauged` overflows."""
     sizes = np.frexp(weight)[1] - np.frexp(gauged)[1]
-    most = np.where(there, sizes, 0).max(axis=-1, keepdims=True)
-    return np.asarray(np.ldexp(weight, -np.maximum(most - LARGEST_EXPONENT, 0)))
+    largest = np.where(is_positive, sizes, 0).max(axis=-1, keepdims=True)
+    return np.asarray(np.ldexp(weight, -np.maximum(largest - LARGEST_EXPONENT, 0)))

@@ -69,18 +69,18 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
     if not all((table[:, 0] > 0).all() for table in tables):
         return Sums(-np.inf, -np.inf, -np.inf)
     zero = model.log_constant
-    one = np.empty(2 * model.num_edges)  # of each half edge: log of the flipped entry over that of 0
+    log_ratios = np.empty(2 * model.num_edges)  # of each half edge: log of the flipped entry over that of 0
     both: list[FloatArray] = [np.zeros(0)]
     with np.errstate(divide="ignore"):
         for group, table in zip(model.groups, tables, strict=True):
             relative = np.log(table) - np.log(table[:, :1])
             zero += float(np.log(table[:, 0]).sum())
             places = 1 << np.arange(group.degree - 1, -1, -1)
-            one[group.own] = relative[:, places]
+            log_ratios[group.own] = relative[:, places]
             both += [relative[:, a + b] for k, a in enumerate(places) for b in places[k + 1 :]]
-    ratio = one[0::2] + one[1::2]
+    ratio = log_ratios[0::2] + log_ratios[1::2]
     pairs = _pairs(model)
-    outside = np.where(pairs.alone, one[pairs.first ^ 1] + one[pairs.second ^ 1], 0.0)
+    outside = np.where(pairs.alone, log_ratios[pairs.first ^ 1] + log_ratios[pairs.second ^ 1], 0.0)
     near = np.zeros(pairs.number)  # bincount gives integers where there are no pairs
     np.add.at(near, pairs.which, np.concatenate(both) + outside)
     scale = max(float(ratio.max()), 0.5 * float(near.max(initial=-np.inf)), 0.0)
@@ -114,5 +114,5 @@ def _pairs(model: ForneyModel) -> _Pairs:
                 seconds.append(np.maximum(e, f))
     first, second = np.concatenate(firsts), np.concatenate(seconds)
     edges = model.num_edges
-    found, which, count = np.unique(first // 2 * edges + second // 2, return_inverse=True, return_counts=True)
-    return _Pairs(first, second, which, count[which] == 1, len(found), np.stack([found // edges, found % edges]))
+    keys, numbers, count = np.unique(first // 2 * edges + second // 2, return_inverse=True, return_counts=True)
+    return _Pairs(first, second, numbers, count[numbers] == 1, len(keys), np.stack([keys // edges, keys % edges]))

@@ -13,7 +13,7 @@ from spinbench.methods.gauge.ascent import field_gauge
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.ascent.newton import End
 from spinbench.methods.gauge.ascent.objectives import barrier_weights
-from spinbench.methods.gauge.bounds import mean_field_bound, node_beliefs, verified_tables
+from spinbench.methods.gauge.bounds import lower_bound_tables, mean_field_bound, node_beliefs
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.progress import Report
 from spinbench.models.forney.model import ForneyModel
@@ -49,7 +49,7 @@ def look_at_gauge(
     model: ForneyModel, theta: FloatArray, ended: Ended, delta: float, report: Report, judge: str
 ) -> Candidate | None:
     """Offer the bounds of a gauge (2E,); the candidate by the bound `judge`, None where the gauge gives no bound."""
-    tables = verified_tables(model, theta)
+    tables = lower_bound_tables(model, theta)
     if tables is None:
         report.unverified += 1
         return None
@@ -62,7 +62,7 @@ def look_at_gauge(
         report.answer(bounds[judge], *ended)
         if judge == "g_bp":  # the others are asked for no marginals
             weights = [barrier_weights(group.degree, delta) for group in model.groups]
-            report.marginals_from(_marginals(model, theta, weights))
+            report.defer_marginals(_marginals(model, theta, weights))
     return Candidate(model, theta, tables, bounds[judge])
 
 
@@ -71,18 +71,18 @@ def look_at_point(
 ) -> None:
     """Offer the bound of a gauge (2E,) and a product distribution q (E,), also with nearly certain edges made certain;
     it is the answer where it is the best so far."""
-    tables = verified_tables(model, theta)
+    tables = lower_bound_tables(model, theta)
     if tables is None:
         report.unverified += 1
         return
     value, q = max(
-        ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snapped(q), q)), key=lambda pair: pair[0]
+        ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snap(q), q)), key=lambda pair: pair[0]
     )
     report.offer(name, value)
     if value > report.judged:
         report.answer(value, *ended)
         weights = [slot_products(q[group.edges].T).T + field_gauge.FLOOR / 2**group.degree for group in model.groups]
-        report.marginals_from(_marginals(model, theta, weights))
+        report.defer_marginals(_marginals(model, theta, weights))
 
 
 def _marginals(model: ForneyModel, theta: FloatArray, weights: Sequence[FloatArray]) -> Callable[[], FloatArray]:

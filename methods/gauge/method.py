@@ -96,7 +96,7 @@ class Gauged(Method):
         The diagnostics stalled and out_of_steps are 1 where that is how the maximisation ended that gave it.
         """
         end = ENDS[int(trace.total("end")[0])]
-        found = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
+        bounds_by_name = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
         return Estimate(
             marginals=state_marginals(trace.total("marginals")[:, 0], model.cardinalities)
             if self.gives_marginals
@@ -104,7 +104,7 @@ class Gauged(Method):
             log_z=float(trace.total("bound")[0]) - tables.rounding,
             log_z_kind="lower",
             diagnostics={
-                **{f"bound_{name}": value - tables.rounding for name, value in found.items()},
+                **{f"bound_{name}": value - tables.rounding for name, value in bounds_by_name.items()},
                 "residual": float(trace.total("residual")[0]),
                 "unverified": float(trace.total("unverified")[0]),
                 "stalled": float(end == "stalled"),

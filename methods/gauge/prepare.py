@@ -37,8 +37,8 @@ def seconds_of(model: Model) -> float:
 
 def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyModel:
     """The contracted Forney model of `model`; errors as in `prepare`."""
-    given = model if isinstance(model, ForneyModel) else convert.to_forney(model, seed)
-    small = contract(given, merge, seed) if merge else given
+    original = model if isinstance(model, ForneyModel) else convert.to_forney(model, seed)
+    small = contract(original, merge, seed) if merge else original
     if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weights(small).max() == -np.inf:
         raise ModelError(f"{small.name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
     return small

@@ -37,19 +37,19 @@ class Report:
     unverified: int = 0
     finished: bool = False
     steps: int = 0
-    _known: FloatArray = field(default_factory=lambda: np.zeros(0))
-    _asked: Callable[[], FloatArray] | None = None
+    _marginals: FloatArray = field(default_factory=lambda: np.zeros(0))
+    _compute_marginals: Callable[[], FloatArray] | None = None
 
     @property
     def marginals(self) -> FloatArray:
         """(N,) of the source's variables, of the best candidate; NaN where there are none yet."""
-        if self._asked is not None:
-            self._known, self._asked = self._asked(), None
-        return self._known
+        if self._compute_marginals is not None:
+            self._marginals, self._compute_marginals = self._compute_marginals(), None
+        return self._marginals
 
-    def marginals_from(self, found: Callable[[], FloatArray]) -> None:
-        """Those that `found` gives, which is called once they are asked for."""
-        self._asked = found
+    def defer_marginals(self, compute: Callable[[], FloatArray]) -> None:
+        """Those that `compute` gives, which is called once they are asked for."""
+        self._compute_marginals = compute
 
     def offer(self, name: str, value: float) -> None:
         """Take in a bound."""
@@ -70,7 +70,7 @@ def first_report(models: Sequence[ForneyModel], names: Sequence[str]) -> Report:
     """Before any step: the weight of the state of all zeros of the best relabelling, a bound by itself."""
     start = max(float(model.log_weight(np.zeros(model.num_edges, dtype=np.int64))) for model in models)
     report = Report(start, dict.fromkeys(names, start))
-    report.marginals_from(lambda: np.full(models[0].num_variables, np.nan))
+    report.defer_marginals(lambda: np.full(models[0].num_variables, np.nan))
     return report
 
 
@@ -78,5 +78,5 @@ def trivial(model: ForneyModel, report: Report) -> None:
     """The report of a model without edges: log Z itself."""
     for name in report.bounds:
         report.bounds[name] = model.log_constant
-    report.marginals_from(lambda: model.variable_marginals([]))
+    report.defer_marginals(lambda: model.variable_marginals([]))
     report.answer(model.log_constant, 0.0, "gradient")

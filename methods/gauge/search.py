@@ -50,17 +50,17 @@ def search_point_mass(
     judge = "multiple" if headline == "sequential" else headline
     best: Candidate | None = None
     for model in models:
-        found = yield from _one_model(model, report, judge, deltas, formulas)
-        if found is not None and (best is None or found.value > best.value):
-            best = found
+        candidate = yield from _one_model(model, report, judge, deltas, formulas)
+        if candidate is not None and (best is None or candidate.value > best.value):
+            best = candidate
     if best is None or not greedy:
         return best
     for edge in np.random.default_rng(seed).permutation(best.model.num_edges):
         flips = np.zeros(best.model.num_edges, dtype=np.int64)
         flips[edge] = 1
-        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas, formulas)
-        if found is not None and found.value > best.value + 1e-9:
-            best = found
+        candidate = yield from _one_model(best.model.relabel(flips), report, judge, deltas, formulas)
+        if candidate is not None and candidate.value > best.value + 1e-9:
+            best = candidate
     return best
 
 
@@ -72,9 +72,9 @@ def _one_model(
     for stage in point_mass.continuation(model, deltas, formulas=formulas):
         if stage.end and np.isfinite(stage.delta):
             ended = Ended(stage.residual, stage.end)
-            found = look_at_gauge(model, stage.theta, ended, stage.delta, report, judge)
-            if found is not None and (best is None or found.value > best.value):
-                best = found
+            candidate = look_at_gauge(model, stage.theta, ended, stage.delta, report, judge)
+            if candidate is not None and (best is None or candidate.value > best.value):
+                best = candidate
         yield
     return best
 

@@ -37,7 +37,7 @@ def search_sequential(
         deltas: of the barrier.
         simplify: an exact contraction of the conditioned models.
     """
-    gauged = gauged_model(candidate)
+    gauged = model_in_gauge(candidate)
     edges = gauged.num_edges
     total = float(gauged.log_weight(np.zeros(edges, dtype=np.int64)))
     report.offer_answer("sequential", total)
@@ -60,13 +60,13 @@ def _term(
     small = simplify(term)
     if not small.num_edges:
         return max(at_identity, small.log_constant)
-    own = first_report([small], ("g_bp", "single", "multiple"))
-    yield from search_point_mass([small], own, "multiple", deltas)
-    report.unverified += own.unverified
-    return max(at_identity, own.bound)
+    term_report = first_report([small], ("g_bp", "single", "multiple"))
+    yield from search_point_mass([small], term_report, "multiple", deltas)
+    report.unverified += term_report.unverified
+    return max(at_identity, term_report.bound)
 
 
-def gauged_model(candidate: Candidate) -> ForneyModel:
+def model_in_gauge(candidate: Candidate) -> ForneyModel:
     """The model of the gauged tables."""
     with np.errstate(divide="ignore"):
         logs = [np.log(table) for table in candidate.tables]
@@ -75,7 +75,7 @@ def gauged_model(candidate: Candidate) -> ForneyModel:
 
 def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
     """The model of the edges after `edge`, those before it at 0 and itself at 1; None where its Z is 0."""
-    kept = np.arange(edge + 1, model.num_edges)
+    later = np.arange(edge + 1, model.num_edges)
     tables, incident = [], []
     for slots, table in zip(model.incident, model.log_tables, strict=True):
         index = tuple(slice(None) if e > edge else int(e == edge) for e in slots)
@@ -85,7 +85,7 @@ def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
         return None
     try:
         return build.from_log_tables(
-            model.edges[kept], tables, incident=incident, log_constant=model.log_constant, name=model.name
+            model.edges[later], tables, incident=incident, log_constant=model.log_constant, name=model.name
         )
     except ModelError:  # the zeros leave no state
         return None

@@ -54,7 +54,7 @@ class MessagePassing:
         for group in graph.groups:
             cavities, start = self.cavities(group, totals, messages, start)
             for slot in range(len(cavities)):
-                log = self._summed(group, cavities, slot)
+                log = self._sum_out_others(group, cavities, slot)
                 parts.append(xp.reshape(self._ratios(log, graph.floor), (-1, log.shape[-1])))
         return xp.concat(parts, axis=0) if parts else messages
 
@@ -68,15 +68,15 @@ class MessagePassing:
         """(n, K_s, C) of each slot, 0 at state 0, and where the next group's messages begin; these begin at `start`."""
         xp = self._xp
         count, *sizes = group.log_tables.shape
-        found = []
+        cavities = []
         for slot, size in enumerate(sizes):
             end = start + count * (size - 1)
-            own = xp.reshape(messages[start:end, :], (count, size - 1, messages.shape[1]))
+            group_messages = xp.reshape(messages[start:end, :], (count, size - 1, messages.shape[1]))
             rows = group.rows[slot, :][:, None] + xp.arange(size - 1)[None, :]
-            cavity = take(xp, totals, rows) - own
-            found.append(xp.concat([xp.zeros_like(cavity[:, :1, :]), cavity], axis=1))
+            cavity = take(xp, totals, rows) - group_messages
+            cavities.append(xp.concat([xp.zeros_like(cavity[:, :1, :]), cavity], axis=1))
             start = end
-        return found, start
+        return cavities, start
 
     def joint(self, group: Group, cavities: list[Array], without: int = -1) -> Array:
         """(n, K_1, …, K_d, C) log f plus the cavities of all slots but one."""
@@ -96,7 +96,7 @@ class MessagePassing:
         log = xp.maximum(log - xp.max(log, axis=1, keepdims=True), floor)
         return log[:, 1:, :] - log[:, :1, :]
 
-    def _summed(self, group: Group, cavities: list[Array], slot: int) -> Array:
+    def _sum_out_others(self, group: Group, cavities: list[Array], slot: int) -> Array:
         """(n, K_s, C) log Σ over all other slots."""
         axes = tuple(s + 1 for s in range(len(cavities)) if s != slot)
         return log_sum_exp(self._xp, self.joint(group, cavities, slot), axes)
@@ -106,8 +106,8 @@ def log_sum_exp(xp: Any, values: Array, axes: tuple[int, ...]) -> Array:
     """log Σ exp over axes, each slice of which has a finite entry."""
     peak = xp.max(values, axis=axes, keepdims=True)
     total = xp.log(xp.sum(xp.exp(values - peak), axis=axes, keepdims=True)) + peak
-    kept = tuple(k for axis, k in enumerate(total.shape) if axis not in axes)
-    return xp.reshape(total, kept)
+    rest = tuple(k for axis, k in enumerate(total.shape) if axis not in axes)
+    return xp.reshape(total, rest)
 
 
 def state_log_weights(graph: Graph, totals: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -118,7 +118,7 @@ def state_log_weights(graph: Graph, totals: FloatArray) -> tuple[FloatArray, Int
     return states, first
 
 
-def normalised(states: FloatArray, first: IntArray) -> tuple[FloatArray, FloatArray]:
+def normalise(states: FloatArray, first: IntArray) -> tuple[FloatArray, FloatArray]:
     """Probabilities (S, C) of all states and log normalisers (n, C) of variables, from log weights (S, C)."""
     if not len(first):
         return states, np.zeros((0, states.shape[1]))
@@ -143,18 +143,18 @@ def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[Flo
     graph = graph._replace(theta=np.asarray(graph.theta, dtype=np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         totals = passing.totals(graph, incidence, messages)
-        probabilities, log_v = normalised(*state_log_weights(graph, totals))
+        probabilities, log_v = normalise(*state_log_weights(graph, totals))
         terms = list(_factor_terms(passing, graph, totals, messages))
         log_z = float(graph.constant) + log_v.sum(axis=0)
-        variable, said = graph.variable, np.zeros_like(log_v)
+        variable, loud_sums = graph.variable, np.zeros_like(log_v)
         least = np.zeros(messages.shape[1])
         for rows, log_f, cavities, loudest in terms:
             scope = variable[rows]
             log_z = log_z + (log_f - log_v[scope].sum(axis=0)).sum(axis=0)
             least = np.minimum(least, (log_f - cavities).min(axis=0))
             for v, loud in zip(scope, loudest, strict=True):
-                np.add.at(said, v, loud)
-        least = np.minimum(least, (log_v - said).min(axis=0, initial=0.0))
+                np.add.at(loud_sums, v, loud)
+        least = np.minimum(least, (log_v - loud_sums).min(axis=0, initial=0.0))
         return probabilities, np.where(least > graph.floor / 2, log_z, np.nan)
 
 
@@ -173,8 +173,8 @@ def _factor_terms(
     if edges:
         a, b = passing.pair_cavities(graph, totals, messages)
         log_f = pair_log_z(graph, a, b)
-        own = messages[: 2 * edges].reshape(2, edges, -1)
-        yield graph.pairs.rows, log_f, np.maximum(a, 0.0) + np.maximum(b, 0.0), np.maximum(own, 0.0)
+        group_messages = messages[: 2 * edges].reshape(2, edges, -1)
+        yield graph.pairs.rows, log_f, np.maximum(a, 0.0) + np.maximum(b, 0.0), np.maximum(group_messages, 0.0)
     start = 2 * edges
     for group in graph.groups:
         begin = start

@@ -113,14 +113,14 @@ class BeliefPropagation(FixedPointMethod):
         """Beliefs and Bethe's log Z of the chosen restart; no log Z, and not converged, where messages contradict each
         other or are not finite."""
         beliefs, log_z = bethe(tables.graph, tables.incidence, trace.total("messages"))
-        residual, there = trace.total("residual"), np.isfinite(log_z)
-        converged = (trace.total("converged") > 0) & there
+        residual, is_finite = trace.total("residual"), np.isfinite(log_z)
+        converged = (trace.total("converged") > 0) & is_finite
         chosen = choose(log_z, residual, converged)
         finite = bool(np.isfinite(beliefs[:, chosen]).all())
         agree = finite and bool(residual[chosen] <= AGREEING)
         return Estimate(
             marginals=marginals(tables.graph, model, beliefs[:, chosen]) if finite else None,
-            log_z=float(log_z[chosen]) if there[chosen] else None,
+            log_z=float(log_z[chosen]) if is_finite[chosen] else None,
             log_z_kind="estimate",
             pairs=partial(_pairs, model, tables, trace.total("messages"), beliefs, chosen) if agree else None,
             diagnostics={
@@ -140,8 +140,8 @@ def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> in
     """The restart to report: the first of those with the largest log Z among the converged ones (to a relative 1e-9,
     so that rounding does not choose), or if none is, the one with the smallest residual, with a log Z if one has."""
     if not converged.any():
-        there = np.isfinite(log_z)
-        return int(np.where(there if there.any() else np.isfinite(residual), residual, np.inf).argmin())
+        is_finite = np.isfinite(log_z)
+        return int(np.where(is_finite if is_finite.any() else np.isfinite(residual), residual, np.inf).argmin())
     best = log_z[converged].max()
     return int(np.flatnonzero(converged & (log_z >= best - 1e-9 * max(1.0, abs(best))))[0])
 

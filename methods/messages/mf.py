@@ -206,8 +206,8 @@ class _Ascent:
         """(w, D) entries of some variables, the last entry of the table where there are fewer."""
         xp = self._xp
         first, degree = xp.take(of.start, variables, axis=0), xp.take(of.degree, variables, axis=0)
-        there = of.window[None, :] < degree[:, None]
-        return xp.where(there, first[:, None] + of.window[None, :], of.others.shape[-1] - 1)
+        is_entry = of.window[None, :] < degree[:, None]
+        return xp.where(is_entry, first[:, None] + of.window[None, :], of.others.shape[-1] - 1)
 
     def _expected(self, entries: Entries, table: Array, near: Array, q: Array) -> Array:
         """(w, K, C) Σ over entries of the expectation of a table, given the state on its first axis."""

@@ -43,16 +43,16 @@ def pair_beliefs(
     if model.groups:
         problem = Problem(model)
         scopes = list(problem.network.tables)
-        found = dict(zip(scopes, tables.of(scopes, list(problem.network.tables.values())), strict=True))
-        return np.array([both(problem.origin, (i, j), found, tables.single) for i, j in model.edges.tolist()])
+        beliefs = dict(zip(scopes, tables.of(scopes, list(problem.network.tables.values())), strict=True))
+        return np.array([both(problem.origin, (i, j), beliefs, tables.single) for i, j in model.edges.tolist()])
     return _of_edges(model, tables.groups.get((), np.zeros((0, 2, 2))), probabilities[1::2])
 
 
 def _of_edges(model: PairwiseModel, pairs: FloatArray, ones: FloatArray) -> FloatArray:
     """Edges without a coupling are not lowered: their ends know nothing of each other."""
-    found = ones[model.edges[:, 0]] * ones[model.edges[:, 1]]
-    found[model.couplings != 0] = pairs[:, 1, 1]
-    return found
+    beliefs = ones[model.edges[:, 0]] * ones[model.edges[:, 1]]
+    beliefs[model.couplings != 0] = pairs[:, 1, 1]
+    return beliefs
 
 
 class _Beliefs:
@@ -72,29 +72,29 @@ class _Beliefs:
             pairs = start == 0 and len(graph.pairs.weights) > 0
             cavities, start = passing.cavities(group, totals, messages, start)
             shape = () if pairs else group.log_tables.shape[1:]
-            self.groups[shape] = _normalised(passing.joint(group, cavities)[..., 0])
+            self.groups[shape] = _normalise(passing.joint(group, cavities)[..., 0])
         ends = (graph.first + np.arange(len(graph.first)))[1:]
         self.single = np.split(probabilities, ends)
 
     def of(self, scopes: Sequence[Scope], tables: Sequence[FloatArray]) -> list[FloatArray]:
         """Of the pieces that the graph was lowered from, in their order, axes as in their scopes."""
-        taken: Counter[tuple[int, ...]] = Counter()
-        found = []
+        uses: Counter[tuple[int, ...]] = Counter()
+        beliefs = []
         for scope, table in zip(scopes, tables, strict=True):
             if len(scope) < 2:
-                found.append(self.single[scope[0]] if scope else np.ones(()))
+                beliefs.append(self.single[scope[0]] if scope else np.ones(()))
                 continue
             order = sorted(range(len(scope)), key=table.shape.__getitem__)
             shape = tuple(table.shape[k] for k in order)
             finite = shape == (2, 2) and bool(np.isfinite(table).all())
             key = () if finite else shape
-            belief = self.groups[key][taken[key]]
-            taken[key] += 1
-            found.append(belief.transpose(np.argsort(order)))
-        return found
+            belief = self.groups[key][uses[key]]
+            uses[key] += 1
+            beliefs.append(belief.transpose(np.argsort(order)))
+        return beliefs
 
 
-def _normalised(log: FloatArray) -> FloatArray:
+def _normalise(log: FloatArray) -> FloatArray:
     """Over all axes but the first."""
     axes = tuple(range(1, log.ndim))
     weights = np.exp(log - log.max(axis=axes, keepdims=True, initial=-np.inf))

@@ -38,10 +38,10 @@ def maximum_forest(n: int, edges: IntArray, weights: FloatArray) -> Forest:
     codes = edges[:, 0] * n + edges[:, 1]
     order = np.argsort(codes)
     chosen = tree.row.astype(np.int64) * n + tree.col
-    return rooted(n, edges, np.sort(order[np.searchsorted(codes, chosen, sorter=order)]))
+    return root_forest(n, edges, np.sort(order[np.searchsorted(codes, chosen, sorter=order)]))
 
 
-def rooted(n: int, edges: IntArray, chosen: IntArray) -> Forest:
+def root_forest(n: int, edges: IntArray, chosen: IntArray) -> Forest:
     """A forest of the chosen edges, searched breadth first from the lowest variable of each tree."""
     from scipy.sparse import csgraph, csr_array
 
@@ -52,8 +52,8 @@ def rooted(n: int, edges: IntArray, chosen: IntArray) -> Forest:
     roots[label[::-1]] = np.arange(n - 1, -1, -1)
     # One more vertex joins the roots, so that a single search reaches every tree.
     rows, columns = np.concatenate([i, np.full(count, n)]), np.concatenate([j, roots])
-    joined = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
-    order, parents = csgraph.breadth_first_order(joined, n, directed=False, return_predecessors=True)
+    adjacency = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
+    order, parents = csgraph.breadth_first_order(adjacency, n, directed=False, return_predecessors=True)
     parent = np.asarray(parents[:n], dtype=np.int64)
     parent[parent == n] = -1
     edge = np.full(n, -1, dtype=np.int64)
@@ -76,11 +76,11 @@ def _depths(parent: IntArray) -> IntArray:
 def covering_forests(n: int, edges: IntArray) -> list[Forest]:
     """Spanning forests that together hold every edge: each has as many new ones as a forest can hold."""
     uncovered = np.ones(len(edges))
-    found: list[Forest] = []
-    while not found or uncovered.any():
-        found.append(maximum_forest(n, edges, uncovered))
-        uncovered[found[-1].edges] = 0.0
-    return found
+    forests: list[Forest] = []
+    while not forests or uncovered.any():
+        forests.append(maximum_forest(n, edges, uncovered))
+        uncovered[forests[-1].edges] = 0.0
+    return forests
 
 
 def forest_log_z(edges: IntArray, forests: Sequence[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:

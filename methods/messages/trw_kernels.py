@@ -12,7 +12,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
 from spinbench.mathematics.rounding import work_of
-from spinbench.methods.messages.arrays import MessagePassing, normalised, state_log_weights
+from spinbench.methods.messages.arrays import MessagePassing, normalise, state_log_weights
 from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
@@ -108,10 +108,10 @@ class TRWKernel(Kernel):
                 break
             self._step(state)
         names = ("log_z", "residual", "iterations", "rounds", "gap", "converged")
-        seen = {name: np.array([float(getattr(state, name))]) for name in names}
+        statistics = {name: np.array([float(getattr(state, name))]) for name in names}
         totals = self._totals(state.rho, self._host(state.messages))
-        beliefs = normalised(*state_log_weights(self._tables.graph, totals))[0]
-        return state, {**seen, "beliefs": beliefs}
+        beliefs = normalise(*state_log_weights(self._tables.graph, totals))[0]
+        return state, {**statistics, "beliefs": beliefs}
 
     def _step(self, state: TRWState) -> None:
         """One iteration; the bound where a round ends, and as often as takes no more time than the iterations."""
@@ -160,7 +160,7 @@ class TRWKernel(Kernel):
         weights[self._tables.messages] = rho[None, :, None]
         return weights[:-1]
 
-    def _reparametrised(self, rho: FloatArray, messages: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _reparametrise(self, rho: FloatArray, messages: FloatArray) -> tuple[FloatArray, FloatArray]:
         """θ̃ of the nodes (n, K) and edges (E, K, K)."""
         t = self._tables
         first, second = np.append(messages, 0.0)[t.messages]
@@ -173,7 +173,7 @@ class TRWKernel(Kernel):
 
     def _bound(self, state: TRWState, messages: FloatArray) -> float:
         """In float64, plus its rounding: each forest is one more term of λ and ρ, and messages count ρ times."""
-        log_z = self._forest_log_z(state.forests, *self._reparametrised(state.rho, messages))
+        log_z = self._forest_log_z(state.forests, *self._reparametrise(state.rho, messages))
         work = self._at_stake._replace(steps=self._at_stake.steps + len(state.forests))
         counted = np.abs(messages * self._entry_weights(state.rho)).sum()
         value = float(self._tables.graph.constant) + float(np.dot(state.weights, log_z))
@@ -181,7 +181,7 @@ class TRWKernel(Kernel):
 
     def _information(self, rho: FloatArray, messages: FloatArray) -> FloatArray:
         """(E,) mutual information of the edges' pseudo-marginals ∝ exp(θ̃_i + θ̃_e + θ̃_j)."""
-        nodes, tables = self._reparametrised(rho, messages)
+        nodes, tables = self._reparametrise(rho, messages)
         i, j = self._tables.edges.T
         log = tables + nodes[i][:, :, None] + nodes[j][:, None, :]
         p = np.exp(log - log.max(axis=(1, 2), keepdims=True))

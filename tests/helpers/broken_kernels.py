@@ -10,7 +10,6 @@ import numpy as np
 
 from spinbench.backends.numba.simd.memory import (
     address,
-    aligned_zeros,
     gather,
     gather_indexed,
     keep,
@@ -20,6 +19,7 @@ from spinbench.backends.numba.simd.memory import (
     load_vector,
     offset_pointer,
     store,
+    zeros_aligned,
 )
 
 EIGHT, NINE = np.ones(8), np.ones(9)
@@ -102,7 +102,7 @@ def looked_up(x, places, out):
 
 def attempts() -> list[tuple[str, Any, tuple[Any, ...]]]:
     """(name, kernel, arguments)."""
-    inner = aligned_zeros((8,), np.dtype(np.float64), margin=8)
+    inner = zeros_aligned((8,), np.dtype(np.float64), margin=8)
     return [
         ("lifetime", address_after_the_last_use, (8,)),
         ("lifetime, kept", address_of_a_kept_array, (8,)),

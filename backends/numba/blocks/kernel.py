@@ -21,7 +21,7 @@ from spinbench.backends.numba.blocks.sums import (
 )
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import LINE, Array, aligned_zeros
+from spinbench.backends.numba.simd.memory import LINE, Array, zeros_aligned
 from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.backends.numba.tables.array_sweeps import sum_log_weights
 from spinbench.mathematics.graphs.table_layouts import Entries
@@ -124,9 +124,9 @@ class BlocksKernel(Kernel):
         )
         self._entries = Entries(tables.values, np.array(0), bases, variables, strides)
         rows = max(room.rows, len(tables.states)) + 1
-        W, T, A = (aligned_zeros((size, self._lanes), real) for size in (rows, room.entries, rows))
+        W, T, A = (zeros_aligned((size, self._lanes), real) for size in (rows, room.entries, rows))
         bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(tables.places), self._lanes))
-        lost = aligned_zeros((len(tables.places), self._lanes), real)
+        lost = zeros_aligned((len(tables.places), self._lanes), real)
         self._room = Room(W, T, A, bases, u, lost)
 
     def init(self, seed: int, start: Array) -> BlocksState:
@@ -136,10 +136,10 @@ class BlocksKernel(Kernel):
         )
         x = self._vectors(start.astype(np.int64))
         state = BlocksState(x, keys, look_keys, climb_keys, chains, 0, 0, x[0, :, 0].copy(), -np.inf)
-        return self._found(state) if self._looks else state
+        return self._with_likeliest_mode(state) if self._looks else state
 
     def adapt(self, state: BlocksState, last: bool) -> BlocksState:
-        return self._found(state) if last and self._looks else state
+        return self._with_likeliest_mode(state) if last and self._looks else state
 
     def advance(self, state: BlocksState, steps: int) -> tuple[BlocksState, dict[str, Array]]:
         vectors, variables, lanes = state.x.shape
@@ -151,21 +151,21 @@ class BlocksKernel(Kernel):
     def look(self, state: BlocksState) -> dict[str, Array]:
         if not self._looks:
             return {}
-        drawn, blocks, keys = np.empty_like(state.x), self._t.transition, state.look_keys
-        drawn[:] = state.mode[None, :, None]
+        draws, blocks, keys = np.empty_like(state.x), self._t.transition, state.look_keys
+        draws[:] = state.mode[None, :, None]
         once = Steps(state.step, state.step + 1, False, -1.0)
-        self._draw(blocks, drawn, keys, once)
+        self._draw(blocks, draws, keys, once)
         last_first = blocks[::-1].copy()
-        ends = (self._draw(last_first, x, keys, once, mode=state.mode) for x in (state.x.copy(), drawn))
+        ends = (self._draw(last_first, x, keys, once, mode=state.mode) for x in (state.x.copy(), draws))
         return {name: logs[: state.chains] - state.weight for name, logs in zip(("log_t", "log_r"), ends, strict=True)}
 
     def climb(self, state: BlocksState, betas: Array, sweeps: int) -> tuple[BlocksState, Array]:
-        seen = np.empty((sweeps, len(betas), state.chains))
+        slopes = np.empty((sweeps, len(betas), state.chains))
         for k, beta in enumerate(betas.tolist()):
             for i in range(sweeps):
                 state = self.temper(state, np.full(state.chains, beta))
-                seen[i, k] = self.slopes(state)["slope"]
-        return state, seen
+                slopes[i, k] = self.slopes(state)["slope"]
+        return state, slopes
 
     def temper(self, state: BlocksState, betas: Array) -> BlocksState:
         """A sweep at the inverse temperatures β (C,) of the chains, as the program's `temper`."""
@@ -197,9 +197,9 @@ class BlocksKernel(Kernel):
         """
         vectors, _, lanes = x.shape
         chains = Chains(x, keys, np.ones((vectors, lanes)) if beta is None else beta)
-        wanted, logs = np.zeros((vectors, 0, 0, lanes)) if sums is None else sums, np.zeros((vectors, lanes))
+        marginal_sums, logs = np.zeros((vectors, 0, 0, lanes)) if sums is None else sums, np.zeros((vectors, lanes))
         target = np.repeat(np.zeros((0, 1), dtype=np.int64) if mode is None else mode[:, None], lanes, axis=1)
-        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, wanted, target, logs)
+        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, marginal_sums, target, logs)
         return logs.ravel()
 
     def _log_weights(self, x: Array) -> Array:
@@ -207,7 +207,7 @@ class BlocksKernel(Kernel):
         weights: Array = sum_log_weights(self._entries, 0, np.moveaxis(x, 1, 0).reshape(x.shape[1], -1))
         return weights
 
-    def _found(self, state: BlocksState) -> BlocksState:
+    def _with_likeliest_mode(self, state: BlocksState) -> BlocksState:
         """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""
         x = state.x.copy()
         for i in range(DESCENT_SWEEPS):

@@ -74,9 +74,9 @@ class Extent(NamedTuple):
 
 def make_maps(t: Tables) -> tuple[Maps, Extent]:
     """From the tables of a plan."""
-    own = [_groups(t, b) for b in range(len(t.variable))]
-    groups = [(b, axes, links) for b, some in enumerate(own) for axes, links in some]
-    group_starts = starts_of([len(some) for some in own])
+    groups_by_bucket = [_groups(t, b) for b in range(len(t.variable))]
+    groups = [(b, axes, links) for b, some in enumerate(groups_by_bucket) for axes, links in some]
+    group_starts = starts_of([len(some) for some in groups_by_bucket])
     group_sizes = np.array([t.cards[b][axes].prod() for b, axes, _ in groups], dtype=np.int64)
     links = np.array([i for *_, some in groups for i in some], dtype=np.int64)
     separators = t.cards[:, 1:].prod(axis=1)
@@ -88,9 +88,9 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
     children = np.diff(t.child_starts)
     terms = np.diff(group_starts) + children
     rows, inner = list[Places](), list[Places]()
-    for b in range(len(own)):
+    for b in range(len(groups_by_bucket)):
         digits, columns = decode_entries(t, b), list[IntArray]()
-        for row, (axes, some) in zip(group_rows[group_starts[b] :], own[b], strict=False):
+        for row, (axes, some) in zip(group_rows[group_starts[b] :], groups_by_bucket[b], strict=False):
             cards = t.cards[b][axes]
             steps = np.cumprod(np.append(1, cards[:-1]))
             states = np.arange(cards.prod())[:, None] // steps % cards
@@ -99,7 +99,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
         for child in t.children[t.child_starts[b] : t.child_starts[b + 1]]:
             columns.append(messages[child] + digits @ t.up[child])
         rows += [np.stack(columns, axis=1).astype(np.int32).ravel()] if columns else []
-    there, scoped = t.outer_strides[links] > 0, t.steps > 0
+    is_outer, scoped = t.outer_strides[links] > 0, t.steps > 0
     maps = Maps(
         starts=t.starts,
         cards=t.cards[:, 0].copy(),
@@ -109,17 +109,17 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
         terms=terms,
         term_rows=starts_of(terms * sizes)[:-1],
         children=children,
-        rows=_joined(rows),
+        rows=_join(rows),
         group_starts=group_starts,
         group_rows=group_rows,
         group_sizes=group_sizes,
         link_starts=starts_of([len(some) for *_, some in groups]),
         factors=t.factors[links],
         places=starts_of([len(part) for part in inner])[:-1],
-        inner=_joined(inner),
-        outer_starts=starts_of(there.sum(axis=1)),
-        outer=t.outer[links][there],
-        outer_strides=t.outer_strides[links][there],
+        inner=_join(inner),
+        outer_starts=starts_of(is_outer.sum(axis=1)),
+        outer=t.outer[links][is_outer],
+        outer_strides=t.outer_strides[links][is_outer],
         scope_starts=starts_of(scoped.sum(axis=1)),
         scope=t.scope[scoped],
         steps=t.steps[scoped],
@@ -140,13 +140,13 @@ def _within(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
 def _groups(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
     """(places in the bucket's scope, links) of factors that are multiplied before they meet the table."""
     links = range(int(t.factor_starts[b]), int(t.factor_starts[b + 1]))
-    own = [(frozenset(np.flatnonzero(t.inner[i]).tolist()), i) for i in links]
-    kept: dict[frozenset[int], list[int]] = {}
-    for axes, i in sorted(own, key=lambda pair: -len(pair[0])):
-        home = next((other for other in kept if axes <= other), axes)
-        kept.setdefault(home, []).append(i)
-    return [(np.array(sorted(axes), dtype=np.int64), factors) for axes, factors in kept.items()]
+    links_by_axes = [(frozenset(np.flatnonzero(t.inner[i]).tolist()), i) for i in links]
+    factors_by_axes: dict[frozenset[int], list[int]] = {}
+    for axes, i in sorted(links_by_axes, key=lambda pair: -len(pair[0])):
+        home = next((other for other in factors_by_axes if axes <= other), axes)
+        factors_by_axes.setdefault(home, []).append(i)
+    return [(np.array(sorted(axes), dtype=np.int64), factors) for axes, factors in factors_by_axes.items()]
 
 
-def _joined(parts: list[Places]) -> Places:
+def _join(parts: list[Places]) -> Places:
     return np.concatenate([np.zeros(0, dtype=np.int32), *parts])

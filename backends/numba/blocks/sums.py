@@ -188,10 +188,10 @@ def _lose(parent, K, place, least, scale, lost):
     """By how much entries of a bucket's message may be too small, of which the largest is 1; its parent is told."""
     L = address(lost, 0)
     wide = vector_width(L)
-    one = load_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
-    whole = ZERO(one)
+    per_state = load_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
+    whole = ZERO(per_state)
     for _ in range(K):
-        whole = whole + one
+        whole = whole + per_state
     whole = choose(scale > 0, whole * scale, ONE(whole))
     if parent >= 0:
         store(L, parent * wide, load_vector(L, parent * wide) + whole)
@@ -216,15 +216,15 @@ def draw(m, block, x, room):
         v, K = m.variable[b], m.cards[b]
         for lane in range(x.shape[1]):
             q = _entry(m, b, x, lane)
-            left, found = u[b - low, lane], 0
+            left, state = u[b - low, lane], 0
             for k in range(K):
                 p = T[q + k, lane]
                 if p > 0:
-                    found = k
+                    state = k
                     left -= p
                     if left < 0:
                         break
-            x[v, lane] = found
+            x[v, lane] = state
 
 
 @njit(**OPTIONS)
@@ -245,17 +245,17 @@ def add_marginals(m, block, room, sums):
     T, A, out, rows = address(room.T, 0), address(room.A, 0), room.W, m.rows
     W = address(out, 0)
     wide = vector_width(W)
-    one = ONE(load_vector(W, 0))
+    ones = ONE(load_vector(W, 0))
     low, high = m.starts[block], m.starts[block + 1]
     for r in range(m.messages[low], m.messages[high - 1] + m.separators[high - 1]):
-        store(A, r * wide, ZERO(one))
+        store(A, r * wide, ZERO(ones))
     for b in range(high - 1, low - 1, -1):
         K, terms, children = m.cards[b], m.terms[b], m.children[b]
         at, q = m.term_rows[b], m.entries[b]
         if m.scope_starts[b] == m.scope_starts[b + 1]:
-            store(A, m.messages[b] * wide, one)
+            store(A, m.messages[b] * wide, ones)
         for k in range(K):
-            store(W, k * wide, ZERO(one))  # what was summed has done its part
+            store(W, k * wide, ZERO(ones))  # what was summed has done its part
         for s in range(m.separators[b]):
             above = load_vector(A, (m.messages[b] + s) * wide)
             for k in range(K):

@@ -9,7 +9,7 @@ import numpy as np
 from spinbench.backends.numba.buckets import loops
 from spinbench.backends.numba.simd import chain_keys
 from spinbench.mathematics.graphs.factor_tables import starts_of
-from spinbench.methods.buckets.draws import BINS, Kept
+from spinbench.methods.buckets.draws import BINS, DrawSums
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
 from spinbench.methods.buckets.lower_kernel import LowerKernel
 from spinbench.methods.buckets.passes import FloatArray, Passes
@@ -38,15 +38,15 @@ class NumbaBucketKernel(BucketKernel):
     compiles: ClassVar[bool] = True
     block: ClassVar[int] = 2**20
 
-    def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
+    def _draw(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> DrawSums:
         chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
         source = loops.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
         (logs, squares), (counts, sums) = np.zeros((2, chains)), np.zeros((2, BINS, chains))
         rows, states = np.zeros((int(firsts[-1]), chains)), np.zeros((len(firsts) - 1, chains), dtype=np.int64)
-        kept = Kept(logs, squares, rows, counts, sums, states, np.zeros(chains))
-        loops.advance(source, chain_keys(state.seed, chains), index, steps, kept)
-        return kept
+        draws = DrawSums(logs, squares, rows, counts, sums, states, np.zeros(chains))
+        loops.advance(source, chain_keys(state.seed, chains), index, steps, draws)
+        return draws
 
 
 class NumbaLowerKernel(LowerKernel):

@@ -23,10 +23,10 @@ LEAST = -708.0
 def forward(at, theta, weights, work):
     """The bound; conditionals and messages are written."""
     logs, probabilities, messages = work.logs, work.probabilities, work.messages
-    total, most = at.constant, 0
+    total, longest = at.constant, 0
     for c in range(len(at.variable)):
-        most = max(most, at.messages[c + 1] - at.messages[c])
-    tops, sums = np.empty(most), np.empty(most)
+        longest = max(longest, at.messages[c + 1] - at.messages[c])
+    tops, sums = np.empty(longest), np.empty(longest)
     for c in range(len(at.variable)):
         begin, end, card = at.entries[c], at.entries[c + 1], at.cards[at.variable[c]]
         _gather(at, c, begin, end - begin, theta, messages, logs)
@@ -120,7 +120,7 @@ _RAISE = 40.0
 
 
 class Source(NamedTuple):
-    """The mini-buckets, their weights, conditionals and the logs of these, and each variable's first row in `Kept`."""
+    """Mini-buckets, their weights, conditionals and the logs of these, and each variable's first row in `DrawSums`."""
 
     at: Buckets
     weights: Array
@@ -130,31 +130,31 @@ class Source(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def advance(source, keys, index, steps, kept):
+def advance(source, keys, index, steps, stats):
     """So many draws of each chain, from streams with keys (2, C), beginning with step `index`.
 
     Args:
         source, keys, index, steps: what is drawn from, and which draws.
-        kept: `Kept`, whose counts and sums are 0; rows by the variables' first ones.
+        stats: `DrawSums`, whose counts and sums are 0; rows by the variables' first ones.
     """
-    at, rows = source.at, np.zeros(kept.rows.shape[0])
+    at, rows = source.at, np.zeros(stats.rows.shape[0])
     n, split = len(at.cards), len(at.variable) > len(at.cards)
     x, places = np.zeros(n, np.int64), np.zeros(len(at.variable), np.int64)
     mixed = np.zeros(at.cards.max() if n else 1)
-    found = 0.0
+    log_weight = 0.0
     for chain in range(keys.shape[1]):
         scale, total, squares = -np.inf, 0.0, 0.0
         for r in range(rows.size):
             rows[r] = 0.0
         for step in range(steps):
             counter = np.uint64(index + step) * np.uint64(n)
-            found = _one(source, keys[:, chain], counter, x, places, mixed)
-            log = min(found, 0.0) if split else 0.0  # where nothing is split all weights are Z
-            which = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
-            kept.counts[which, chain] += 1.0
+            log_weight = _one(source, keys[:, chain], counter, x, places, mixed)
+            log = min(log_weight, 0.0) if split else 0.0  # where nothing is split all weights are Z
+            bin_index = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
+            stats.counts[bin_index, chain] += 1.0
             if log == -np.inf:
                 continue
-            kept.sums[which, chain] += math.exp(log)
+            stats.sums[bin_index, chain] += math.exp(log)
             if scale == -np.inf:
                 scale = log
             elif log > scale + _RAISE:
@@ -169,11 +169,11 @@ def advance(source, keys, index, steps, kept):
                 if x[v] > 0:
                     rows[source.firsts[v] + x[v] - 1] += weight
         for v in range(n):
-            kept.states[v, chain] = x[v]
-        kept.last[chain] = max(min(found, 0.0), DEAD)
-        kept.log_weight[chain], kept.log_square[chain] = math.log(total) + scale, math.log(squares) + 2 * scale
+            stats.states[v, chain] = x[v]
+        stats.last[chain] = max(min(log_weight, 0.0), DEAD)
+        stats.log_weight[chain], stats.log_square[chain] = math.log(total) + scale, math.log(squares) + 2 * scale
         for r in range(rows.size):
-            kept.rows[r, chain] = math.log(rows[r]) + scale
+            stats.rows[r, chain] = math.log(rows[r]) + scale
 
 
 @njit(cache=True, error_model="numpy")

@@ -69,7 +69,7 @@ def prepare(p, plan, work):
         work.axis[u], work.card[a] = a, plan.states[u]
     pieces = np.int64(0)  # not a literal, for which `enter` would be compiled once more
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
-        enter(plan.held[k], pieces, plan.offset[plan.held[k]], axes, plan, work)
+        enter(plan.piece[k], pieces, plan.offset[plan.piece[k]], axes, plan, work)
         pieces += 1
     return axes, pieces
 
@@ -144,17 +144,17 @@ def make_base(p, axes, pieces, plan, numbers, work):
         block *= card[low]
     for x in range(card[0]):
         base[x * block] = 1.0
-    size, taken, bound = 1, 0.0, 0.0
+    size, shift_sum, bound = 1, 0.0, 0.0
     for a in range(axes, low - 1, -1):
         if a < axes:
             _repeat(a, size, block, work)
             size *= card[a]
         for q in range(pieces):
             if piece[q, LEAD] == a:
-                reach = numbers.reach[plan.held[plan.bucket[p] + q]]
+                reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
                 if REACH / 2 - reach < bound <= REACH:  # of many pieces only what they make together counts
                     shift, bound = _centre_base(size, block, work)
-                    taken += shift
+                    shift_sum += shift
                 bound += reach
                 kind = _pattern(q, a, axes, work, work.offsets)
                 for x in range(card[0]):
@@ -162,10 +162,10 @@ def make_base(p, axes, pieces, plan, numbers, work):
                     _multiply(base[x * block :], size, source, kind, work.offsets)
     for q in range(pieces):
         if piece[q, LEAD] < low:
-            bound += numbers.reach[plan.held[plan.bucket[p] + q]]
+            bound += numbers.reach[plan.piece[plan.bucket[p] + q]]
             piece[q, KIND] = _pattern(q, low, axes, work, work.pattern[piece[q, PATTERN]])
     start_blocks(low, pieces, work)
-    return low, block, taken, bound
+    return low, block, shift_sum, bound
 
 
 @njit(**ONCE)

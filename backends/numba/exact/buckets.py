@@ -26,8 +26,8 @@ class Plan(NamedTuple):
         states: (n,) of each position.
         start: (T + n + 1,) where the scopes of the pieces start in `scope`.
         scope: positions.
-        bucket: (n + 1,) where the pieces of a bucket start in `held`: those whose first position it is.
-        held: pieces.
+        bucket: (n + 1,) where the pieces of a bucket start in `piece`: those whose first position it is.
+        piece: pieces.
         offset: (T + n + 1,) where the entries of the pieces start; those of messages that are held at different times
             may lie in one place, for `forward` alone.
     """
@@ -36,11 +36,11 @@ class Plan(NamedTuple):
     start: IntArray
     scope: IntArray
     bucket: IntArray
-    held: IntArray
+    piece: IntArray
     offset: IntArray
 
 
-class Most(NamedTuple):
+class Sizes(NamedTuple):
     """The largest numbers that a bucket has: of axes, of pieces and children, of patterns that it keeps, of entries of
     a block, and of states."""
 
@@ -51,7 +51,7 @@ class Most(NamedTuple):
     states: int
 
 
-def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
+def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Sizes, FloatArray]:
     """The plan, with messages one after another, what is largest in it, and the entries of the messages.
 
     Args:
@@ -66,12 +66,12 @@ def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
     pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing
     lowest = np.minimum.reduceat(scope, start[pieces])
     by_bucket = np.argsort(lowest, kind="stable")
-    bucket_of, held = lowest[by_bucket], pieces[by_bucket]
+    bucket_of, placed = lowest[by_bucket], pieces[by_bucket]
     message = np.ones(n)
     message[over > 0] = np.multiply.reduceat(states[above].astype(np.float64), (np.cumsum(over) - over)[over > 0])
-    rows, most_states = 1.0 + (held >= tables), int(states.max(initial=1))  # children take a second row
-    gathered = (message[bucket_of] > BLOCK) & (np.diff(start)[held] > 2)
-    most = Most(
+    rows, most_states = 1.0 + (placed >= tables), int(states.max(initial=1))  # children take a second row
+    gathered = (message[bucket_of] > BLOCK) & (np.diff(start)[placed] > 2)
+    sizes = Sizes(
         axes=int(over.max(initial=0)) + 1,
         pieces=int(np.bincount(bucket_of, rows).max(initial=0)) + 1,
         patterns=int(np.bincount(bucket_of, rows * gathered).max(initial=0)) + 1,
@@ -80,4 +80,4 @@ def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Most, FloatArray]:
     )
     offset = np.concatenate([flat.offset, flat.offset[-1] + np.cumsum(message).astype(np.int64)])
     bucket = np.searchsorted(bucket_of, np.arange(n + 1))
-    return Plan(states, start, scope, bucket, held, offset), most, message
+    return Plan(states, start, scope, bucket, placed, offset), sizes, message

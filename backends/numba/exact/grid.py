@@ -67,8 +67,8 @@ class Grid(Solver):
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, and a few more."""
-        kept = self.rows + 2 if marginals else 1
-        return 8 * ((kept + 1) * (1 << self.width) + grid_kernels.copy_size(self.width))
+        frontiers = self.rows + 2 if marginals else 1
+        return 8 * ((frontiers + 1) * (1 << self.width) + grid_kernels.copy_size(self.width))
 
     def fallbacks(self) -> Iterator[Solver]:
         """Bucket elimination."""

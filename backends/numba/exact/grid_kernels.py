@@ -76,11 +76,11 @@ def _low_columns(source, target, low, up, copy, coefficients):
     """Of each block; source and target may be the same."""
     size = 1 << low
     for begin in range(0, source.size, size):
-        here = address(source, begin)
+        origin = address(source, begin)
         for k in range(low):
-            there = address(target, begin) if k == low - 1 else address(copy, (k & 1) * size)
-            _turn(here, there, size, coefficients[k if up is None else low - 1 - k], up)
-            here = there
+            goal = address(target, begin) if k == low - 1 else address(copy, (k & 1) * size)
+            _turn(origin, goal, size, coefficients[k if up is None else low - 1 - k], up)
+            origin = goal
 
 
 @njit(**COLUMN)
@@ -153,12 +153,12 @@ def _weigh(site, biases, edges, couplings, coefficients):
         field = bias / 2 + pull[i] / 4
         if abs(field) <= NOISE * (abs(bias) + scale[i]):  # as in `Pairwise.fields`
             field = 0.0
-        most = abs(field) + abs(left[i]) + abs(up[i])
+        peak = abs(field) + abs(left[i]) + abs(up[i])
         for k in range(8):
             beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
-            value = to * (field + left[i] * beside + up[i] * above) - most
+            value = to * (field + left[i] * beside + up[i] * above) - peak
             store(to_factors, 8 * i + k, math.exp(value))
-        for term in (most, bias / 2, left[i], up[i]):
+        for term in (peak, bias / 2, left[i], up[i]):
             grown = total + term
             lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
             total = grown
@@ -166,11 +166,11 @@ def _weigh(site, biases, edges, couplings, coefficients):
 
 
 @njit(**SHARED)
-def _scaled(coefficients, peak, turned, work):
+def _scale(coefficients, peak, turned, work):
     """The coefficients of a row that also divide by `peak`; `turned`: [from, to]."""
-    given, to = address(coefficients, 0), address(work, 0)
+    row, to = address(coefficients, 0), address(work, 0)
     for k in range(work.size):
-        value = load(given, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
+        value = load(row, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
         store(to, k, value / peak if k < 8 else value)  # column 0
 
 
@@ -198,7 +198,7 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, floor):
     for r in range(rows):
         above, front = front, fronts[r + 1 if fronts.shape[0] > 1 else 0]
         total += math.log(peak)
-        _scaled(coefficients[r], peak, False, work)
+        _scale(coefficients[r], peak, False, work)
         cross(above, front, None, copy, work)
         peak, least = _extremes(front)
         if least < floor:
@@ -231,7 +231,7 @@ def backward(site, coefficients, fronts, copy, back, both, floor):
         for c in range(width):
             both[2 * site[r, c]], both[2 * site[r, c] + 1] = 1.0 - ones[c], ones[c]
         if r > 0:
-            _scaled(coefficients[r], peak, True, work)
+            _scale(coefficients[r], peak, True, work)
             cross(back, back, True, copy, work)
             peak, least = _extremes(back)
             if least < floor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.backends.numba.exact import tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, REACH, SOURCE, Numbers, Work, prepare
-from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
+from spinbench.backends.numba.exact.buckets import Plan, Sizes, make_plan
 from spinbench.backends.numba.exact.shared import CALLED, ONCE
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.backends.numba.kernel_cache import njit
@@ -45,7 +45,7 @@ class CompiledTree(Elimination):
         self.flat = self.problem.flat
 
     @cached_property
-    def _layout(self) -> tuple[Plan, Most, FloatArray]:
+    def _layout(self) -> tuple[Plan, Sizes, FloatArray]:
         """The plan, what is largest in it, and the entries of messages."""
         return make_plan(self.flat, self.order)
 
@@ -64,11 +64,11 @@ class CompiledTree(Elimination):
 
     def _memory(self, marginals: bool) -> int:
         """Messages that are held at once, for marginals all of them, too; and room for a bucket at work."""
-        plan, most, _ = self._layout
+        plan, sizes, _ = self._layout
         values = int(self.flat.offset[-1])
         stored = self._live[1] - values + (int(plan.offset[-1]) - values if marginals else 0)
-        work = most.pieces * (most.axes + 6) + (most.patterns + 2 * most.states + 3) * most.block
-        return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope) + 3 * most.axes)
+        work = sizes.pieces * (sizes.axes + 6) + (sizes.patterns + 2 * sizes.states + 3) * sizes.block
+        return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope) + 3 * sizes.axes)
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
@@ -82,19 +82,19 @@ class CompiledTree(Elimination):
             PrecisionError: plain sums might underflow.
         """
         n = self.flat.states.size
-        values, reach, taken = self.flat.linear()
-        plan, most, _ = self._layout
+        values, reach, shift_sum = self.flat.linear()
+        plan, sizes, _ = self._layout
         if not keep:
             plan = plan._replace(offset=self._live[0])
         store = self.empty("store", int(plan.offset[-1]))
         store[: values.size] = values
-        shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), _room(n, most)
+        shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), _room(n, sizes)
         log_z: float = tree_kernels.forward(*shared, self.stop)
         if log_z == -math.inf:
             raise ZeroWeightError
         if math.isnan(log_z):
             raise PrecisionError("its factors are too strong for plain sums in float64")
-        return log_z + taken + self.flat.constant, shared
+        return log_z + shift_sum + self.flat.constant, shared
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals; an interrupt ends it at once where it takes long."""
@@ -110,14 +110,14 @@ class CompiledTree(Elimination):
         log_z, shared = self._forward(keep=marginals)
         if not marginals:
             return log_z, None
-        most = self._layout[1]
+        sizes = self._layout[1]
         end = np.cumsum(self.flat.states)
         flat = np.empty(int(self.flat.states.sum()))
         offsets, length = self._live  # backwards, what is held at once is the same
         values = int(self.flat.offset[-1])
         prior, place = self.empty("prior", length - values), offsets[-1 - len(end) : -1] - values
         at = (end - self.flat.states)[self.order.order]
-        beliefs = Beliefs(prior, place, np.empty(most.block), np.empty(most.states * most.block), flat, at)
+        beliefs = Beliefs(prior, place, np.empty(sizes.block), np.empty(sizes.states * sizes.block), flat, at)
         tree_kernels.backward(*shared, beliefs, self.stop)
         return log_z, flat
 
@@ -130,55 +130,55 @@ class CompiledTree(Elimination):
         weights = np.empty((int(self.flat.states.max(initial=0)), chunk))
         for begin in range(0, count, chunk):
             many = min(chunk, count - begin)
-            drawn = np.empty((n, many), dtype=np.int64)
-            draw(*shared, rng.random((n, many)), weights, drawn)
-            states[begin : begin + many, self.order.order] = drawn.T
+            samples = np.empty((n, many), dtype=np.int64)
+            draw(*shared, rng.random((n, many)), weights, samples)
+            states[begin : begin + many, self.order.order] = samples.T
         return states
 
 
-def _room(n: int, most: Most) -> Work:
+def _room(n: int, sizes: Sizes) -> Work:
     return Work(
         axis=np.empty(n, dtype=np.int64),
-        card=np.empty(most.axes, dtype=np.int64),
-        piece=np.empty((most.pieces, 6), dtype=np.int64),
-        stride=np.empty((most.pieces, most.axes), dtype=np.int64),
-        pattern=np.empty((most.patterns, most.block), dtype=np.uint64),
-        offsets=np.empty(most.block, dtype=np.uint64),
-        base=np.empty(most.states * most.block),
-        block=np.empty(most.block),
-        digit=np.empty(most.axes, dtype=np.int64),
+        card=np.empty(sizes.axes, dtype=np.int64),
+        piece=np.empty((sizes.pieces, 6), dtype=np.int64),
+        stride=np.empty((sizes.pieces, sizes.axes), dtype=np.int64),
+        pattern=np.empty((sizes.patterns, sizes.block), dtype=np.uint64),
+        offsets=np.empty(sizes.block, dtype=np.uint64),
+        base=np.empty(sizes.states * sizes.block),
+        block=np.empty(sizes.block),
+        digit=np.empty(sizes.axes, dtype=np.int64),
     )
 
 
 @njit(**CALLED)
-def draw(plan, numbers, work, uniforms, weights, drawn):
+def draw(plan, numbers, work, uniforms, weights, samples):
     """Samples, once `tree_kernels.forward` has left its messages: each variable given those eliminated after it.
 
     Args:
         uniforms: (n, M) in [0, 1).
         weights: (K, M) work.
-        drawn: (n, M) int64 states by position, filled from the last.
+        samples: (n, M) int64 states by position, filled from the last.
     """
     for p in range(plan.states.size - 1, -1, -1):
         axes, pieces = prepare(p, plan, work)
-        _weigh(p, axes, pieces, plan, numbers, work, weights, drawn)
-        _choose(work.card[0], uniforms[p], weights, drawn[p])
+        _weigh(p, axes, pieces, plan, numbers, work, weights, samples)
+        _choose(work.card[0], uniforms[p], weights, samples[p])
 
 
 @njit(**ONCE)
-def _weigh(p, axes, pieces, plan, numbers, work, weights, drawn):
+def _weigh(p, axes, pieces, plan, numbers, work, weights, samples):
     """Weights of the states of bucket p in each of M samples."""
     first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1  # so that scope[first + a] is axis a
     states, stride, bound = work.card[0], work.stride, 0.0
     weights[:states] = 1.0
     for q in range(pieces):
-        reach = numbers.reach[plan.held[plan.bucket[p] + q]]
+        reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
         far = bound + reach > REACH
-        for m in range(drawn.shape[1]):
+        for m in range(samples.shape[1]):
             at = work.piece[q, SOURCE]
             for a in range(work.piece[q, LEAD], axes):
                 if stride[q, a]:
-                    at += stride[q, a] * drawn[plan.scope[first + a], m]
+                    at += stride[q, a] * samples[plan.scope[first + a], m]
             peak = 0.0
             for x in range(states):
                 peak = max(peak, weights[x, m])
@@ -189,9 +189,9 @@ def _weigh(p, axes, pieces, plan, numbers, work, weights, drawn):
 
 
 @njit(**ONCE)
-def _choose(states, uniforms, weights, drawn):
+def _choose(states, uniforms, weights, samples):
     """One state for each sample, in proportion to its weights (K, M)."""
-    for m in range(drawn.size):
+    for m in range(samples.size):
         total = 0.0
         for x in range(states):
             total += weights[x, m]
@@ -203,4 +203,4 @@ def _choose(states, uniforms, weights, drawn):
                 left -= weights[x, m]
                 if left < 0:
                     break
-        drawn[m] = chosen
+        samples[m] = chosen

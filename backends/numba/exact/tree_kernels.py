@@ -73,7 +73,7 @@ def forward(plan, numbers, work, stop):
     total = lost = 0.0  # Neumaier's sum
     for p in range(plan.states.size):
         axes, pieces = prepare(p, plan, work)
-        low, size, taken, bound = make_base(p, axes, pieces, plan, numbers, work)
+        low, size, shift_sum, bound = make_base(p, axes, pieces, plan, numbers, work)
         if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
@@ -84,7 +84,7 @@ def forward(plan, numbers, work, stop):
         if shift == -math.inf:
             return shift
         numbers.shifts[p] = shift
-        term = taken + shift
+        term = shift_sum + shift
         fresh = total + term
         lost += (total - fresh) + term if abs(total) >= abs(term) else (term - fresh) + total
         total = fresh
@@ -134,11 +134,11 @@ def _targets(q, low, axes, work, out):
     if targets in (1, block):
         return targets
     begin = 0
-    for kept in (True, False):
+    for is_kept in (True, False):
         size, step = 1, 1
         out[begin] = 0
         for a in range(axes - 1, low - 1, -1):
-            if (stride[q, a] > 0) == kept:
+            if (stride[q, a] > 0) == is_kept:
                 for k in range(1, card[a]):
                     for i in range(size):
                         out[begin + k * size + i] = out[begin + i] + np.uint64(k * step)
@@ -208,7 +208,7 @@ def _enter_children(p, low, axes, pieces, plan, work, beliefs):
     tables = plan.start.size - 1 - plan.states.size
     rows = pieces
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
-        i = plan.held[k]
+        i = plan.piece[k]
         if i < tables:
             continue
         place = beliefs.place[i - tables]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Flat
-from spinbench.backends.numba.simd import Array, aligned_zeros
+from spinbench.backends.numba.simd import Array, zeros_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, distances, spread
 
 
@@ -99,7 +99,7 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
             total += block.length
             wide += block.length
         counts.append(len(slots))
-    weights, columns = aligned_zeros((total,), real), np.zeros(wide, dtype=np.uint32)
+    weights, columns = zeros_aligned((total,), real), np.zeros(wide, dtype=np.uint32)
     for block, (first, gathered) in zip(blocks, begins, strict=True):
         _fill(rows, block, weights[first:], columns[gathered:])
     spare = np.zeros(LANES, dtype=real)
@@ -112,8 +112,8 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
         places=places,
         columns=columns,
         weights=weights,
-        biases=_joined([biases, spare]),
-        sign=_joined([sign, spare]),
+        biases=_join_aligned([biases, spare]),
+        sign=_join_aligned([sign, spare]),
         before=-(-before // LANES) * LANES,
         after=after + LANES,
         reach=_reach(bounds, counts, shifts.tolist()),
@@ -141,10 +141,10 @@ def _fill(rows: AnyRows | Flat, block: _Block, weights: Array, columns: Array) -
     columns[at] = rows.columns[block.left]
 
 
-def _joined(parts: list[Array]) -> Array:
+def _join_aligned(parts: list[Array]) -> Array:
     """One array that begins on a cache line."""
-    joined = aligned_zeros((sum(map(len, parts)),), parts[0].dtype)
-    return np.concatenate(parts, out=joined)
+    band = zeros_aligned((sum(map(len, parts)),), parts[0].dtype)
+    return np.concatenate(parts, out=band)
 
 
 def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:

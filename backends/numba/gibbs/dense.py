@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -30,7 +30,6 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    aligned_zeros,
     keep,
     line_address,
     load,
@@ -38,6 +37,7 @@ from spinbench.backends.numba.simd import (
     prefetch,
     softplus,
     store,
+    zeros_aligned,
 )
 from spinbench.mathematics.graphs.rows import dense_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan
@@ -82,9 +82,9 @@ def _all_fields(W, s, h):
     for k in range(W.n):
         store(h, k, load(W.biases, k))
     for i in range(W.n):
-        here = load(s, i)
-        if here > ZERO(here):
-            _add_row(W, i, min(i + 1, W.n - 1), here, h)
+        state = load(s, i)
+        if state > ZERO(state):
+            _add_row(W, i, min(i + 1, W.n - 1), state, h)
 
 
 @njit(**JIT)
@@ -127,18 +127,18 @@ def _sweep(W, thresholds, s, fields, used, back):
     """used: the fields as of the updates. back: the last row first."""
     for k in range(W.n):
         i = W.n - 1 - k if back else k
-        here = load(fields, i)
-        drawn = ONE(here) if here > load(thresholds, i) else ZERO(here)
-        change = drawn - load(s, i)
-        store(used, i, here)
-        if change != ZERO(here):
-            store(s, i, drawn)
+        field = load(fields, i)
+        spin = ONE(field) if field > load(thresholds, i) else ZERO(field)
+        change = spin - load(s, i)
+        store(used, i, field)
+        if change != ZERO(field):
+            store(s, i, spin)
             ahead = max(i - 1, 0) if back else _next_flip(i, W.n, thresholds, fields, s)
             _add_row(W, i, ahead, change, fields)
 
 
 @njit(**JIT)
-def run_dense(matrix, asked, steps, chains):
+def run_dense(matrix, request, steps, chains):
     """Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up."""
     keys, s, h, _, sums, log_t = chains
     n, stride, width = matrix.n, matrix.stride, 64 // s.itemsize
@@ -151,37 +151,37 @@ def run_dense(matrix, asked, steps, chains):
         for t in range(steps.first, steps.end):
             if t % FLUSH == 0:
                 _all_fields(W, state, fields)
-            if asked.chib:
+            if request.chib:
                 _copy_fields(fields, used, stride, width)
                 log_t[c] = log_add(log_t[c], _log_forced_dense(W, state, used))
             draw_thresholds(keys[c], t, u, thresholds, n)
             _sweep(W, thresholds, state, fields, used, False)
-            end_sweep(t - steps.first, asked.averaged, used, state, totals, out, n)
+            end_sweep(t - steps.first, request.averaged, used, state, totals, out, n)
         add_recent(totals, out, 1.0, n)
     keep(u, v, x, recent)
 
 
 @njit(**JIT)
-def run_dense_looks(matrix, keys, step, mode, s, h, found):
-    """As `looks.run_looks`, at the states s (C, N) of fields h (C, M), into found (2, C); mode (N,) s*."""
+def run_dense_looks(matrix, keys, step, mode, s, h, logs):
+    """As `looks.run_looks`, at the states s (C, N) of fields h (C, M), into logs (2, C); mode (N,) s*."""
     n, stride, width = matrix.n, matrix.stride, 64 // s.itemsize
-    u, v, drawn, x = (
+    u, v, swept, x = (
         np.empty(whole_vectors(n), dtype=s.dtype),
         np.empty_like(mode),
         np.empty_like(mode),
         np.empty_like(mode),
     )
     now = np.zeros(stride + width, dtype=s.dtype)
-    W, thresholds, state, fields = _pointers(matrix), address(v, 0), address(drawn, 0), line_address(now)
+    W, thresholds, state, fields = _pointers(matrix), address(v, 0), address(swept, 0), line_address(now)
     for c in range(s.shape[0]):
         _copy_fields(address(h, c * stride), fields, stride, width)
-        found[0, c] = _log_forced_dense(W, address(s, c * n), fields)
-        drawn[:] = mode
+        logs[0, c] = _log_forced_dense(W, address(s, c * n), fields)
+        swept[:] = mode
         _all_fields(W, state, fields)
         draw_thresholds(keys[c], step, u, thresholds, n)
         _sweep(W, thresholds, state, fields, address(x, 0), True)
-        found[1, c] = _log_forced_dense(W, state, fields)
-    keep(u, v, drawn, x, now)
+        logs[1, c] = _log_forced_dense(W, state, fields)
+    keep(u, v, swept, x, now)
 
 
 class Dense(Form):
@@ -190,7 +190,7 @@ class Dense(Form):
     looks_alone = True
 
     def make_tables(self, source: Source) -> Matrix:
-        W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)
+        W = zeros_aligned((self.n, -(-self.n // LANES) * LANES), self.real)
         planned = source.tables.sweep
         if isinstance(planned, Scan) and planned.columns is None:
             W[:, : self.n] = planned.weights
@@ -202,14 +202,14 @@ class Dense(Form):
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
-        x = aligned_zeros((len(s), self.tables.stride), self.real)
+        x = zeros_aligned((len(s), self.tables.stride), self.real)
         fill_fields(self.tables, s, x)
         return row_keys(seed, states), s, x
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_dense(self.tables, asked, steps, chains)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        run_dense(self.tables, request, steps, chains)
 
-    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
-        found = np.empty((2, len(s)))
-        run_dense_looks(self.tables, keys, step, self._mode, s, x, found)
-        return found
+    def looks(self, request: Request, keys: Array, step: int, s: Array, x: Array) -> Array:
+        logs = np.empty((2, len(s)))
+        run_dense_looks(self.tables, keys, step, self._mode, s, x, logs)
+        return logs

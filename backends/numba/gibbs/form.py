@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.simd import Array, aligned_empty, aligned_zeros, chain_keys
+from spinbench.backends.numba.simd import Array, chain_keys, empty_aligned, zeros_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -77,7 +77,7 @@ class Source:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
-    def windowed(self) -> bool:
+    def has_windows(self) -> bool:
         """Whether the neighbours of every block's rows lie in windows, as on a lattice."""
         sweep = self.tables.sweep
         return isinstance(sweep, Sweep) and all(
@@ -129,7 +129,7 @@ CLIMB_STREAM = 1 << 130
 BLOCK_VECTORS = 4
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What is summed; for all calls of a kernel the same.
 
     Attributes:
@@ -156,7 +156,7 @@ class Chains(NamedTuple):
     """All chains, or those of a thread; as a form keeps them, see `Form`.
 
     Attributes:
-        keys, s, x, held: as in `GibbsState`.
+        keys, s, x, sweep_log_t: as in `GibbsState`.
         sums: float64, added to.
         log_t: float64, log of the sum of T.
     """
@@ -164,7 +164,7 @@ class Chains(NamedTuple):
     keys: Array
     s: Array
     x: Array
-    held: Array
+    sweep_log_t: Array
     sums: Array
     log_t: Array
 
@@ -235,28 +235,28 @@ class Form:
         self._sums.fill(0)
         return self._sums, np.full((len(s), *s.shape[2:]), -np.inf)
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
         """The sweeps; threads run this at once, on chains of their own."""
         raise NotImplementedError
 
-    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
+    def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
         """As `run` of a form that has `look_steps`, with copies on the way."""
         raise NotImplementedError
 
-    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
+    def looks(self, request: Request, keys: Array, step: int, s: Array, x: Array) -> Array:
         """(2, C) as `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`; keys (C, 2)."""
         raise NotImplementedError
 
 
 def _again(array: Array, shape: tuple[int, ...]) -> Array:
     """The array, or a new one where it has another shape."""
-    return array if array.shape == shape else aligned_empty(shape, array.dtype)
+    return array if array.shape == shape else empty_aligned(shape, array.dtype)
 
 
 def by_chain(values: Array, chains: int) -> Array:
     """(M, C) in memory of their own, from (K, M, B) or (C, M)."""
-    found = values.swapaxes(0, 1).copy()
-    return found.reshape(len(found), -1)[:, :chains]
+    rows_by_chain = values.swapaxes(0, 1).copy()
+    return rows_by_chain.reshape(len(rows_by_chain), -1)[:, :chains]
 
 
 def row_keys(seed: int, states: Array) -> Array:
@@ -266,7 +266,7 @@ def row_keys(seed: int, states: Array) -> Array:
 
 def block_keys(seed: int, blocks: int, size: int) -> Array:
     """(K, 2, B) uint64, of K B streams."""
-    keys = aligned_zeros((blocks, 2, size), WORD)
+    keys = zeros_aligned((blocks, 2, size), WORD)
     keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
     return keys
 
@@ -274,7 +274,7 @@ def block_keys(seed: int, blocks: int, size: int) -> Array:
 def keys_after(keys: Array, steps: Array, variables: int) -> Array:
     """(L K, 2, B) whose numbers at step 0 are those of `keys` (K, 2, B) after steps (L,) of one number a variable, and
     one more."""
-    moved = aligned_empty((len(steps), *keys.shape), keys.dtype)
+    moved = empty_aligned((len(steps), *keys.shape), keys.dtype)
     moved[:] = keys
     counters = steps.astype(WORD) * WORD.type(variables + 1)
     moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
@@ -291,11 +291,11 @@ def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
 
 def in_blocks(rows: Array, blocks: int, size: int) -> Array:
     """(K, M, B) from (C, M); 0 of idle chains."""
-    found = aligned_zeros((blocks, rows.shape[1], size), rows.dtype)
+    blocked = zeros_aligned((blocks, rows.shape[1], size), rows.dtype)
     padded = np.zeros((blocks * size, rows.shape[1]), dtype=rows.dtype)
     padded[: len(rows)] = rows
-    found[:] = padded.reshape(blocks, size, -1).swapaxes(1, 2)
-    return found
+    blocked[:] = padded.reshape(blocks, size, -1).swapaxes(1, 2)
+    return blocked
 
 
 def no_fields(real: np.dtype[Any]) -> Array:

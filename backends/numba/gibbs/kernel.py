@@ -12,10 +12,10 @@ from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import (
     CLIMB_STREAM,
     LOOK_STREAM,
-    Asked,
     Chains,
     Copies,
     Form,
+    Request,
     Source,
     Steps,
     by_chain,
@@ -80,7 +80,7 @@ def choose(source: Source, chains: int) -> type[Form]:
         return Lanes
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
-    return Sites if not small or (wide and (source.real == np.float32 or source.windowed)) else PatternRows
+    return Sites if not small or (wide and (source.real == np.float32 or source.has_windows)) else PatternRows
 
 
 @dataclass
@@ -90,7 +90,7 @@ class GibbsState:
     Attributes:
         step: steps so far, burn-in included.
         keys, s, x: random numbers, states and fields of the chains, as the form keeps them.
-        held: (C,) log T at the begin of the present sweep ("single_updates").
+        sweep_log_t: (C,) log T at the begin of the present sweep ("single_updates").
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
@@ -101,7 +101,7 @@ class GibbsState:
     keys: Array
     s: Array
     x: Array
-    held: Array
+    sweep_log_t: Array
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
@@ -120,25 +120,27 @@ class GibbsKernel(Kernel):
         self._real = np.dtype(backend.precision)
         self._tables = tables
         self._source = Source(method, model, tables, self._real)
-        self._made: Form | None = None
-        self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.tail, float(tables.log_t_constant))
+        self._form_in_use: Form | None = None
+        self._request = Request(
+            method.marginals == "rao_blackwell", False, self._source.tail, float(tables.log_t_constant)
+        )
 
     def prepare(self, state: GibbsState) -> GibbsState:
         """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
-        chains = len(state.held)
+        chains = len(state.sweep_log_t)
         if state.look_keys is not None:
-            none, form = slice(0, 0), self._made_for(chains)
+            none, form = slice(0, 0), self._form_for(chains)
             if form.looks_alone:
-                form.looks(self._asked, state.look_keys[none], 0, state.s[none], state.x[none])
+                form.looks(self._request, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
-                load_looks(self._source, self._asked)
+                load_looks(self._source, self._request)
             if self.look_steps(state):
-                form.run_and_copy(self._asked, Steps(0, 0), Copies(0, 0, state.s[None][:0]), self._chains_of(state))
+                form.run_and_copy(self._request, Steps(0, 0), Copies(0, 0, state.s[None][:0]), self._chains_of(state))
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
-        form = self._made_for(start.shape[1])
+        form = self._form_for(start.shape[1])
         states = start[self._tables.order].astype(self._real)
         looks = chain_keys(seed + LOOK_STREAM, start.shape[1]).T.copy() if self._method.log_z != "none" else None
         return GibbsState(0, *form.begin(seed, states), np.zeros(states.shape[1]), seed, look_keys=looks)
@@ -152,8 +154,8 @@ class GibbsKernel(Kernel):
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.records_log_t
         sums, log_t = self._run(state, steps, chib=chib)
-        chains = len(state.held)
-        statistics = {"p" if self._asked.averaged else "s": by_chain(sums, chains)}
+        chains = len(state.sweep_log_t)
+        statistics = {"p" if self._request.averaged else "s": by_chain(sums, chains)}
         if chib:
             statistics["log_t"] = log_t.ravel()[:chains]
         return state, statistics
@@ -161,36 +163,36 @@ class GibbsKernel(Kernel):
     def look(self, state: GibbsState) -> dict[str, Array]:
         if state.look_keys is None:
             return {}
-        chains = len(state.held)
-        form = self._made_for(chains)
+        chains = len(state.sweep_log_t)
+        form = self._form_for(chains)
         if form.looks_alone:
-            found = form.looks(self._asked, state.look_keys, state.step, state.s, state.x)
+            logs = form.looks(self._request, state.look_keys, state.step, state.s, state.x)
         else:
             lanes = form.lanes(state.s, chains)
             keys = _keys_of_looks(state, len(lanes), lanes.shape[-1])
-            found = looks(self._source, self._asked, keys, state.step, lanes)
-        log_t, log_r = found.reshape(2, -1)[:, :chains]
+            logs = looks(self._source, self._request, keys, state.step, lanes)
+        log_t, log_r = logs.reshape(2, -1)[:, :chains]
         return {"log_t": log_t, "log_r": log_r}
 
     def look_steps(self, state: GibbsState) -> int:
         is_plain = state.look_keys is not None and not self._method.records_log_t and self._method.threads == 1
-        return self._made_for(len(state.held)).look_steps if is_plain and state.s.ndim == BLOCKED else 0
+        return self._form_for(len(state.sweep_log_t)).look_steps if is_plain and state.s.ndim == BLOCKED else 0
 
     def advance_and_look(
         self, state: GibbsState, steps: int, first: int, every: int
     ) -> tuple[GibbsState, dict[str, Array], dict[str, Array]]:
-        chains = len(state.held)
-        form, run, count = self._made_for(chains), self._chains_of(state), 1 + (steps - first) // every
+        chains = len(state.sweep_log_t)
+        form, run, count = self._form_for(chains), self._chains_of(state), 1 + (steps - first) // every
         copies = Copies(first, every, np.empty((count, *state.s.shape), dtype=state.s.dtype))
-        form.run_and_copy(self._asked, Steps(state.step, state.step + steps), copies, run)
+        form.run_and_copy(self._request, Steps(state.step, state.step + steps), copies, run)
         looked_at = state.step + first + every * np.arange(count)
         state.step += steps
         # of a block that is wider than its chains the idle ones are not looked at
         width = lane_blocks(chains, self._real)[1] if len(state.s) == 1 else state.s.shape[-1]
         lanes = form.lanes(copies.states.reshape(-1, *state.s.shape[1:])[..., :width], chains)
         keys = keys_after(_keys_of_looks(state, len(state.s), width), looked_at, self._source.model.num_variables)
-        log_t, log_r = looks(self._source, self._asked, keys, 0, lanes).reshape(2, count, -1)[:, :, :chains]
-        statistics = {"p" if self._asked.averaged else "s": by_chain(run.sums, chains)}
+        log_t, log_r = looks(self._source, self._request, keys, 0, lanes).reshape(2, count, -1)[:, :, :chains]
+        statistics = {"p" if self._request.averaged else "s": by_chain(run.sums, chains)}
         return state, statistics, {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
@@ -199,8 +201,8 @@ class GibbsKernel(Kernel):
         with deadline.compiling():  # what those runs alone call that climb
             load_rungs(self._source)
         self._source.drop_rows()
-        chains = len(state.held)
-        form = self._made_for(chains)
+        chains = len(state.sweep_log_t)
+        form = self._form_for(chains)
         rungs = Rungs(betas, sweeps, state.climbed)
         s, slopes = climb_rungs(self._source, state.seed + CLIMB_STREAM, rungs, form.states(state.s, chains))
         _, state.s, state.x = form.begin(state.seed, s.T)
@@ -210,26 +212,26 @@ class GibbsKernel(Kernel):
     def slopes(self, state: GibbsState) -> dict[str, Array]:
         if not self._method.may_use_stones:
             return {}
-        chains = len(state.held)
-        lanes = self._made_for(chains).lanes(state.s, chains)
-        found = np.empty((len(lanes), lanes.shape[-1]))
-        lane_slopes(self._source.flat, lanes, found)
-        return {"slope": found.ravel()[:chains]}
+        chains = len(state.sweep_log_t)
+        lanes = self._form_for(chains).lanes(state.s, chains)
+        slopes = np.empty((len(lanes), lanes.shape[-1]))
+        lane_slopes(self._source.flat, lanes, slopes)
+        return {"slope": slopes.ravel()[:chains]}
 
     def states(self, state: GibbsState) -> Array:
-        chains = len(state.held)
-        return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
+        chains = len(state.sweep_log_t)
+        return by_variable(self._tables.order, self._form_for(chains).rows(state.s, chains))
 
     def _form(self, chains: int) -> type[Form]:
         return choose(self._source, chains)
 
-    def _made_for(self, chains: int) -> Form:
+    def _form_for(self, chains: int) -> Form:
         """The form for so many chains with its tables; those of another one are dropped."""
         kind = self._form(chains)
-        if isinstance(self._made, kind):
-            return self._made
-        self._made = None
-        self._made = form = kind(self._source)
+        if isinstance(self._form_in_use, kind):
+            return self._form_in_use
+        self._form_in_use = None
+        self._form_in_use = form = kind(self._source)
         if self._method.log_z != "none" and not form.looks_alone:
             _ = self._source.flat  # for looks, while there are rows to make it from
         self._source.drop_rows()
@@ -237,16 +239,20 @@ class GibbsKernel(Kernel):
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
-        form, every = self._made_for(len(state.held)), self._chains_of(state)
-        asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
+        form, every = self._form_for(len(state.sweep_log_t)), self._chains_of(state)
+        request, numbered = self._request._replace(chib=chib), Steps(state.step, state.step + steps)
         threads = self._method.threads
-        run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
+        run_in_threads(
+            lambda part: form.run(request, numbered, Chains(*(a[part] for a in every))), len(state.s), threads
+        )
         state.step += steps
         return every.sums, every.log_t
 
     def _chains_of(self, state: GibbsState) -> Chains:
         """All chains, with sums of nothing."""
-        return Chains(state.keys, state.s, state.x, state.held, *self._made_for(len(state.held)).no_sums(state.s))
+        return Chains(
+            state.keys, state.s, state.x, state.sweep_log_t, *self._form_for(len(state.sweep_log_t)).no_sums(state.s)
+        )
 
 
 def _keys_of_looks(state: GibbsState, blocks: int, size: int) -> Array:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import (
-    Asked,
     Chains,
     Copies,
     Flat,
     Form,
+    Request,
     Source,
     Steps,
     block_keys,
@@ -35,7 +35,7 @@ from spinbench.backends.numba.gibbs.shared import (
     draw,
     log_add,
     pointers,
-    summed_factor,
+    sum_factor,
     vector_width,
 )
 from spinbench.backends.numba.kernel_cache import njit
@@ -71,7 +71,7 @@ class Block(NamedTuple):
     Attributes:
         chains: () of the block.
         s: (N, B) states.
-        walker, gammas, kept: the streams, see `random.lane_numbers`.
+        walker, gammas, spare: the streams, see `random.lane_numbers`.
         totals: (N, B) sums of p or s over the last sweeps.
         levels: (2, B) what log T of the last terms is: the first less log(1 + the second).
         log_levels: (B,) log T of the sweep.
@@ -81,7 +81,7 @@ class Block(NamedTuple):
     s: Any
     walker: Any
     gammas: Any
-    kept: Any
+    spare: Any
     totals: Any
     levels: Any
     log_levels: Any
@@ -139,20 +139,20 @@ def log_forced_rows(f, tail, b):
 @njit(**WRITTEN_OUT)
 def update_row(f, i, averaged, b, heat):
     """Draw row i, and add to the totals; heat: None, or `Heat`."""
-    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
+    begin, end, row = load(f.start, i), load(f.start, i + 1), i * b.chains
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
-        u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
+        u = lane_numbers(b.walker, b.gammas, b.spare, c, i % 2 == 1, bias)
         up, p = draw(x if heat is None else x * load_vector(heat.betas, c), u)
-        drawn = choose(up, ONE(p), ZERO(p))
-        credit = p if averaged else drawn
+        spins = choose(up, ONE(p), ZERO(p))
+        credit = p if averaged else spins
         if heat is not None:
             credit = p * load_vector(heat.cold, c)
-            change = drawn - load_vector(b.s, own + c)
+            change = spins - load_vector(b.s, row + c)
             store(heat.deltas, c, load_vector(heat.deltas, c) + change * x)
-        store(b.s, own + c, drawn)
-        store(b.totals, own + c, load_vector(b.totals, own + c) + credit)
+        store(b.s, row + c, spins)
+        store(b.totals, row + c, load_vector(b.totals, row + c) + credit)
 
 
 @njit(**INLINE)
@@ -167,42 +167,42 @@ def fill_lanes(f, i, b):
     """totals[i] = the uniform numbers of row i; rows go in their order."""
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
-        store(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias))
+        store(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.spare, c, i % 2 == 1, bias))
 
 
 @njit(**INLINE)
 def update_lanes(f, i, b):
     """Draw row i given the rest with the uniform numbers totals[i]."""
-    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
+    begin, end, row = load(f.start, i), load(f.start, i + 1), i * b.chains
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(load(f.biases, i), f, begin, end, b, c)
-        up, p = draw(x, load_vector(b.totals, own + c))
-        store(b.s, own + c, choose(up, ONE(p), ZERO(p)))
+        up, p = draw(x, load_vector(b.totals, row + c))
+        store(b.s, row + c, choose(up, ONE(p), ZERO(p)))
 
 
 @njit(**JIT)
-def run_lanes(f, asked, steps, chains, chib):
+def run_lanes(f, request, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
     width = 64 // s.itemsize
     log_level = empty_array(count, np.float64)
     level, recent = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
     walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
-    own = line_address(walk), line_address(saved), line_address(recent), line_address(level), address(log_level, 0)
-    walker, kept, totals, levels, log_levels = own
-    g, factor = pointers(f), summed_factor(asked.averaged, s[0, 0, 0])
+    walker, spare, totals = line_address(walk), line_address(saved), line_address(recent)
+    levels, log_levels = line_address(level), address(log_level, 0)
+    g, factor = pointers(f), sum_factor(request.averaged, s[0, 0, 0])
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)
-        b = Block(count, address(s, k * n * count), walker, gammas, kept, totals, levels, log_levels)
+        b = Block(count, address(s, k * n * count), walker, gammas, spare, totals, levels, log_levels)
         for t in range(steps.first, steps.end):
             set_walk(keys[k], np.uint64(t) * np.uint64(n + 1), b)
             if chib is not None:
-                log_level[:] = asked.fixed
-                log_forced_rows(g, asked.tail, b)
+                log_level[:] = request.fixed
+                log_forced_rows(g, request.tail, b)
                 for c in range(count):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
             for i in range(n):
-                update_row(g, i, asked.averaged, b, None)
+                update_row(g, i, request.averaged, b, None)
             if (t - steps.first) % FLUSH == FLUSH - 1:
                 add_recent(totals, out, factor, n * count)
         add_recent(totals, out, factor, n * count)
@@ -210,14 +210,14 @@ def run_lanes(f, asked, steps, chains, chib):
 
 
 @njit(**JIT)
-def run_and_copy_lanes(f, asked, steps, chains, copies):
+def run_and_copy_lanes(f, request, steps, chains, copies):
     first, end = steps.first, steps.first + copies.first
     for k in range(len(copies.states)):
-        run_lanes(f, asked, Steps(first, end), chains, None)
+        run_lanes(f, request, Steps(first, end), chains, None)
         copy_into(copies.states[k], chains.s)
         first, end = end, end + copies.every
     if first < steps.end:
-        run_lanes(f, asked, Steps(first, steps.end), chains, None)
+        run_lanes(f, request, Steps(first, steps.end), chains, None)
 
 
 class Lanes(Form):
@@ -233,8 +233,8 @@ class Lanes(Form):
         s = in_blocks(states.astype(self.real, copy=False).T, blocks, size)
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_lanes(self.tables, asked, steps, chains, asked.chib or None)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        run_lanes(self.tables, request, steps, chains, request.chib or None)
 
-    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
-        run_and_copy_lanes(self.tables, asked, steps, chains, copies)
+    def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
+        run_and_copy_lanes(self.tables, request, steps, chains, copies)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Asked, Chains, Flat, Source, Steps
+from spinbench.backends.numba.gibbs.form import WORD, Chains, Flat, Request, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
@@ -35,7 +35,7 @@ from spinbench.backends.numba.simd import (
 
 LANES = 16
 # What sweeps report besides their states.
-NOTHING = Asked(False, False, 0, 0.0)
+NOTHING = Request(False, False, 0, 0.0)
 
 
 class Rungs(NamedTuple):
@@ -46,24 +46,24 @@ class Rungs(NamedTuple):
     first: int
 
 
-def looks(source: Source, asked: Asked, keys: Array, step: int, states: Array) -> Array:
+def looks(source: Source, request: Request, keys: Array, step: int, states: Array) -> Array:
     """(2, K, B) log T(s* <- s) at the states (K, N, B), and at as many draws of R(. <- s*), which these become.
 
     Args:
         source: of the model's rows.
-        asked: of the kernel.
+        request: of the kernel.
         keys: (K, 2, B) uint64, apart from those of the sweeps.
         step: that they are told apart by.
         states: 0 and 1 of the kernel's precision, in blocks of B chains.
     """
-    found = np.empty((2, len(states), states.shape[-1]))
-    run_lane_looks(source.flat, asked, keys, step, source.tables.mode.astype(states.dtype), states, found)
-    return found
+    logs = np.empty((2, len(states), states.shape[-1]))
+    run_lane_looks(source.flat, request, keys, step, source.tables.mode.astype(states.dtype), states, logs)
+    return logs
 
 
-def load_looks(source: Source, asked: Asked) -> None:
+def load_looks(source: Source, request: Request) -> None:
     """Compile what looks run."""
-    looks(source, asked, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
+    looks(source, request, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
 
 
 @njit(**INLINE)
@@ -74,18 +74,18 @@ def _begin_row(i, state, b):
 
 
 @njit(**JIT)
-def run_lane_looks(f, asked, keys, step, mode, s, found):
+def run_lane_looks(f, request, keys, step, mode, s, logs):
     """See `looks`: block by block; s become the draws of R."""
     blocks, n, count = s.shape
     width = 64 // s.itemsize
     level, u = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
     walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     g, counter = pointers(f), np.uint64(step) * np.uint64(n + 1)
-    walker, kept, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
+    walker, spare, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
         for side in range(2):  # a loop, so that what both sides take is compiled once
-            b = Block(count, states, walker, gammas, kept, v, levels, address(found, (side * blocks + k) * count))
+            b = Block(count, states, walker, gammas, spare, v, levels, address(logs, (side * blocks + k) * count))
             if side:
                 set_walk(keys[k], counter, b)
                 for i in range(n):
@@ -93,9 +93,9 @@ def run_lane_looks(f, asked, keys, step, mode, s, found):
                     fill_lanes(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
-            found[side, k] = asked.fixed
-            log_forced_rows(g, asked.tail, b)
-    keep(level, u, walk, saved, found)
+            logs[side, k] = request.fixed
+            log_forced_rows(g, request.tail, b)
+    keep(level, u, walk, saved, logs)
 
 
 @njit(**INLINE)
@@ -118,9 +118,9 @@ def lane_slopes(f, s, slopes):
                 w, near = np.float64(f.weights[e]), states[f.columns[e]]
                 for c in range(len(x)):
                     x[c] += w * near[c]
-            own = states[i]
+            row = states[i]
             for c in range(len(x)):
-                total[c] += x[c] * own[c]
+                total[c] += x[c] * row[c]
 
 
 @njit(**JIT)

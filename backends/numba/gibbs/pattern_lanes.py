@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Copies, Form, Source, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
     address,
-    aligned_zeros,
     any_lane,
     choose,
     empty_array,
@@ -41,6 +40,7 @@ from spinbench.backends.numba.simd import (
     quarters,
     store,
     zero_array,
+    zeros_aligned,
 )
 
 # Of a block: a vector.
@@ -72,11 +72,11 @@ class Block(NamedTuple):
 def pattern_of(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first = i * len(shape)
-    found = load_vector(s, np.int64(load(near, first)) * CHAINS) & np.uint16(1)
+    bits = load_vector(s, np.int64(load(near, first)) * CHAINS) & np.uint16(1)
     for k in range(1, len(shape)):
         state = load_vector(s, np.int64(load(near, first + k)) * CHAINS)
-        found = found | (state & np.uint16(1 << k))
-    return found
+        bits = bits | (state & np.uint16(1 << k))
+    return bits
 
 
 @njit(**INLINE)
@@ -107,33 +107,33 @@ def add_sums(parts, pieces, unit, sums):
 
 
 @njit(**INLINE)
-def draw_row(g, i, pattern, words, b):
+def draw_row(g, i, pattern, hashes, b):
     """Row i's new states, of g's `high`, `thresholds` and `shape` and b's `s`, `patterns` and `hashes`."""
-    first, own = i << len(g.shape), i * CHAINS
-    threshold, drawn = entries_of(g.high, first, pattern, g.shape), quarters(words)
-    equal, none = drawn == threshold, pattern ^ pattern
-    drawn = choose(drawn < threshold, ~none, none)
+    first, row = i << len(g.shape), i * CHAINS
+    threshold, uniforms = entries_of(g.high, first, pattern, g.shape), quarters(hashes)
+    equal, none = uniforms == threshold, pattern ^ pattern
+    spins = choose(uniforms < threshold, ~none, none)
     if any_lane(equal):
         store(b.patterns, 0, pattern)
-        store(b.hashes, 0, words)
-        store(b.s, own, choose(equal, none + MARKS[1], drawn))
-        decide(g.thresholds, first, b.patterns, b.hashes, offset_pointer(b.s, own), MARKS, PARTS)
-        drawn = load_vector(b.s, own)
-    store(b.s, own, drawn)
-    return drawn
+        store(b.hashes, 0, hashes)
+        store(b.s, row, choose(equal, none + MARKS[1], spins))
+        decide(g.thresholds, first, b.patterns, b.hashes, offset_pointer(b.s, row), MARKS, PARTS)
+        spins = load_vector(b.s, row)
+    store(b.s, row, spins)
+    return spins
 
 
 @njit(**INLINE)
 def _sweep(g, n, averaged, z, gamma, b):
     """With the words that begin with mix(z)."""
     for i in range(n):
-        pattern, own = pattern_of(g.near, i, g.shape, b.s), i * CHAINS
-        drawn = draw_row(g, i, pattern, mix64(z), b)
+        pattern, row = pattern_of(g.near, i, g.shape, b.s), i * CHAINS
+        spins = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
         if averaged:
-            add_pieces(g.p, i, g, pattern, offset_pointer(b.recent, own * len(g.pieces)))
+            add_pieces(g.p, i, g, pattern, offset_pointer(b.recent, row * len(g.pieces)))
         else:
-            store(b.recent, own, load_vector(b.recent, own) - drawn)
+            store(b.recent, row, load_vector(b.recent, row) - spins)
 
 
 @njit(**INLINE)
@@ -154,10 +154,10 @@ def word_pointers(g, low, high):
 
 
 @njit(**JIT)
-def run_pattern_lanes(tables, asked, steps, chains, copies):
+def run_pattern_lanes(tables, request, steps, chains, copies):
     keys, s, _, _, sums, _ = chains
     blocks, n = s.shape[0], sums.shape[1]
-    width = len(tables.pieces) if asked.averaged else 1
+    width = len(tables.pieces) if request.averaged else 1
     recent_ = zero_array((n * width + 2) * CHAINS, np.uint16)
     patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
     recent, patterns, hashes = line_address(recent_), line_address(patterns_), line_address(hashes_)
@@ -168,9 +168,9 @@ def run_pattern_lanes(tables, asked, steps, chains, copies):
         gamma = load_lanes(address(keys, 16 * k + 8), 0, WORDS)
         copied, due = 0, steps.first + copies.first
         for t in range(steps.first, steps.end):
-            _sweep(g, n, asked.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
+            _sweep(g, n, request.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
-                flush(tables.pieces, n, asked.averaged, recent, address(sums, k * n * CHAINS))
+                flush(tables.pieces, n, request.averaged, recent, address(sums, k * n * CHAINS))
             if t + 1 == due and copied < len(copies.states):
                 copy = address(copies.states, (copied * blocks + k) * (n + 1) * CHAINS)
                 for i in range(n):
@@ -190,14 +190,14 @@ class PatternLanes(Form):
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape
         blocks = -(-chains // CHAINS)
-        s = aligned_zeros((blocks, n + 1, CHAINS), np.dtype(np.uint16))
+        s = zeros_aligned((blocks, n + 1, CHAINS), np.dtype(np.uint16))
         for k in range(blocks):
             some = states[:, k * CHAINS : (k + 1) * CHAINS]
             s[k, :n, : some.shape[1]] = np.where(some > 0, MARKS[2], MARKS[0])
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        self.run_and_copy(asked, steps, Copies(0, 0, np.empty((0, *chains.s.shape), dtype=np.uint16)), chains)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        self.run_and_copy(request, steps, Copies(0, 0, np.empty((0, *chains.s.shape), dtype=np.uint16)), chains)
 
-    def run_and_copy(self, asked: Asked, steps: Steps, copies: Copies, chains: Chains) -> None:
-        run_pattern_lanes(self.tables, asked, steps, chains, copies)
+    def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
+        run_pattern_lanes(self.tables, request, steps, chains, copies)

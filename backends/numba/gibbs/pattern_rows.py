@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
@@ -23,10 +23,10 @@ WORDS = 8
 @njit(**INLINE)
 def _pattern(near, i, shape, s):
     """The states of row i's neighbours as bits."""
-    first, found = i * len(shape), np.int64(0)
+    first, bits = i * len(shape), np.int64(0)
     for k in range(len(shape)):
-        found |= np.int64(load(s, np.int64(load(near, first + k)))) << k
-    return found
+        bits |= np.int64(load(s, np.int64(load(near, first + k)))) << k
+    return bits
 
 
 @njit(**INLINE)
@@ -52,7 +52,7 @@ def _sweep(g, n, averaged, u, s, sums, counts):
 
 
 @njit(**JIT)
-def run_pattern_rows(tables, asked, steps, chains):
+def run_pattern_rows(tables, request, steps, chains):
     keys, s, _, _, sums, _ = chains
     n = sums.shape[1]
     bits, ones = np.empty(n + WORDS, dtype=np.uint64), np.zeros(n, dtype=np.int64)
@@ -62,7 +62,7 @@ def run_pattern_rows(tables, asked, steps, chains):
         state, out = address(s, c * (n + 1)), address(sums, c * n)
         for t in range(steps.first, steps.end):
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
-            if asked.averaged:  # a branch within the loop would cost as much as a tenth of it
+            if request.averaged:  # a branch within the loop would cost as much as a tenth of it
                 _sweep(g, n, True, u, state, out, counts)
             else:
                 _sweep(g, n, False, u, state, out, counts)
@@ -82,5 +82,5 @@ class PatternRows(Form):
         s[:, :n] = states.T
         return row_keys(seed, states), s, no_fields(self.real)
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_pattern_rows(self.tables, asked, steps, chains)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        run_pattern_rows(self.tables, request, steps, chains)

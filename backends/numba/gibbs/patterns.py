@@ -13,7 +13,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
-from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, aligned_zeros, load, mix64, store
+from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, load, mix64, store, zeros_aligned
 
 MAX_NEIGHBOURS = 6
 # Of all rows' tables, for vectors of chains.
@@ -82,9 +82,9 @@ def all_patterns(width: int) -> Array:
 def as_thresholds(p: Array) -> Array:
     """uint64: p 2^64, rounded, 2^64 - 1 at most."""
     sure = p == 1
-    found = (np.where(sure, 0.0, p) * 2.0**64).astype(np.uint64)
-    found[sure] = np.iinfo(np.uint64).max
-    return found
+    thresholds = (np.where(sure, 0.0, p) * 2.0**64).astype(np.uint64)
+    thresholds[sure] = np.iinfo(np.uint64).max
+    return thresholds
 
 
 def slots(flat: Flat, width: int) -> tuple[Array, Array, Array]:
@@ -142,9 +142,9 @@ def in_pieces(values: Array, pieces: int) -> Array:
 
 
 def with_spare(table: Array) -> Array:
-    found = aligned_zeros((len(table) + SPARE,), table.dtype)
-    found[: len(table)] = table
-    return found
+    padded = zeros_aligned((len(table) + SPARE,), table.dtype)
+    padded[: len(table)] = table
+    return padded
 
 
 @nb.njit(**WRITTEN_OUT)
@@ -156,11 +156,11 @@ def decide(thresholds, first, entries, hashes, state, marks, parts):
     """
     none, equal, every = marks
     shared = np.int64(len(parts))
-    known = np.uint64(64 // shared)
+    bits_used = np.uint64(64 // shared)
     for lane in range(8 * shared):
         if load(state, lane) == equal:
-            word = load(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
+            hashed = load(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
             threshold = load(thresholds, first + np.int64(load(entries, lane)))
-            rest = mix64(word) >> known
-            below = rest < (threshold & (np.uint64(2**64 - 1) >> known))
+            rest = mix64(hashed) >> bits_used
+            below = rest < (threshold & (np.uint64(2**64 - 1) >> bits_used))
             store(state, lane, every if below else none)

@@ -99,7 +99,7 @@ def draw(x, u):
 
 
 @nb.njit(**INLINE)
-def summed_factor(averaged, real):
+def sum_factor(averaged, real):
     """What a sum of `real`s stands for: p is summed with the factor SCALE, s without."""
     return np.float64(INVERSE_SCALE(real)) if averaged else 1.0
 

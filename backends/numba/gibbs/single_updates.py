@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Flat, Form, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Flat, Form, Request, Source, Steps, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     CALLED,
     INLINE,
@@ -23,29 +23,29 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    aligned_zeros,
     below,
     load,
     sigmoid,
     softplus,
     store,
     uniform,
+    zeros_aligned,
 )
 
 
 @njit(**INLINE)
 def update_row(f, i, s, x, v):
     """Draw row i given the rest with the uniform number v; its field is kept in x."""
-    here = field(f, i, s)
-    store(x, i, here)
-    store(s, i, ONE(here) if v < sigmoid(here) else ZERO(here))
+    local_field = field(f, i, s)
+    store(x, i, local_field)
+    store(s, i, ONE(local_field) if v < sigmoid(local_field) else ZERO(local_field))
 
 
 @njit(**CALLED)
-def log_forced(f, asked, s):
+def log_forced(f, request, s):
     """log T(s* <- s), float64."""
-    total = asked.fixed
-    for i in range(asked.tail):
+    total = request.fixed
+    for i in range(request.tail):
         x = pull(load(f.forced, i), f, load(f.start, i), load(f.later, i), s)
         total -= np.float64(softplus(load(f.sign, i) * x))
     return total
@@ -69,12 +69,12 @@ def initial_fields(f, s, x):
 
 
 @njit(**JIT)
-def run_updates(f, random, each, asked, steps, chains):
+def run_updates(f, random, each, request, steps, chains):
     """Steps of `each` updates, one or as many as there are rows, at rows drawn anew or in their order.
 
-    held is log T at the begin of the present sweep, and counts for all steps of the sweep.
+    log_t_now is log T at the begin of the present sweep, and counts for all steps of the sweep.
     """
-    keys, s, x, held, sums, log_t = chains
+    keys, s, x, log_t_now, sums, log_t = chains
     g, n = pointers(f), s.shape[1]
     since, count = np.empty(n, dtype=np.int64), steps.end - steps.first
     for c in range(s.shape[0]):
@@ -84,20 +84,20 @@ def run_updates(f, random, each, asked, steps, chains):
         counted = 0
         for k in range(count):
             first = (steps.first + k) * each
-            if asked.chib and first % n == 0:
+            if request.chib and first % n == 0:
                 if k > counted:
-                    log_t[c] = log_add(log_t[c], held[c] + np.log(k - counted))
-                held[c], counted = log_forced(g, asked, row), k
+                    log_t[c] = log_add(log_t[c], log_t_now[c] + np.log(k - counted))
+                log_t_now[c], counted = log_forced(g, request, row), k
             for t in range(first, first + each):
                 counter = np.uint64(2) * np.uint64(t)
                 i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
-                _credit(i, asked.averaged, k - since[i], row, fields, total)
+                _credit(i, request.averaged, k - since[i], row, fields, total)
                 since[i] = k
                 update_row(g, i, row, fields, uniform(start, gamma, counter + np.uint64(1)))
         for i in range(n):
-            _credit(i, asked.averaged, count - since[i], row, fields, total)
-        if asked.chib:
-            log_t[c] = log_add(log_t[c], held[c] + np.log(count - counted))
+            _credit(i, request.averaged, count - since[i], row, fields, total)
+        if request.chib:
+            log_t[c] = log_add(log_t[c], log_t_now[c] + np.log(count - counted))
 
 
 class SingleUpdates(Form):
@@ -109,9 +109,9 @@ class SingleUpdates(Form):
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
-        x = aligned_zeros(s.shape, self.real)
+        x = zeros_aligned(s.shape, self.real)
         initial_fields(self.tables, s, x)
         return row_keys(seed, states), s, x
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_updates(self.tables, self._random, self._each, asked, steps, chains)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        run_updates(self.tables, self._random, self._each, request, steps, chains)

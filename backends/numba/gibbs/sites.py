@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -23,7 +23,7 @@ from spinbench.backends.numba.gibbs.shared import (
     add_recent,
     draw,
     log_add,
-    summed_factor,
+    sum_factor,
     vector_width,
 )
 from spinbench.backends.numba.kernel_cache import njit
@@ -32,7 +32,6 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    aligned_zeros,
     choose,
     count_up,
     gather_indexed,
@@ -44,6 +43,7 @@ from spinbench.backends.numba.simd import (
     softplus,
     store,
     total,
+    zeros_aligned,
 )
 
 # Rows of a chunk of the wave, at least.
@@ -140,13 +140,13 @@ def _update_rows(b, chain, block, low, high, counter):
     for row in range(low - low % 2, high, width):
         x = _band_field(b, block, row, base, chain.s)
         up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load(b.biases, 0)))
-        drawn = choose(up, ONE(p), ZERO(p))
-        credit = p if chain.averaged else drawn
+        spins = choose(up, ONE(p), ZERO(p))
+        credit = p if chain.averaged else spins
         if row < low or row + width > high:
             inside = _inside(row, low, high, p)
-            drawn = choose(inside, drawn, load_vector(chain.s, row))
+            spins = choose(inside, spins, load_vector(chain.s, row))
             credit = choose(inside, credit, ZERO(p))
-        store(chain.s, row, drawn)
+        store(chain.s, row, spins)
         store(chain.recent, row, load_vector(chain.recent, row) + credit)
 
 
@@ -167,10 +167,10 @@ def _force_rows(b, block, low, high, s):
 
 
 @njit(**INLINE)
-def _log_forced(b, asked, s):
+def _log_forced(b, request, s):
     """log T(s* <- s); the rows below `asked.tail` become s*."""
-    level, block = asked.fixed, 0
-    while load(b.bounds, block) < asked.tail:
+    level, block = request.fixed, 0
+    while load(b.bounds, block) < request.tail:
         high = load(b.bounds, block + 1)
         for low in range(load(b.bounds, block), high, CHUNK):
             level += _force_rows(b, block, low, min(low + CHUNK, high), s)
@@ -200,21 +200,21 @@ def _run_wave(b, chain, wave, first, sweeps, n):
 
 
 @njit(**JIT)
-def run_sites(bands, wave, asked, steps, chains, chib):
+def run_sites(bands, wave, request, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     n = sums.shape[1]
     recent, mixed = np.zeros(n + 3 * LANES, dtype=s.dtype), np.empty(s.shape[1], dtype=s.dtype)
     b, totals, forced = _band_pointers(bands), line_address(recent), address(mixed, bands.before)
-    factor = summed_factor(asked.averaged, s[0, 0])
+    factor = sum_factor(request.averaged, s[0, 0])
     for c in range(sums.shape[0]):
         state, out = address(s, c * s.shape[1] + bands.before), address(sums, c * n)
-        chain = Chain(state, totals, keys[c, 0], keys[c, 1], asked.averaged)
+        chain = Chain(state, totals, keys[c, 0], keys[c, 1], request.averaged)
         summed = 0
         for first in range(steps.first, steps.end, wave.sweeps):
             sweeps = min(wave.sweeps, steps.end - first)
             if chib is not None:  # one sweep at a time
                 mixed[:] = s[c]
-                log_t[c] = log_add(log_t[c], _log_forced(b, asked, forced))
+                log_t[c] = log_add(log_t[c], _log_forced(b, request, forced))
             _run_wave(b, chain, wave, first, sweeps, n)
             summed += sweeps
             if summed >= FLUSH:
@@ -225,8 +225,8 @@ def run_sites(bands, wave, asked, steps, chains, chib):
 
 
 @njit(**JIT)
-def run_site_looks(bands, asked, keys, step, s, found):
-    """As `looks.run_looks`, of s (C, M) into found (2, C)."""
+def run_site_looks(bands, request, keys, step, s, logs):
+    """As `looks.run_looks`, of s (C, M) into logs (2, C)."""
     blocks, recent = bands.bounds.size - 1, np.zeros(bands.bounds[-1] + 3 * LANES, dtype=s.dtype)
     mixed, b = np.empty(s.shape[1], dtype=s.dtype), _band_pointers(bands)
     counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(mixed, bands.before)
@@ -236,7 +236,7 @@ def run_site_looks(bands, asked, keys, step, s, found):
         for side in range(2):  # a loop, so that what both sides take is compiled once
             for block in range(blocks - 1, -1 if side else blocks - 1, -1):
                 _update_rows(b, chain, block, load(b.bounds, block), load(b.bounds, block + 1), counter)
-            found[side, c] = _log_forced(b, asked, state)
+            logs[side, c] = _log_forced(b, request, state)
     keep(recent, mixed)
 
 
@@ -267,17 +267,19 @@ class Sites(Form):
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape
         before = self.tables.before
-        s = aligned_zeros((chains, before + n + self.tables.after), self.real)
+        s = zeros_aligned((chains, before + n + self.tables.after), self.real)
         s[:, before : before + n] = states.T
         return row_keys(seed, states), s, no_fields(self.real)
 
     def rows(self, s: Array, chains: int) -> Array:
         return super().rows(s[:, self.tables.before :], chains)
 
-    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_sites(self.tables, self._whole if asked.chib else self._wave, asked, steps, chains, asked.chib or None)
+    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
+        run_sites(
+            self.tables, self._whole if request.chib else self._wave, request, steps, chains, request.chib or None
+        )
 
-    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
-        found = np.empty((2, len(s)))
-        run_site_looks(self.tables, asked, keys, step, s, found)
-        return found
+    def looks(self, request: Request, keys: Array, step: int, s: Array, x: Array) -> Array:
+        logs = np.empty((2, len(s)))
+        run_site_looks(self.tables, request, keys, step, s, logs)
+        return logs

@@ -103,7 +103,7 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
     )
 
 
-def reweighted(factors: Factors, weights: Array) -> Factors:
+def reweight(factors: Factors, weights: Array) -> Factors:
     """The factors of tree-reweighted message passing: log tables divided by ρ, messages counted ρ times.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import make_factors, reweighted, work_space
+from spinbench.backends.numba.messages.tables import make_factors, reweight, work_space
 from spinbench.backends.numba.simd import Array, empty_array, larger
 from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.methods.messages.spanning_trees import Forest
@@ -35,7 +35,7 @@ class NumbaTRWKernel(TRWKernel):
         return np.zeros(len(self._tables.incidence.target), dtype=self._real)
 
     def _prepare(self, rho: FloatArray) -> Any:
-        return reweighted(self._factors, rho)
+        return reweight(self._factors, rho)
 
     def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
         totals = np.empty(len(self._tables.graph.theta), dtype=self._real)

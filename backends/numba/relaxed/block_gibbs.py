@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
     energy: Array
 
 
-class Seen(NamedTuple):
+class StepSums(NamedTuple):
     """Sums over steps, of p or of s as `means` says, all tiles; of exponentials, -log Π (1 + exp(u_i)), if `zero`."""
 
     sums: Array
@@ -99,33 +99,33 @@ class BlockGibbsKernel(RelaxedKernel):
 
     def advance(self, state: BlockGibbsState, steps: int) -> tuple[BlockGibbsState, dict[str, Array]]:
         layout, log_z = state.layout, self._method.log_z
-        found = Seen(layout.zeros(), self._method.units == "p", layout.energies(), log_z == "zero_state")
-        found.zero_state[:] = -np.inf
+        totals = StepSums(layout.zeros(), self._method.units == "p", layout.energies(), log_z == "zero_state")
+        totals.zero_state[:] = -np.inf
         rows = state.system.factor.noise
         v, s, work = (layout.tile() for _ in range(3))
         scratch = Scratch(layout.tile(rows), rows, v, s, work, np.empty(layout.lanes))
-        state.counter = np.uint64(_steps(state.system, state.chains, scratch, found, state.counter, steps))
-        seen = {self._method.units: layout.gather(found.sums)}
-        if found.zero:
-            seen["zero_state"] = layout.gather_energies(found.zero_state)
+        state.counter = np.uint64(_steps(state.system, state.chains, scratch, totals, state.counter, steps))
+        statistics = {self._method.units: layout.gather(totals.sums)}
+        if totals.zero:
+            statistics["zero_state"] = layout.gather_energies(totals.zero_state)
         if log_z != "none":
             # rounded as the tiles are, so that a state's α does not depend on the batch
-            seen["alpha"] = layout.gather(state.chains.u) - self._tables.bias[:, None]
-        return state, seen
+            statistics["alpha"] = layout.gather(state.chains.u) - self._tables.bias[:, None]
+        return state, statistics
 
 
 @njit(**ENTRY)
-def _steps(system, chains, scratch, seen, counter, steps):
-    """`steps` samples of every chain, added to `seen`; the next counter."""
+def _steps(system, chains, scratch, statistics, counter, steps):
+    """`steps` samples of every chain, added to `statistics`; the next counter."""
     after = counter
     for t in range(len(chains.u)):
         u, p, after = chains.u[t], chains.p[t], counter
         for _ in range(steps):
             after = _step(system, chains.keys[t], after, u, p, scratch)
-            add_to_sums(p if seen.means else scratch.s, system.n, seen.sums[t])
-            if seen.zero:
+            add_to_sums(p if statistics.means else scratch.s, system.n, statistics.sums[t])
+            if statistics.zero:
                 log_weight = -log_normaliser(u, system.groups, system.n, scratch.energy)
-                add_log(log_weight, seen.zero_state[t], lanes(scratch.s))
+                add_log(log_weight, statistics.zero_state[t], lanes(scratch.s))
     return after
 
 

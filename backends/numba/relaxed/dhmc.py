@@ -13,7 +13,7 @@ from spinbench.backends.numba.relaxed.factors import make_factor
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
-from spinbench.backends.numba.relaxed.trajectories import Chains, Seen, Settings, System, take_samples
+from spinbench.backends.numba.relaxed.trajectories import Chains, Settings, StepSums, System, take_samples
 from spinbench.backends.numba.relaxed.units import make_groups
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
@@ -88,15 +88,19 @@ class DHMCKernel(RelaxedKernel):
         return state
 
     def advance(self, state: DHMCState, steps: int) -> tuple[DHMCState, dict[str, Array]]:
-        seen, layout, log_z = self._run(state, steps, warm=False), state.layout, self._method.log_z
-        accept = layout.gather_energies(seen.accept)
-        found = {"p": layout.gather(seen.p), "accept": accept, "step_size": np.full_like(accept, state.step_size.step)}
+        sums, layout, log_z = self._run(state, steps, warm=False), state.layout, self._method.log_z
+        accept = layout.gather_energies(sums.accept)
+        statistics = {
+            "p": layout.gather(sums.p),
+            "accept": accept,
+            "step_size": np.full_like(accept, state.step_size.step),
+        }
         if log_z == "zero_state":
-            found["zero_state"] = layout.gather_energies(seen.zero_state)
+            statistics["zero_state"] = layout.gather_energies(sums.zero_state)
         if log_z != "none":
             u = unit_log_odds(np, self._tables, layout.gather(state.chains.points.position))
-            found["alpha"] = u - self._tables.bias[:, None]
-        return state, found
+            statistics["alpha"] = u - self._tables.bias[:, None]
+        return state, statistics
 
     def _restart(self, step: Any) -> StepSize:
         """Of plain numbers, as compiled code takes them."""
@@ -110,23 +114,23 @@ class DHMCKernel(RelaxedKernel):
             column(tables.bias, NEVER), column(m), column(shift[:, 0]), column(shift[:, 0] + tables.bias, NEVER)
         )
         tilt = Tilt(m[:, None], shift, np.zeros_like(position))
-        here = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
-        normaliser = np.ascontiguousarray(family.log_normaliser(np, tables.sites, here.u))
-        x, p, push = (layout.scatter(v) for v in (here.position, here.p, here.push))
-        return frame, Point(x, p, push, *(layout.spread_energies(e) for e in (here.potential, normaliser)))
+        state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
+        normaliser = np.ascontiguousarray(family.log_normaliser(np, tables.sites, state_point.u))
+        x, p, push = (layout.scatter(v) for v in (state_point.position, state_point.p, state_point.push))
+        return frame, Point(x, p, push, *(layout.spread_energies(e) for e in (state_point.potential, normaliser)))
 
-    def _run(self, state: DHMCState, steps: int, *, warm: bool) -> Seen:
+    def _run(self, state: DHMCState, steps: int, *, warm: bool) -> StepSums:
         layout = state.layout
-        seen = Seen(layout.zeros(), layout.energies(), layout.energies())
-        seen.zero_state[:] = -np.inf
+        sums = StepSums(layout.zeros(), layout.energies(), layout.energies())
+        sums.zero_state[:] = -np.inf
         rows = state.system.factor.noise
         u, velocity, work, position, p, push = (layout.tile() for _ in range(6))
         energy, potential, normaliser = np.zeros((3, layout.lanes))
-        there = Point(position, p, push, potential, normaliser)
-        scratch = Scratch(layout.tile(rows), rows, u, velocity, work, energy, there)
+        target = Point(position, p, push, potential, normaliser)
+        scratch = Scratch(layout.tile(rows), rows, u, velocity, work, energy, target)
         counter, state.step_size = take_samples(
-            *(state.system, self._settings, state.chains, state.step_size, scratch, seen),
+            *(state.system, self._settings, state.chains, state.step_size, scratch, sums),
             *(state.counter, warm, steps),
         )
         state.counter = np.uint64(counter)
-        return seen
+        return sums

@@ -90,10 +90,10 @@ def make_eliminated(halves: Halves, inverse: Array, layout: Layout) -> Eliminate
 
 @overload(product, jit_options=KERNEL)
 def _choose_product(matrix, v, out):
-    return _eliminated_product if matrix.instance_class is Eliminated else None
+    return _elimination_product if matrix.instance_class is Eliminated else None
 
 
-def _eliminated_product(matrix, v, out):
+def _elimination_product(matrix, v, out):
     """out = Q⁻¹v; zeros surround v."""
     x, to, pivots, width = address(v, 0), address(out, 0), address(matrix.pivots, 0), unit(v)
     reduced, solved = address(matrix.reduced, 0), address(matrix.solved, 0)
@@ -103,8 +103,8 @@ def _eliminated_product(matrix, v, out):
         store(reduced, i * width, total)
     product(matrix.corner, matrix.reduced, matrix.solved)
     for i in range(0, count, stride(v)):
-        own = coefficient(pivots, i, v) * load_vector(x, i * width)
-        store(to, i * width, add_diagonals(matrix.up, matrix.solved, i, own))
+        solved_row = coefficient(pivots, i, v) * load_vector(x, i * width)
+        store(to, i * width, add_diagonals(matrix.up, matrix.solved, i, solved_row))
     for i in range(0, rest, stride(v)):  # after the first rows, whose last vector reaches into these
         store(to, (count + i) * width, load_vector(solved, i * width))
 
@@ -166,21 +166,21 @@ def make_factor(tables: RelaxedTables, halves: Halves | None, layout: Layout) ->
 def _make_sparse(edges: EdgeFactor, layout: Layout) -> Gram:
     """By diagonals where the band is narrow, with a normal number a variable; else with one an edge, too."""
     n, (i, j) = layout.n, edges.ends.T
-    own, couplings = np.arange(n), edges.weights * edges.signs
+    rows, couplings = np.arange(n), edges.weights * edges.signs
     diagonal = edges.rest + np.bincount(np.append(i, j), np.tile(edges.weights, 2), minlength=n)
     values = np.concatenate([diagonal, couplings, couplings])
-    gram = Entries(np.concatenate([own, i, j]), np.concatenate([own, j, i]), values, n)
+    gram = Entries(np.concatenate([rows, i, j]), np.concatenate([rows, j, i]), values, n)
     width = bandwidth(edges)
     if width <= WIDEST_BAND:
-        return Gram(make_banded(gram, layout), make_banded(_banded_root(gram, width), layout), n)
+        return Gram(make_banded(gram, layout), make_banded(_band_root(gram, width), layout), n)
     count = len(couplings)
     edge, roots = np.arange(count), np.sqrt(edges.weights)
     values = np.concatenate([np.sqrt(edges.rest), roots, edges.signs * roots])
-    root = Entries(np.concatenate([own, i, j]), np.concatenate([count + own, edge, edge]), values, n)
+    root = Entries(np.concatenate([rows, i, j]), np.concatenate([count + rows, edge, edge]), values, n)
     return Gram(make_sparse(gram, layout), make_sparse(root, layout), count + n)
 
 
-def _banded_root(gram: Entries, width: int) -> Entries:
+def _band_root(gram: Entries, width: int) -> Entries:
     """Cholesky's factor of a matrix with so many diagonals below its own."""
     from scipy.linalg import cholesky_banded
 

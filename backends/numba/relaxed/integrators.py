@@ -31,22 +31,22 @@ _INLINED: Any = {**KERNEL, "forceinline": True}
 
 @by_types(**_INLINED)
 def force(factor, system, scratch):
-    """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
+    """p at scratch.target.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
 
     def harmonium(factor, system, scratch):
-        there, n = scratch.there, system.n
-        product(factor.root, there.position, scratch.u)
+        target, n = scratch.target, system.n
+        product(factor.root, target.position, scratch.u)
         add_scaled(scratch.u, 1.0, system.frame.bias, n, scratch.u)
-        unit_means(scratch.u, system.groups, n, there.p)
-        product(factor.transposed, there.p, scratch.work)
-        return there.position, scratch.work
+        unit_means(scratch.u, system.groups, n, target.p)
+        product(factor.transposed, target.p, scratch.work)
+        return target.position, scratch.work
 
     def precision(factor, system, scratch):
-        there, n = scratch.there, system.n
-        add_scaled(there.position, 1.0, system.frame.bias, n, scratch.u)
-        unit_means(scratch.u, system.groups, n, there.p)
-        product(factor.inverse, there.position, scratch.work)
-        return scratch.work, there.p
+        target, n = scratch.target, system.n
+        add_scaled(target.position, 1.0, system.frame.bias, n, scratch.u)
+        unit_means(scratch.u, system.groups, n, target.p)
+        product(factor.inverse, target.position, scratch.work)
+        return scratch.work, target.p
 
     return harmonium if factor.instance_class is Harmonium else precision
 
@@ -61,33 +61,34 @@ def _half_dot(x, y, n):
     return over_variables(x, result) * 0.5
 
 
-def travel_by_leapfrog(system, leaps, size, scratch, here):
-    """From `here` to scratch.there with the momentum scratch.noise, which is overwritten; `size` of the steps, float64.
+def travel_by_leapfrog(system, leaps, size, scratch, origin):
+    """From `origin` to scratch.target with the momentum scratch.noise, which is overwritten; `size` of the steps,
+    float64.
 
     The potential is -log p(x) = ½ x·Kx - log Π (1 + exp(u_i)). Returns the energy gained.
     """
-    r, there, n = scratch.noise, scratch.there, system.n
-    x = there.position
+    r, target, n = scratch.noise, scratch.target, system.n
+    x = target.position
     step = convert(size, x.dtype.type(0))
     half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
     kinetic = quadratic = _half_dot(r, r, n)
-    add_scaled(r, -half, here.push, n, r)
-    add_scaled(here.position, step, r, n, x)
+    add_scaled(r, -half, origin.push, n, r)
+    add_scaled(origin.position, step, r, n, x)
     for k in range(leaps):
         Kx, Bp = force(system.factor, system, scratch)  # at one place, since the compiler copies it to each
-        add_scaled(Kx, minus, Bp, n, there.push)
+        add_scaled(Kx, minus, Bp, n, target.push)
         if k < leaps - 1:
-            add_scaled(r, -step, there.push, n, r)
+            add_scaled(r, -step, target.push, n, r)
             add_scaled(x, step, r, n, x)
         else:
-            add_scaled(r, -half, there.push, n, r)
+            add_scaled(r, -half, target.push, n, r)
             quadratic = _half_dot(x, Kx, n)
     after = _half_dot(r, r, n)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = quadratic - normaliser
-    store(address(there.normaliser, 0), 0, normaliser)
-    store(address(there.potential, 0), 0, potential)
-    return (after - kinetic) + (potential - load_lanes(address(here.potential, 0), 0, lanes(x)))
+    store(address(target.normaliser, 0), 0, normaliser)
+    store(address(target.potential, 0), 0, potential)
+    return (after - kinetic) + (potential - load_lanes(address(origin.potential, 0), 0, lanes(x)))
 
 
 # 1 / 2π.
@@ -131,29 +132,29 @@ def _tilt(m, u, n):
     return over_variables(u, result)
 
 
-def travel_by_rotation(system, leaps, size, scratch, here):
-    """From `here` to scratch.there with a velocity drawn from scratch.noise, which is overwritten.
+def travel_by_rotation(system, leaps, size, scratch, origin):
+    """From `origin` to scratch.target with a velocity drawn from scratch.noise, which is overwritten.
 
     `size` of the steps is float64. The potential is m·u - log Π (1 + exp(u_i)). Returns the energy gained.
     """
-    factor, frame, n, there = system.factor, system.frame, system.n, scratch.there
-    w, y, f = scratch.velocity, there.position, scratch.work
+    factor, frame, n, target = system.factor, system.frame, system.n, scratch.target
+    w, y, f = scratch.velocity, target.position, scratch.work
     step = convert(size, y.dtype.type(0))
     sine, cosine = sincos_turns(size * TURN)
     sine, cosine = convert(sine, y.dtype.type(0)), convert(cosine, y.dtype.type(0))
     product(factor.root, scratch.noise, w)
-    add_scaled(here.position, -1.0, frame.shift, n, y)
-    add_scaled(here.p, -1.0, frame.m, n, f)
-    gained = _kick(here.push, step * y.dtype.type(0.5), f, n, w)
+    add_scaled(origin.position, -1.0, frame.shift, n, y)
+    add_scaled(origin.p, -1.0, frame.m, n, f)
+    gained = _kick(origin.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
-        unit_means(scratch.u, system.groups, n, there.p)
-        add_scaled(there.p, -1.0, frame.m, n, f)
-        product(factor.gram, f, there.push)
-        gained = gained + _kick(there.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
+        unit_means(scratch.u, system.groups, n, target.p)
+        add_scaled(target.p, -1.0, frame.m, n, f)
+        product(factor.gram, f, target.push)
+        gained = gained + _kick(target.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
     add_scaled(scratch.u, -1.0, frame.bias, n, y)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = _tilt(frame.m, scratch.u, n) - normaliser
-    store(address(there.normaliser, 0), 0, normaliser)
-    store(address(there.potential, 0), 0, potential)
-    return gained + (potential - load_lanes(address(here.potential, 0), 0, lanes(y)))
+    store(address(target.normaliser, 0), 0, normaliser)
+    store(address(target.potential, 0), 0, potential)
+    return gained + (potential - load_lanes(address(origin.potential, 0), 0, lanes(y)))

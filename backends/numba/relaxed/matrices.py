@@ -27,7 +27,6 @@ from spinbench.backends.numba.simd import (
     add_panel,
     add_rows,
     address,
-    aligned_zeros,
     by_types,
     gather_indexed,
     load,
@@ -36,6 +35,7 @@ from spinbench.backends.numba.simd import (
     store,
     store_sums,
     zero_sums,
+    zeros_aligned,
 )
 
 # Of a block for many chains.
@@ -93,7 +93,7 @@ def make_dense(M: Array, layout: Layout) -> Dense:
     n, m = M.shape
     if not layout.single:
         return Dense(np.ascontiguousarray(M, dtype=layout.real), n)
-    values = aligned_zeros((-(-m // SUMS) * SUMS, layout.padded(n)), layout.real)
+    values = zeros_aligned((-(-m // SUMS) * SUMS, layout.pad_rows(n)), layout.real)
     values[:m, :n] = M.T
     return Dense(values, n)
 
@@ -107,7 +107,7 @@ def count_diagonals(M: Array) -> int:
 def make_banded(nonzero: Entries, layout: Layout) -> Banded:
     """The diagonals that are not all zero."""
     offsets, k = np.unique(nonzero.j - nonzero.i, return_inverse=True)
-    values = aligned_zeros((offsets.size, layout.padded(nonzero.rows)), layout.real)
+    values = zeros_aligned((offsets.size, layout.pad_rows(nonzero.rows)), layout.real)
     values[k, nonzero.i] = nonzero.values
     return Banded(offsets.astype(np.int64), values, nonzero.rows)
 
@@ -116,8 +116,8 @@ def make_sparse(nonzero: Entries, layout: Layout) -> Sparse:
     """As many entries a row as the longest has."""
     order, counts = np.argsort(nonzero.i, kind="stable"), np.bincount(nonzero.i, minlength=nonzero.rows)
     k = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    shape = int(counts.max(initial=0)), layout.padded(nonzero.rows)
-    places, values = aligned_zeros(shape, np.dtype(np.uint32)), aligned_zeros(shape, layout.real)
+    shape = int(counts.max(initial=0)), layout.pad_rows(nonzero.rows)
+    places, values = zeros_aligned(shape, np.dtype(np.uint32)), zeros_aligned(shape, layout.real)
     places[k, nonzero.i[order]] = nonzero.j[order]
     values[k, nonzero.i[order]] = nonzero.values[order]
     return Sparse(places, values, nonzero.rows)
@@ -129,7 +129,7 @@ def product(matrix, v, out):
     kind = matrix.instance_class
     if kind is Dense:
         return _panel_product if v.ndim == 1 else _block_product
-    return {Banded: _banded_product, Sparse: _sparse_product}.get(kind)
+    return {Banded: _band_product, Sparse: _sparse_product}.get(kind)
 
 
 @nb.njit(**KERNEL)
@@ -143,13 +143,13 @@ def _block(matrix, v, out, i, sums):
 
 
 def _block_product(matrix, v, out):
-    n, one = len(matrix.values), out[0, 0]
+    n, sample = len(matrix.values), out[0, 0]
     if n < len(_BLOCK):
         for i in range(n):
-            _block(matrix, v, out, i, zero_sums(one, _ROW))
+            _block(matrix, v, out, i, zero_sums(sample, _ROW))
         return
     for i in range(0, n, len(_BLOCK)):
-        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(one, _BLOCK))  # the last does some rows again
+        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(sample, _BLOCK))  # the last does some rows again
 
 
 @nb.njit(**KERNEL)
@@ -184,7 +184,7 @@ def add_diagonals(band, v, i, total):
     return total
 
 
-def _banded_product(matrix, v, out):
+def _band_product(matrix, v, out):
     to = address(out, 0)
     for i in range(0, matrix.rows, stride(v)):
         store(to, i * unit(v), add_diagonals(matrix, v, i, zeros(v)))
@@ -192,10 +192,10 @@ def _banded_product(matrix, v, out):
 
 def _sparse_product(matrix, v, out):
     places, weights, x, to = address(matrix.places, 0), address(matrix.values, 0), address(v, 0), address(out, 0)
-    most, width = matrix.values.shape
+    terms, width = matrix.values.shape
     for i in range(0, matrix.rows, stride(v)):
         total = zeros(v)
-        for k in range(most):
+        for k in range(terms):
             at = k * width + i
             if v.ndim == 1:  # Numba compiles the one branch alone
                 others = gather_indexed(x, places, at)

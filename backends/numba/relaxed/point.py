@@ -44,7 +44,7 @@ class Scratch(NamedTuple):
     velocity: Array
     work: Array
     energy: Array
-    there: Point
+    target: Point
 
 
 @nb.njit(**KERNEL)
@@ -70,13 +70,13 @@ def add_energies(more, out, lanes):
 
 
 @nb.njit(**KERNEL)
-def move(moving, there, here, n):
+def move(moving, proposal, current, n):
     """The chains whose proposal is accepted move."""
-    _take(moving, there.position, here.position, n)
-    _take(moving, there.p, here.p, n)
-    _take(moving, there.push, here.push, n)
-    _take_energies(moving, there.potential, here.potential, lanes(here.p))
-    _take_energies(moving, there.normaliser, here.normaliser, lanes(here.p))
+    _take(moving, proposal.position, current.position, n)
+    _take(moving, proposal.p, current.p, n)
+    _take(moving, proposal.push, current.push, n)
+    _take_energies(moving, proposal.potential, current.potential, lanes(current.p))
+    _take_energies(moving, proposal.normaliser, current.normaliser, lanes(current.p))
 
 
 @nb.njit(**KERNEL)

@@ -23,13 +23,13 @@ from spinbench.backends.numba.kernel_cache import CALLEE
 from spinbench.backends.numba.simd import (
     LINE,
     Array,
-    aligned_zeros,
     chain_keys,
     intrinsic_of,
     read,
     spread_over,
     sum_of_lanes,
     wide,
+    zeros_aligned,
 )
 
 IntArray = npt.NDArray[np.int64]
@@ -81,27 +81,27 @@ class Layout:
     def tiles(self) -> int:
         return self.chains if self.single else -(-self.chains // self.lanes)
 
-    def padded(self, rows: int) -> int:
+    def pad_rows(self, rows: int) -> int:
         """Rows in whole vectors."""
         return -(-rows // self.lanes) * self.lanes
 
     def shape(self, rows: int) -> tuple[int, ...]:
         """Of a tile."""
-        return (self.padded(rows),) if self.single else (rows, self.lanes)
+        return (self.pad_rows(rows),) if self.single else (rows, self.lanes)
 
     def tile(self, rows: int | None = None) -> Array:
         """Work space of zeros, with its margins."""
         shape = self.shape(self.n if rows is None else rows)
-        margin = self.padded(self.margin) if self.single else self.margin
-        return aligned_zeros(shape, self.real, margin)
+        margin = self.pad_rows(self.margin) if self.single else self.margin
+        return zeros_aligned(shape, self.real, margin)
 
     def zeros(self, real: npt.DTypeLike = np.float64) -> Array:
         """(T, P) or (T, N, L), all tiles."""
-        return aligned_zeros((self.tiles, *self.shape(self.n)), np.dtype(real))
+        return zeros_aligned((self.tiles, *self.shape(self.n)), np.dtype(real))
 
     def energies(self) -> Array:
         """(T, L) zeros: a number for each chain, in all lanes where a chain is alone."""
-        return aligned_zeros((self.tiles, self.lanes), np.dtype(np.float64))
+        return zeros_aligned((self.tiles, self.lanes), np.dtype(np.float64))
 
     def scatter(self, values: Array) -> Array:
         """All tiles from (N, C); lanes without a chain repeat the last one's."""
@@ -134,7 +134,7 @@ class Layout:
 
     def column(self, values: Array, beyond: float = 0.0) -> Array:
         """(P,) from a number a variable."""
-        out = aligned_zeros((self.padded(self.n),), self.real)
+        out = zeros_aligned((self.pad_rows(self.n),), self.real)
         out[self.n :] = beyond
         out[: self.n] = values[self.order]
         return out

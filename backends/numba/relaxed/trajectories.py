@@ -64,7 +64,7 @@ class Chains(NamedTuple):
     accept: Array
 
 
-class Seen(NamedTuple):
+class StepSums(NamedTuple):
     """Sums over steps: of p, all tiles; of acceptance and, of exponentials, log Π 1 / (1 + exp(u_i)), (T, L)."""
 
     p: Array
@@ -76,8 +76,8 @@ _adapted = nb.njit(**KERNEL)(dual_averaging(np))
 
 
 @njit(**ENTRY)
-def take_samples(system, settings, chains, step_size, scratch, seen, counter, warm, steps):
-    """`steps` samples of every chain: moves points and adds to `seen`; the next counter, and the step size.
+def take_samples(system, settings, chains, step_size, scratch, sums, counter, warm, steps):
+    """`steps` samples of every chain: moves points and adds to `sums`; the next counter, and the step size.
 
     Burn-in, if `warm`, adapts the step size of all chains together after each step; later on, each tile takes all of
     its steps.
@@ -85,8 +85,8 @@ def take_samples(system, settings, chains, step_size, scratch, seen, counter, wa
     run = 1 if warm else steps
     for _ in range(steps if warm else 1):
         after = counter
-        for t in range(len(seen.p)):
-            after = _take_tile(system, settings, chains, step_size.step, scratch, seen, t, counter, run)
+        for t in range(len(sums.p)):
+            after = _take_tile(system, settings, chains, step_size.step, scratch, sums, t, counter, run)
         counter = after
         if warm:
             miss = settings.target - _mean_acceptance(chains.accept, chains.number)
@@ -95,38 +95,38 @@ def take_samples(system, settings, chains, step_size, scratch, seen, counter, wa
 
 
 @njit(**ONCE)
-def _take_tile(system, settings, chains, step, scratch, seen, t, counter, steps):
+def _take_tile(system, settings, chains, step, scratch, sums, t, counter, steps):
     """Samples of tile t."""
     points, accept = chains.points, chains.accept[t]
-    here = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
+    current = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
     for _ in range(steps):
-        counter = _sample(system, settings, scratch, here, chains.keys[t], counter, step, accept)
-        add_to_sums(here.p, system.n, seen.p[t])
-        add_energies(accept, seen.accept[t], lanes(here.p))
+        counter = _sample(system, settings, scratch, current, chains.keys[t], counter, step, accept)
+        add_to_sums(current.p, system.n, sums.p[t])
+        add_energies(accept, sums.accept[t], lanes(current.p))
         if settings.zero_state:
-            add_log(-load_energies(here.normaliser, lanes(here.p)), seen.zero_state[t], lanes(here.p))
+            add_log(-load_energies(current.normaliser, lanes(current.p)), sums.zero_state[t], lanes(current.p))
     return counter
 
 
 @njit(**ONCE)
-def _sample(system, settings, scratch, here, keys, counter, step, accept):
+def _sample(system, settings, scratch, current, keys, counter, step, accept):
     """One sample of one tile; its acceptance probabilities go to `accept`."""
-    size = in_lanes(step, lanes(here.p))
+    size = in_lanes(step, lanes(current.p))
     if settings.jitter > 0.0:
-        size = size * (1.0 + settings.jitter * (2.0 * chain_uniforms(here.p, keys, counter) - 1.0))
+        size = size * (1.0 + settings.jitter * (2.0 * chain_uniforms(current.p, keys, counter) - 1.0))
         counter += np.uint64(1)
     counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
-    gain = _travel(system, settings.leaps, size, scratch, here)
+    gain = _travel(system, settings.leaps, size, scratch, current)
     # a trajectory that diverged to NaN is refused
     zero = 0.0 * size  # a step is finite
     chance = choose(gain == gain, exp(smaller(-gain, zero)), zero)
     store(address(accept, 0), 0, chance)
-    move(chain_uniforms(here.p, keys, counter) < chance, scratch.there, here, system.n)
+    move(chain_uniforms(current.p, keys, counter) < chance, scratch.target, current, system.n)
     return counter + np.uint64(1)
 
 
 @by_types(**KERNEL)
-def _travel(system, leaps, size, scratch, here):
+def _travel(system, leaps, size, scratch, origin):
     """One trajectory, by the dynamics of the factor; the energy that it gains."""
     factor = system.types[system.fields.index("factor")]
     return travel_by_rotation if factor.instance_class is Gram else travel_by_leapfrog

@@ -62,8 +62,8 @@ def make_groups(sites: Sites | None, layout: Layout) -> Groups:
     members = sites.members[~(sites.members == n).any(axis=1)]
     free[members[members < n]] = 0.0
     rows = np.append(np.argsort(layout.order), [n, n])
-    found = Members(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1))
-    return Groups(layout.column(free), found)
+    grouping = Members(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1))
+    return Groups(layout.column(free), grouping)
 
 
 @nb.njit(**KERNEL)
@@ -169,11 +169,11 @@ def draw_units(v, p, groups, n, s):
     """s ~ p(s|x) from the uniform numbers v; a group takes those of its first member."""
     numbers, means, to, width = address(v, 0), address(p, 0), address(s, 0), unit(v)
     zero = zeros(v)
-    one = zero + v.dtype.type(1)
+    ones = zero + v.dtype.type(1)
     for i in range(0, n, stride(v)):
         at = i * width
         chosen = load_vector(numbers, at) < load_vector(means, at)
-        store(to, at, choose(chosen, one, zero))
+        store(to, at, choose(chosen, ones, zero))
     _draw_groups(v, p, groups.of, s)
 
 

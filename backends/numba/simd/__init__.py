@@ -40,7 +40,7 @@ type.
 | `prefetch(p, i)` | nothing; asks for a cache line, and may ask for any | any |
 
 No vector need begin on a multiple of its size: alignment is that of an element. One that crosses a cache line takes two
-accesses, so that buffers begin on a line (`aligned_zeros`, `line_address`).
+accesses, so that buffers begin on a line (`zeros_aligned`, `line_address`).
 
 **What raw addresses ask of the caller.** A mistake is silent: it reads or overwrites what is not meant.
 
@@ -48,7 +48,7 @@ accesses, so that buffers begin on a line (`aligned_zeros`, `line_address`).
    its last use and does not see that an address is used: `keep(array, …)` at the function's end is such a use.
    Addresses are never returned from where the array was made.
 2. *Bounds.* Accesses stay in the array whose address was taken; of a view, in the view. The exception are arrays with a
-   margin, `aligned_zeros(shape, real, margin)`, and views of them: addresses may reach the whole block.
+   margin, `zeros_aligned(shape, real, margin)`, and views of them: addresses may reach the whole block.
 3. *Alignment.* Arrays begin at a multiple of their elements' size, as NumPy's do unless they are cut from bytes.
 4. *Type and contiguity.* Elements are of the pointer's own type, and follow each other. Numba refuses to compile
    anything else.
@@ -90,8 +90,7 @@ from spinbench.backends.numba.simd.memory import (
     LINE,
     Array,
     address,
-    aligned_empty,
-    aligned_zeros,
+    empty_aligned,
     gather,
     gather_indexed,
     keep,
@@ -104,6 +103,7 @@ from spinbench.backends.numba.simd.memory import (
     prefetch,
     read,
     store,
+    zeros_aligned,
 )
 from spinbench.backends.numba.simd.random import (
     GOLDEN_GAMMA,
@@ -157,8 +157,6 @@ __all__ = [
     "add_panel",
     "add_rows",
     "address",
-    "aligned_empty",
-    "aligned_zeros",
     "any_lane",
     "below",
     "by_types",
@@ -168,6 +166,7 @@ __all__ = [
     "convert",
     "copy_into",
     "count_up",
+    "empty_aligned",
     "empty_array",
     "exp",
     "fill_normal",
@@ -209,4 +208,5 @@ __all__ = [
     "wide",
     "zero_array",
     "zero_sums",
+    "zeros_aligned",
 ]

@@ -45,17 +45,17 @@ def copy_into(emitter, target, source):
         ValueError: the sizes differ.
     """
     context, builder = emitter[:2]
-    to, given = (make_array(kind)(context, builder, array) for kind, array in emitter.typed)
-    with builder.if_then(builder.icmp_unsigned("!=", to.nitems, given.nitems), likely=False):
+    to, origin = (make_array(kind)(context, builder, array) for kind, array in emitter.typed)
+    with builder.if_then(builder.icmp_unsigned("!=", to.nitems, origin.nitems), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
-    cgutils.raw_memmove(builder, to.data, given.data, given.nitems, given.itemsize)
+    cgutils.raw_memmove(builder, to.data, origin.data, origin.nitems, origin.itemsize)
 
 
 def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
     kind, value = shape
     many = isinstance(kind, types.BaseTuple)
-    own = list(zip(kind, cgutils.unpack_tuple(builder, value), strict=True)) if many else [shape]
-    return [context.cast(builder, size, other, types.intp) for other, size in own]
+    dims = list(zip(kind, cgutils.unpack_tuple(builder, value), strict=True)) if many else [shape]
+    return [context.cast(builder, size, other, types.intp) for other, size in dims]
 
 
 def _allocate(emitter: Emitter, sizes: list[ir.Value], clear: bool) -> ir.Value:

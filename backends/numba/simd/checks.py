@@ -63,19 +63,19 @@ def _bound(first: int, beyond: int, end: int) -> int:
 
 def build_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
     """A checked pointer to `data` in an array."""
-    own = make_array(array[0])(context, builder, array[1])
-    end = builder.gep(own.data, [own.nitems])
+    view = make_array(array[0])(context, builder, array[1])
+    end = builder.gep(view.data, [view.nitems])
     # an array from Python has a parent, and the caller holds it
-    local = builder.and_(cgutils.is_not_null(builder, own.meminfo), cgutils.is_null(builder, own.parent))
+    local = builder.and_(cgutils.is_not_null(builder, view.meminfo), cgutils.is_null(builder, view.parent))
     half = ir.IntType(32)
     with builder.if_then(local):  # Numba frees it when the count of references, whose high half this sets, is 0
-        builder.store(half(1), builder.gep(builder.bitcast(own.meminfo, half.as_pointer()), [half(1)]))
+        builder.store(half(1), builder.gep(builder.bitcast(view.meminfo, half.as_pointer()), [half(1)]))
     pointer = cgutils.create_struct_proxy(Pointer(array[0].dtype))(context, builder)
-    pointer.data, pointer.owner = data, builder.select(local, own.meminfo, own.meminfo.type(None))
-    word = ir.IntType(64)
-    find = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word] * 3), _BOUND)
-    bounds = [builder.ptrtoint(place, word) for place in (own.data, end)]
-    pointer.first, pointer.beyond = (builder.call(find, [*bounds, word(k)]) for k in (0, 1))
+    pointer.data, pointer.owner = data, builder.select(local, view.meminfo, view.meminfo.type(None))
+    int64 = ir.IntType(64)
+    find = cgutils.get_or_insert_function(builder.module, ir.FunctionType(int64, [int64] * 3), _BOUND)
+    bounds = [builder.ptrtoint(place, int64) for place in (view.data, end)]
+    pointer.first, pointer.beyond = (builder.call(find, [*bounds, int64(k)]) for k in (0, 1))
     return pointer._getvalue()
 
 
@@ -84,7 +84,7 @@ def data_of(context: Any, builder: ir.IRBuilder, pointer: Typed) -> ir.Value:
     return cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1]).data
 
 
-def replaced(context: Any, builder: ir.IRBuilder, pointer: Typed, data: ir.Value) -> ir.Value:
+def replace_address(context: Any, builder: ir.IRBuilder, pointer: Typed, data: ir.Value) -> ir.Value:
     """A pointer with another address in the same array."""
     moved = cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1])
     moved.data = data
@@ -97,18 +97,18 @@ def check(context: Any, builder: ir.IRBuilder, pointer: Typed, places: Sequence[
     Args:
         places: each the address of the first of `lanes` elements.
     """
-    own = cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1])
-    element, word, half = pointer[0].dtype.bitwidth // 8, ir.IntType(64), ir.IntType(32)
-    with builder.if_then(cgutils.is_not_null(builder, own.owner)):
-        count = builder.load(builder.bitcast(own.owner, half.as_pointer()))
+    view = cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1])
+    element, int64, half = pointer[0].dtype.bitwidth // 8, ir.IntType(64), ir.IntType(32)
+    with builder.if_then(cgutils.is_not_null(builder, view.owner)):
+        count = builder.load(builder.bitcast(view.owner, half.as_pointer()))
         _refuse(context, builder, builder.icmp_signed("==", count, half(0)), LIFETIME)
     for place in places:
-        begin = builder.ptrtoint(place, word)
-        end = builder.add(begin, word(lanes * element))
-        outside = [builder.icmp_signed("<", begin, own.first), builder.icmp_signed(">", end, own.beyond)]
+        begin = builder.ptrtoint(place, int64)
+        end = builder.add(begin, int64(lanes * element))
+        outside = [builder.icmp_signed("<", begin, view.first), builder.icmp_signed(">", end, view.beyond)]
         _refuse(context, builder, builder.or_(*outside), BOUNDS)
-        rest = builder.and_(begin, word(element - 1))
-        _refuse(context, builder, builder.icmp_signed("!=", rest, word(0)), ALIGNMENT)
+        rest = builder.and_(begin, int64(element - 1))
+        _refuse(context, builder, builder.icmp_signed("!=", rest, int64(0)), ALIGNMENT)
 
 
 def _refuse(context: Any, builder: ir.IRBuilder, broken: ir.Value, rule: str) -> None:

@@ -37,40 +37,40 @@ def _operator(real: str, whole: str) -> Callable[[Value, Any], Value]:
 class Value:
     """A number or a vector of a type, of which code is being generated; numbers beside it are of its type."""
 
-    def __init__(self, place: tuple[Any, ir.IRBuilder], kind: Any, made: ir.Value) -> None:
-        self._place, self.kind, self.made = place, kind, made
+    def __init__(self, place: tuple[Any, ir.IRBuilder], kind: Any, value: ir.Value) -> None:
+        self._place, self.kind, self.value = place, kind, value
 
     def _with(self, other: Any, real: str, whole: str) -> Value:
         name = real if isinstance(element(self.kind), types.Float) else whole
         kind = self.kind if isinstance(self.kind, Vector) or not isinstance(other, Value) else other.kind
-        made = getattr(self._place[1], name)(self._like(kind), self._own(other)._like(kind))
-        return Value(self._place, kind, made)
+        combined = getattr(self._place[1], name)(self._like(kind), self._own(other)._like(kind))
+        return Value(self._place, kind, combined)
 
     def _own(self, other: Any) -> Value:
         """A value, or a plain number as one of this type."""
         if isinstance(other, Value):
             return other
-        return Value(self._place, self.kind, constant_of(self.made.type, _plain(other)))
+        return Value(self._place, self.kind, constant_of(self.value.type, _plain(other)))
 
     def _like(self, kind: Any) -> ir.Value:
         """A number in all lanes where a vector is asked for."""
         if self.kind == kind or not isinstance(kind, Vector):
-            return self.made
-        return spread_over(self._place[1], self.made, self._place[0].get_value_type(kind))
+            return self.value
+        return spread_over(self._place[1], self.value, self._place[0].get_value_type(kind))
 
     __add__, __sub__ = _operator("fadd", "add"), _operator("fsub", "sub")
     __mul__, __truediv__ = _operator("fmul", "mul"), _operator("fdiv", "")
     __xor__, __rshift__ = _operator("", "xor"), _operator("", "lshr")
 
     def __neg__(self) -> Value:
-        return Value(self._place, self.kind, self._place[1].fneg(self.made))
+        return Value(self._place, self.kind, self._place[1].fneg(self.value))
 
     def put(self, define: Callable[..., Any], values: Values) -> Value:
         """What an intrinsic of this definition makes of values of the same place."""
         context, builder = self._place
-        made, generate = define(context.typing_context, *(value.kind for value in values))
-        result = generate(context, builder, made, [value.made for value in values])
-        return Value(self._place, made.return_type, result)
+        signature, generate = define(context.typing_context, *(value.kind for value in values))
+        result = generate(context, builder, signature, [value.value for value in values])
+        return Value(self._place, signature.return_type, result)
 
 
 def _plain(number: Any) -> float:
@@ -86,9 +86,9 @@ class Formula(Operation):
 
 def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = None) -> Any:
     """Of numbers and vectors of one type, which a result is of, too, unless its elements' type is given."""
-    made = Formula(body.__name__, _definition(body, results, of))
-    made._register()
-    return made
+    operation = Formula(body.__name__, _definition(body, results, of))
+    operation._register()
+    return operation
 
 
 # With two results.
@@ -102,13 +102,13 @@ def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
             before = len(builder.block.instructions)
             pairs = zip(kinds, arguments, strict=True)
-            found = body(*(Value((context, builder), kind, value) for kind, value in pairs))
+            outcome = body(*(Value((context, builder), kind, value) for kind, value in pairs))
             for instruction in builder.block.instructions[before:]:
                 if instruction.opname in _FLAGGED and not instruction.flags:
                     instruction.flags.extend(FLAGS)
-            if not isinstance(found, tuple):
-                return found.made
-            return context.make_tuple(builder, signature.return_type, [value.made for value in found])
+            if not isinstance(outcome, tuple):
+                return outcome.value
+            return context.make_tuple(builder, signature.return_type, [value.value for value in outcome])
 
         if any(element(kind) != element(kinds[0]) for kind in kinds):
             return None

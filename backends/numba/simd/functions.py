@@ -93,20 +93,20 @@ _COSINE = polynomial(
 def _layout(number: types.Type) -> tuple[ir.Type, ir.Type, int, int]:
     """LLVM's float and integer type, the fraction's bits and the exponent's bias."""
     if element(number) == types.float32:
-        real, word, fraction, bias = ir.FloatType(), ir.IntType(32), 23, 127
+        real, integer, fraction, bias = ir.FloatType(), ir.IntType(32), 23, 127
     else:
-        real, word, fraction, bias = ir.DoubleType(), ir.IntType(64), 52, 1023
+        real, integer, fraction, bias = ir.DoubleType(), ir.IntType(64), 52, 1023
     if isinstance(number, Vector):
-        return ir.VectorType(real, number.lanes), ir.VectorType(word, number.lanes), fraction, bias
-    return real, word, fraction, bias
+        return ir.VectorType(real, number.lanes), ir.VectorType(integer, number.lanes), fraction, bias
+    return real, integer, fraction, bias
 
 
 @intrinsic_of(lambda shifted: shifted)
 def _power_of_two(emitter, shifted):
     """2^k from the float k + ROUND."""
-    builder, (real, word, fraction, bias) = emitter.builder, _layout(emitter.typed[0][0])
-    biased = builder.add(builder.bitcast(shifted, word), constant_of(word, bias))
-    return builder.bitcast(builder.shl(biased, constant_of(word, fraction)), real)
+    builder, (real, integer, fraction, bias) = emitter.builder, _layout(emitter.typed[0][0])
+    biased = builder.add(builder.bitcast(shifted, integer), constant_of(integer, bias))
+    return builder.bitcast(builder.shl(biased, constant_of(integer, fraction)), real)
 
 
 @intrinsic_of(lambda x: x)
@@ -125,9 +125,9 @@ def _mantissa(emitter, x):
 def _split(emitter: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The bits of x, and k of x = 2^k m, √½ <= m < √2."""
     kind, builder = emitter.typed[0][0], emitter.builder
-    _, word, fraction, _ = _layout(kind)
-    bits, halfway = builder.bitcast(x, word), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD  # the bits of √½
-    return bits, builder.ashr(builder.sub(bits, constant_of(word, halfway)), constant_of(word, fraction))
+    _, integer, fraction, _ = _layout(kind)
+    bits, halfway = builder.bitcast(x, integer), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD  # the bits of √½
+    return bits, builder.ashr(builder.sub(bits, constant_of(integer, halfway)), constant_of(integer, fraction))
 
 
 def _extreme(comparison: str) -> Any:
@@ -169,12 +169,12 @@ square_root, magnitude = _instruction("sqrt"), _instruction("fabs")
 @intrinsic_of(lambda shifted, even, odd: shifted(shifted, shifted, shifted))
 def _by_quadrant(emitter, shifted, even, odd):
     """For q quarter turns, given as the float q + ROUND: `even` or `odd` as q is, negated where q mod 4 > 1."""
-    builder, (real, word, fraction, _) = emitter.builder, _layout(emitter.typed[0][0])
-    q, top = builder.bitcast(shifted, word), 31 if fraction == 23 else 63
-    is_odd = builder.icmp_unsigned("!=", builder.and_(q, constant_of(word, 1)), constant_of(word, 0))
+    builder, (real, integer, fraction, _) = emitter.builder, _layout(emitter.typed[0][0])
+    q, top = builder.bitcast(shifted, integer), 31 if fraction == 23 else 63
+    is_odd = builder.icmp_unsigned("!=", builder.and_(q, constant_of(integer, 1)), constant_of(integer, 0))
     chosen = builder.select(is_odd, odd, even)
-    sign = builder.shl(builder.lshr(q, constant_of(word, 1)), constant_of(word, top))
-    return builder.bitcast(builder.xor(builder.bitcast(chosen, word), sign), real)
+    sign = builder.shl(builder.lshr(q, constant_of(integer, 1)), constant_of(integer, top))
+    return builder.bitcast(builder.xor(builder.bitcast(chosen, integer), sign), real)
 
 
 @formula

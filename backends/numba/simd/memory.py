@@ -27,19 +27,19 @@ Array = npt.NDArray[Any]
 LINE = 64
 
 
-def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:
+def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:
     """Zeros that begin on a cache line, or with a margin `margin` rows behind the begin of one.
 
     Addresses may reach the margins: as many rows of zeros before and behind the array.
     """
-    block = aligned_empty((shape[0] + 2 * margin, *shape[1:]), real)
+    block = empty_aligned((shape[0] + 2 * margin, *shape[1:]), real)
     block.fill(0)  # in large pages, where there are some; zeros would come in small ones
     if margin and CHECKED:
         checks.register_block(block)
     return block[margin : margin + shape[0]]
 
 
-def aligned_empty(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def empty_aligned(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An array to write to that begins on a cache line."""
     size = math.prod(shape)
     whole = np.empty(size + LINE // real.itemsize, dtype=real)
@@ -63,16 +63,16 @@ def build_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:
 def address(emitter, array, offset):
     """Pointer to element `offset` of a contiguous array, counted in elements from its begin."""
     data = make_array(emitter.typed[0][0])(*emitter[:2], array).data
-    place = emitter.builder.gep(data, [_widened(emitter.builder, emitter.typed[1])])
+    place = emitter.builder.gep(data, [_widen(emitter.builder, emitter.typed[1])])
     return build_pointer(emitter, emitter.typed[0], place)
 
 
 @intrinsic_of(lambda array: pointer_into(array))
 def line_address(emitter, array):
     """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
-    data, builder, word = make_array(emitter.typed[0][0])(*emitter[:2], array).data, emitter.builder, ir.IntType(64)
-    up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
-    place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
+    data, builder, int_type = make_array(emitter.typed[0][0])(*emitter[:2], array).data, emitter.builder, ir.IntType(64)
+    up = builder.add(builder.ptrtoint(data, int_type), int_type(LINE - 1))
+    place = builder.inttoptr(builder.and_(up, int_type(-LINE)), data.type)
     return build_pointer(emitter, emitter.typed[0], place)
 
 
@@ -126,11 +126,11 @@ def store(emitter, pointer, index, value):
 @intrinsic_of(lambda pointer, index: types.void)
 def prefetch(emitter, pointer, index):
     """Ask for the cache line of an element that is to be read soon; an address outside of the array does no harm."""
-    builder, word = emitter.builder, ir.IntType(32)
+    builder, int_type = emitter.builder, ir.IntType(32)
     whence = builder.bitcast(element_place(emitter, *emitter.typed), ir.IntType(8).as_pointer())
-    kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
+    kind = ir.FunctionType(ir.VoidType(), [whence.type, int_type, int_type, int_type])
     function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
-    builder.call(function, [whence, word(0), word(2), word(1)])  # to read; to the second-level cache; data
+    builder.call(function, [whence, int_type(0), int_type(2), int_type(1)])  # to read; to the second-level cache; data
 
 
 def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
@@ -151,8 +151,8 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
         fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
     )
     align = ir.IntType(32)(element.bitwidth // 8)
-    there = ir.Constant(every, [ir.IntType(1)(1)] * lanes)
-    return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
+    mask = ir.Constant(every, [ir.IntType(1)(1)] * lanes)
+    return builder.call(function, [addresses, align, mask, ir.Constant(target, ir.Undefined)])
 
 
 def _gather_type(pointer: Any, places: Any, index: Any) -> Any:
@@ -188,18 +188,18 @@ def look_up(emitter, pointer, first, places):
 
     That is one instruction where there is AVX-512 with words.
     """
-    builder, target, word, table = emitter.builder, emitter.target, ir.IntType(32), emitter.typed[:2]
+    builder, target, int_type, table = emitter.builder, emitter.target, ir.IntType(32), emitter.typed[:2]
     if "+avx512bw" in emitter.context.codegen().magic_tuple()[2]:
         entries = read(emitter, *table, target)
         function = builder.module.declare_intrinsic(
             "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
         )
         return builder.call(function, [entries, places])
-    found, begin = ir.Constant(target, ir.Undefined), (emitter.typed[0][0], element_pointer(emitter, *table))
+    result, begin = ir.Constant(target, ir.Undefined), (emitter.typed[0][0], element_pointer(emitter, *table))
     for lane in range(target.count):
-        index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
-        found = builder.insert_element(found, read(emitter, begin, index, target.element), word(lane))
-    return found
+        index = types.uint32, builder.zext(builder.extract_element(places, int_type(lane)), int_type)
+        result = builder.insert_element(result, read(emitter, begin, index, target.element), int_type(lane))
+    return result
 
 
 # What generates code: all accesses go through these
@@ -212,13 +212,13 @@ def data_of(emitter: Emitter, pointer: Typed) -> ir.Value:
 
 def element_place(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     """The bare address of an element, counted from a pointer on."""
-    return emitter.builder.gep(data_of(emitter, pointer), [_widened(emitter.builder, index)])
+    return emitter.builder.gep(data_of(emitter, pointer), [_widen(emitter.builder, index)])
 
 
 def element_pointer(emitter: Emitter, pointer: Typed, index: Typed) -> ir.Value:
     """The pointer to an element, counted from another one on."""
     place = element_place(emitter, pointer, index)
-    return checks.replaced(emitter.context, emitter.builder, pointer, place) if CHECKED else place
+    return checks.replace_address(emitter.context, emitter.builder, pointer, place) if CHECKED else place
 
 
 def _vector_place(emitter: Emitter, pointer: Typed, index: Typed, kind: ir.Type) -> ir.Value:
@@ -246,7 +246,7 @@ def require(pointer: Any, element: types.Type) -> None:
         raise TypingError(f"type: an access to {element} through an address of {pointer.dtype}")
 
 
-def _widened(builder: ir.IRBuilder, index: Typed) -> ir.Value:
+def _widen(builder: ir.IRBuilder, index: Typed) -> ir.Value:
     kind: Any = index[0]
     if kind.bitwidth == 64:
         return index[1]

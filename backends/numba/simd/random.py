@@ -83,11 +83,13 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
     @intrinsic_of(lambda z: Vector(target, z.lanes) if isinstance(z, Vector) else target)
     def part(emitter, z):
         builder, size = emitter.builder, 64 if target == types.float64 else 32
-        word = ir.VectorType(ir.IntType(size), z.type.count) if isinstance(z.type, ir.VectorType) else ir.IntType(size)
+        int_type = (
+            ir.VectorType(ir.IntType(size), z.type.count) if isinstance(z.type, ir.VectorType) else ir.IntType(size)
+        )
         bits = builder.lshr(z, constant_of(z.type, lowest))
-        bits = builder.trunc(bits, word) if size == 32 else bits
+        bits = builder.trunc(bits, int_type) if size == 32 else bits
         if width < min(size, 64 - lowest):
-            bits = builder.and_(bits, constant_of(word, 2**width - 1))
+            bits = builder.and_(bits, constant_of(int_type, 2**width - 1))
         return builder.sitofp(bits, emitter.target)
 
     return part
@@ -130,8 +132,8 @@ def row_numbers(start, gamma, counter, row, real):
 
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
-        words = mix64(count_up(gamma) * gamma + (start + first * gamma))
-        return as_float32(halves(words) >> SHIFT_32)
+        hashes = mix64(count_up(gamma) * gamma + (start + first * gamma))
+        return as_float32(halves(hashes) >> SHIFT_32)
 
     def double(start, gamma, counter, row, real):
         first = counter + np.uint64(row)
@@ -143,9 +145,9 @@ def row_numbers(start, gamma, counter, row, real):
 @njit(**OPTIONS)
 def _walk_on(walk, gammas, chain):
     """The hashes of eight chains."""
-    here = load_vector(walk, chain)
-    store(walk, chain, here + load_vector(gammas, chain))
-    return mix64(here)
+    counters = load_vector(walk, chain)
+    store(walk, chain, counters + load_vector(gammas, chain))
+    return mix64(counters)
 
 
 @by_types(**OPTIONS)
@@ -163,13 +165,13 @@ def lane_numbers(walk, gammas, saved, chain, odd, real):
 
     def single(walk, gammas, saved, chain, odd, real):
         if odd:
-            words = load_vector(saved, chain)
+            hashes = load_vector(saved, chain)
         else:
             low = halves(_walk_on(walk, gammas, chain))
             high = halves(_walk_on(walk, gammas, chain + 8))
             store(saved, chain, every_second(low, high, 1))
-            words = every_second(low, high, 0)
-        return as_float32(words >> SHIFT_32)
+            hashes = every_second(low, high, 0)
+        return as_float32(hashes >> SHIFT_32)
 
     def double(walk, gammas, saved, chain, odd, real):
         return as_float64(_walk_on(walk, gammas, chain) >> SHIFT_64)

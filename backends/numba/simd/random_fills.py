@@ -90,8 +90,8 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
             ramp = count_up(in_lanes(gamma, lanes)) * gamma
             for i in range(0, back, width):
                 i = smaller(i, back - width)
-                one, other = pair(z + gamma * np.uint64(i) + ramp, far)
-                store(to, i, one)
+                first, other = pair(z + gamma * np.uint64(i) + ramp, far)
+                store(to, i, first)
                 store(to, half + i, other)
         else:
             for i in range(back):
@@ -108,8 +108,8 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
             gamma = load_lanes(gammas, c, lanes)
             z, far = load_lanes(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
             for i in range(half):
-                one, other = pair(z, far)
-                store(to, i * chains + c, one)
+                first, other = pair(z, far)
+                store(to, i * chains + c, first)
                 if i < back:
                     store(to, (half + i) * chains + c, other)
                 z = z + gamma

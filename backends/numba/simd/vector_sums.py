@@ -76,16 +76,16 @@ def add_panel(emitter, sums, across, table, first, width, x, column):
         first: the panel's first row.
         x: pointer to the vector.
     """
-    builder, word, kind, vectors = emitter.builder, ir.IntType(64), emitter.typed[0][0], len(emitter.typed[1][0])
+    builder, int64, kind, vectors = emitter.builder, ir.IntType(64), emitter.typed[0][0], len(emitter.typed[1][0])
     columns, target = kind.count // vectors, emitter.context.get_value_type(kind.dtype)
     result = list(cgutils.unpack_tuple(builder, sums, kind.count))
     for j in range(columns):
-        index = builder.add(column, word(j))
+        index = builder.add(column, int64(j))
         number = read(emitter, emitter.typed[5], (types.intp, index), target.element)
         factor = spread_over(builder, number, target)
         start = builder.add(builder.mul(index, width), first)
         for k in range(vectors):
-            place = types.intp, builder.add(start, word(k * target.count))
+            place = types.intp, builder.add(start, int64(k * target.count))
             values = read(emitter, emitter.typed[2], place, target)
             at = k * columns + j
             result[at] = _add_product(builder, result[at], factor, values)
@@ -116,9 +116,9 @@ def store_sums(emitter, pointer, first, stride, sums, across):
 def _parts(part: Any) -> Any:
     """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 
-    @intrinsic_of(lambda words: Vector(part, words.lanes * 64 // part.bitwidth))
-    def cut(emitter, words):
-        return emitter.builder.bitcast(words, emitter.target)
+    @intrinsic_of(lambda integers: Vector(part, integers.lanes * 64 // part.bitwidth))
+    def cut(emitter, integers):
+        return emitter.builder.bitcast(integers, emitter.target)
 
     return cut
 
@@ -138,9 +138,9 @@ def every_second(emitter, left, right, first):
 def _reals(real: Any) -> Any:
     """An intrinsic that converts signed integers of as many bits."""
 
-    @intrinsic_of(lambda words: Vector(real, words.lanes))
-    def convert(emitter, words):
-        return emitter.builder.sitofp(words, emitter.target)
+    @intrinsic_of(lambda integers: Vector(real, integers.lanes))
+    def convert(emitter, integers):
+        return emitter.builder.sitofp(integers, emitter.target)
 
     return convert
 

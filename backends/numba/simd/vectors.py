@@ -61,9 +61,9 @@ def constant_of(kind: ir.Type, value: float) -> ir.Constant:
 
 def spread_over(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) -> ir.Value:
     """All lanes equal to a number."""
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    head = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), lanes)
+    return builder.shuffle_vector(head, ir.Constant(kind, ir.Undefined), lanes)
 
 
 # Intrinsics
@@ -110,10 +110,10 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
         def define(typing_context: Any, *kinds: Any) -> Any:
             if result is None:
                 kinds = (typing_context.unify_types(*kinds),) * len(kinds)
-            made = kinds[0] if result is None else result(*kinds)
-            if made is None:
+            kind = kinds[0] if result is None else result(*kinds)
+            if kind is None:
                 return None
-            signature = made(*kinds) if isinstance(made, types.Type) else made
+            signature = kind(*kinds) if isinstance(kind, types.Type) else kind
 
             def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
                 typed = tuple(zip(signature.args, arguments, strict=True))
@@ -122,9 +122,9 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
 
             return signature, generate
 
-        made = Operation(emit.__name__, with_parameters_of(emit, define, skip=1))
-        made._register()
-        return made
+        operation = Operation(emit.__name__, with_parameters_of(emit, define, skip=1))
+        operation._register()
+        return operation
 
     return decorate
 
@@ -188,8 +188,8 @@ def _register(function: Any, *, mask: bool) -> None:
         kind = next(other for other in sig.args if isinstance(other, Vector))
         target = context.get_value_type(kind)
         left, right = (
-            value if isinstance(own, Vector) else spread_over(builder, value, target)
-            for value, own in zip(args, sig.args, strict=True)
+            value if isinstance(arg_kind, Vector) else spread_over(builder, value, target)
+            for value, arg_kind in zip(args, sig.args, strict=True)
         )
         real = isinstance(kind.element, types.Float)
         if mask:

@@ -33,9 +33,9 @@ class CompiledTableBath(TableBath):
         self, key: Key, t: TableSweep, x: Array, p: Array, beta: Array, *, backward: bool = False
     ) -> tuple[Array, Array]:
         u, shift = self._backend.uniform(key, x.shape), self.halves(t.entries, beta)
-        kept = np.empty((0, 0), dtype=u.dtype) if isinstance(p, tuple) else p
+        rows = np.empty((0, 0), dtype=u.dtype) if isinstance(p, tuple) else p
         for section in reversed(t.sections) if backward else t.sections:
-            _sweep(t.entries.values, section, backward, x, kept, beta, shift, u)
+            _sweep(t.entries.values, section, backward, x, rows, beta, shift, u)
         return x, p
 
     def sweep_by_level(self, key: Key, t: TableSweep, x: Array, d: Array, weights: LevelWeights) -> tuple[Array, Array]:
@@ -82,9 +82,9 @@ def find_logits(values, section, b, i, shift, x, at, logits):
             for c in range(at.size):
                 at[c] += step * near[c]
         for k in range(len(logits)):
-            own, skip = logits[k], k * section.strides[b, f, i]
+            weights_row, skip = logits[k], k * section.strides[b, f, i]
             for c in range(at.size):
-                own[c] += values[at[c] + skip]
+                weights_row[c] += values[at[c] + skip]
 
 
 @njit(**CALLED)
@@ -96,23 +96,23 @@ def _find_weights(logits, beta, top, total):
             top[c] = max(top[c], logits[k, c])
     total[:] = 0
     for k in range(len(logits)):
-        own = logits[k]
+        weights_row = logits[k]
         for c in range(top.size):
-            weight = exp(beta[c] * (own[c] - top[c]))
-            own[c] = weight if own[c] > LOWEST else 0
-            total[c] += own[c]
+            weight = exp(beta[c] * (weights_row[c] - top[c]))
+            weights_row[c] = weight if weights_row[c] > LOWEST else 0
+            total[c] += weights_row[c]
 
 
 @njit(**CALLED)
-def _draw(weights, total, u, upto, drawn):
-    """States into `drawn` (C,), none of weight 0, whatever is rounded; `upto` (C,) is scratch."""
+def _draw(weights, total, u, upto, states):
+    """States into `states` (C,), none of weight 0, whatever is rounded; `upto` (C,) is scratch."""
     upto[:] = 0
-    drawn[:] = 0
+    states[:] = 0
     for k in range(len(weights) - 1):
-        own = weights[k]
-        for c in range(drawn.size):
-            upto[c] += own[c]
-            drawn[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
+        weights_row = weights[k]
+        for c in range(states.size):
+            upto[c] += weights_row[c]
+            states[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
 
 
 @njit(**JIT)
@@ -124,13 +124,13 @@ def _sweep(values, section, backward, x, p, beta, shift, u):
         b = chunks - 1 - n if backward else n
         for i in range(width):
             if section.valid[b, i] > 0:
-                v, own = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
-                find_logits(values, section, b, i, shift, x, at, own)
-                _find_weights(own, beta, numbers[0], numbers[1])
-                _draw(own, numbers[1], u[v], numbers[0], x[v])
+                v, weights_row = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
+                find_logits(values, section, b, i, shift, x, at, weights_row)
+                _find_weights(weights_row, beta, numbers[0], numbers[1])
+                _draw(weights_row, numbers[1], u[v], numbers[0], x[v])
                 if p.size:
-                    for k in range(len(own)):
-                        _keep(own[k], numbers[1], p[section.places[b, k, i]])
+                    for k in range(len(weights_row)):
+                        _keep(weights_row[k], numbers[1], p[section.places[b, k, i]])
 
 
 @njit(**CALLED)
@@ -140,25 +140,25 @@ def _keep(weight, total, p):
 
 
 @njit(**CALLED)
-def _find_level_weights(offered, weights, found):
-    """Of D (C,), as `LevelWeights.interpolate` says, into `found` (C,)."""
+def _find_level_weights(offered, weights, level_weights):
+    """Of D (C,), as `LevelWeights.interpolate` says, into `level_weights` (C,)."""
     last = weights.values.size - 1
-    for c in range(found.size):
+    for c in range(level_weights.size):
         place = min(max((offered[c] - weights.first) / weights.width, 0), last)
         low = min(np.int32(place), last - 1)
         above = max(offered[c] - (weights.first + weights.width * last), 0)
         part = place - low
-        found[c] = (1 - part) * weights.values[low] + part * weights.values[low + 1] + weights.slope * above
+        level_weights[c] = (1 - part) * weights.values[low] + part * weights.values[low + 1] + weights.slope * above
 
 
 @njit(**JIT)
 def _sweep_by_level(values, section, shift, x, d, weights, u):
-    most = section.states.shape[1]
-    at, numbers, one = np.empty(d.size, dtype=np.int32), np.empty((3, d.size), dtype=d.dtype), np.ones_like(d)
-    every = np.empty((2, most, d.size), dtype=d.dtype)
+    max_states = section.states.shape[1]
+    at, numbers, unit = np.empty(d.size, dtype=np.int32), np.empty((3, d.size), dtype=d.dtype), np.ones_like(d)
+    every = np.empty((2, max_states, d.size), dtype=d.dtype)
     for b in range(section.rows.shape[0]):
         v, size = section.rows[b, 0], section.states[b, -1, 0] + 1
-        offered, found, total = every[0, :size], every[1, :size], numbers[1]
+        offered, level_weights, total = every[0, :size], every[1, :size], numbers[1]
         find_logits(values, section, b, 0, shift, x, at, offered)
         for c in range(d.size):
             d[c] -= offered[x[v, c], c]
@@ -166,13 +166,13 @@ def _sweep_by_level(values, section, shift, x, d, weights, u):
         for k in range(size):
             for c in range(d.size):
                 offered[k, c] += d[c]
-            _find_level_weights(offered[k], weights, found[k])
+            _find_level_weights(offered[k], weights, level_weights[k])
         if weights.logs:
-            _find_weights(found, one, numbers[0], total)
+            _find_weights(level_weights, unit, numbers[0], total)
         else:
             for k in range(size):
-                total += found[k]
-        _draw(found, total, u[b], numbers[0], x[v])
+                total += level_weights[k]
+        _draw(level_weights, total, u[b], numbers[0], x[v])
         for c in range(d.size):
             d[c] = offered[x[v, c], c]
 
@@ -180,7 +180,7 @@ def _sweep_by_level(values, section, shift, x, d, weights, u):
 @njit(**JIT)
 def sum_log_weights(entries, shift, x):
     """(C,) sums of the factors' entries, `shift` places on, at states x (N, C)."""
-    found, at = np.zeros(x.shape[1], dtype=entries.values.dtype), np.empty(x.shape[1], dtype=np.int32)
+    sums, at = np.zeros(x.shape[1], dtype=entries.values.dtype), np.empty(x.shape[1], dtype=np.int32)
     for f in range(entries.bases.size):
         at[:] = entries.bases[f] + shift
         for o in range(entries.variables.shape[0]):
@@ -188,8 +188,8 @@ def sum_log_weights(entries, shift, x):
             for c in range(at.size):
                 at[c] += step * near[c]
         for c in range(at.size):
-            found[c] += entries.values[at[c]]
-    return found
+            sums[c] += entries.values[at[c]]
+    return sums
 
 
 class CompiledForestDraws(ForestDraws):
@@ -216,11 +216,11 @@ def _draw_forest(layers, u, x, log_q):
         for j in range(layers.rows.shape[1]):
             v, parent = layers.rows[i, j], layers.parents[i, j]
             if v < last:
-                passed, logs, own = layers.cumulative[i, j], layers.logs[i, j], x[v]
+                passed, logs, row = layers.cumulative[i, j], layers.logs[i, j], x[v]
                 for c in range(log_q.size):
                     above = 0 if parent == last else x[parent, c]
                     k = 0
                     while u[v, c] >= passed[above, k]:  # 2 from the last state on
                         k += 1
-                    own[c] = k
+                    row[c] = k
                     log_q[c] += logs[above, k]

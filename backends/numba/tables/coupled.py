@@ -21,8 +21,8 @@ def advance(t, order, pairs, lag, first, last):
         lag: L; sweep s of X is sweep s - L of Y.
         first, last: numbers of sweeps.
     """
-    most = t.cardinalities.max() if len(t.cardinalities) else 1
-    p, q = np.empty(most), np.empty(most)
+    max_states = t.cardinalities.max() if len(t.cardinalities) else 1
+    p, q = np.empty(max_states), np.empty(max_states)
     for pair in range(len(pairs.met)):
         x, y = pairs.x[pair], pairs.y[pair]
         sweep = first
@@ -44,10 +44,10 @@ def _sweep(t, order, x, y, key, sweep, both, p, q):
         _conditional(t, v, x, p)
         if both:
             _conditional(t, v, y, q)
-            x[v], y[v] = coupled_draws(p, q, card, u)
+            x[v], y[v] = draw_coupled(p, q, card, u)
             apart = apart or x[v] != y[v]
         else:
-            x[v], _ = coupled_draws(p, p, card, u)
+            x[v], _ = draw_coupled(p, p, card, u)
     return apart
 
 
@@ -72,7 +72,7 @@ def _conditional(t, v, x, p):
 
 
 @njit(cache=True, error_model="numpy")
-def coupled_draws(p, q, card, u):
+def draw_coupled(p, q, card, u):
     """States of both laws by one number, the same with the largest possible probability."""
     overlap = 0.0
     for k in range(card):

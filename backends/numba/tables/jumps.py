@@ -18,7 +18,7 @@ class CompiledJumps(Jumps):
     """Of NumPy arrays."""
 
     def make_jumps(self, t: Tables, u: Array, x: Array) -> State:
-        chains, most = u.shape[1], t.exists.shape[1]
+        chains, max_states = u.shape[1], t.exists.shape[1]
         logits = np.zeros((len(t.values), t.exists.size, chains), u.dtype)
         for section in t.sections:
             for values, sums in zip(t.values, logits, strict=True):
@@ -26,7 +26,7 @@ class CompiledJumps(Jumps):
         states, logits = x.T.copy(), logits.transpose(2, 0, 1).copy()
         times, (w, stuck) = np.zeros((chains, t.exists.size), u.dtype), np.zeros((2, chains), u.dtype)
         _walk(t.neighbourhoods, t.values, t.last, u, states, logits, times, w, stuck)
-        return State(states.T.copy(), times[:, t.variables * most + t.states].T, w, stuck)
+        return State(states.T.copy(), times[:, t.variables * max_states + t.states].T, w, stuck)
 
 
 def compile_jumps(precision: Precision) -> None:
@@ -38,18 +38,18 @@ def compile_jumps(precision: Precision) -> None:
 @njit(**JIT)
 def _sum_entries(values, section, x, sums):
     """Sums (N K, C) of the entries at the states of all variables of a section, given the rest."""
-    most, at, shift = len(sums) // len(x), np.empty(x.shape[1], np.int32), np.zeros(x.shape[1], np.int32)
+    max_states, at, shift = len(sums) // len(x), np.empty(x.shape[1], np.int32), np.zeros(x.shape[1], np.int32)
     for b in range(section.rows.shape[0]):
         for i in range(section.rows.shape[1]):
-            first = section.rows[b, i] * most
+            first = section.rows[b, i] * max_states
             find_logits(values, section, b, i, shift, x, at, sums[first : first + section.states[b, -1, i] + 1])
 
 
 @njit(**JIT)
 def _walk(near, values, last, u, x, logits, times, w, stuck):
     """Of chains x (C, N) with logits (C, P, N K) of P tables; times (C, N K) in states are added to."""
-    count, most = len(last), times.shape[1] // len(last)
-    rates, sums, since = np.zeros((count, most), u.dtype), np.empty(count, u.dtype), np.empty(count, u.dtype)
+    count, max_states = len(last), times.shape[1] // len(last)
+    rates, sums, since = np.zeros((count, max_states), u.dtype), np.empty(count, u.dtype), np.empty(count, u.dtype)
     for c in range(len(x)):
         since[:] = 0
         for v in range(count):
@@ -61,14 +61,14 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
             if total > MIN_TOTAL_RATE:
                 w[c] += 1 / total
                 v, new = _choose(u[j, c] * total, sums, rates)
-                times[c, v * most + x[c, v]] += w[c] - since[v]
+                times[c, v * max_states + x[c, v]] += w[c] - since[v]
                 since[v] = w[c]
                 _jump(v, new, near, values, last, x[c], logits[c], rates, sums)
             else:
                 w[c] += 1
                 stuck[c] += 1
         for v in range(count):
-            times[c, v * most + x[c, v]] += w[c] - since[v]
+            times[c, v * max_states + x[c, v]] += w[c] - since[v]
 
 
 @njit(**CALLED)

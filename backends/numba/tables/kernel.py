@@ -8,7 +8,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, keys_after
-from spinbench.backends.numba.simd import Array, aligned_empty, aligned_zeros
+from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
     STATE,
     LaneChains,
@@ -19,7 +19,7 @@ from spinbench.backends.numba.tables.layout import (
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import (
-    Asked,
+    Request,
     force_sweep,
     run_and_copy,
     run_sweeps,
@@ -35,7 +35,7 @@ from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
 
-SILENT = Asked(False, False, 0, 0)
+SILENT = Request(False, False, 0, 0)
 # Steps that a look takes: it goes over all variables three times, and there are copies.
 LOOK_STEPS = 4
 # Logs below are those of 0.
@@ -115,8 +115,8 @@ class GraphKernel(Kernel):
             return {}
         looks = state.looks
         put_states(looks, np.repeat(self._mode[:, None], state.chains, axis=1))
-        asked = SILENT._replace(first=state.step, end=state.step + 1)
-        run_sweeps(self._t, self._back, asked, looks, self._nothing(looks))
+        request = SILENT._replace(first=state.step, end=state.step + 1)
+        run_sweeps(self._t, self._back, request, looks, self._nothing(looks))
         return {"log_t": self._log_t(state, state.lanes.x), "log_r": self._log_t(state, looks.x)}
 
     def look_steps(self, state: GraphState) -> int:
@@ -127,10 +127,10 @@ class GraphKernel(Kernel):
         self, state: GraphState, steps: int, first: int, every: int
     ) -> tuple[GraphState, dict[str, Array], dict[str, Array]]:
         count = 1 + (steps - first) // every
-        copies = Copies(first, every, aligned_empty((count, *state.lanes.x.shape), STATE))
+        copies = Copies(first, every, empty_aligned((count, *state.lanes.x.shape), STATE))
         sums = np.zeros(self._shape(state.lanes))
-        asked = Asked(True, self._averaged, state.step, state.step + steps)
-        run_and_copy(self._t, self._order, asked, copies, state.lanes, sums)
+        request = Request(True, self._averaged, state.step, state.step + steps)
+        run_and_copy(self._t, self._order, request, copies, state.lanes, sums)
         looked_at = state.step + first + every * np.arange(count)
         state.step += steps
         statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
@@ -139,16 +139,16 @@ class GraphKernel(Kernel):
     def _looks(self, state: GraphState, steps: Array, copies: Array) -> dict[str, Array]:
         """(L, C) of the states (L, K, N, B) after `steps` (L,)."""
         count, blocks, n, lanes = copies.shape
-        betas, x = aligned_zeros((count * blocks, lanes), self._real), aligned_empty((count * blocks, n, lanes), STATE)
+        betas, x = zeros_aligned((count * blocks, lanes), self._real), empty_aligned((count * blocks, n, lanes), STATE)
         betas[:], x[:] = 1.0, self._mode[:, None]
         reversed_chains = LaneChains(keys_after(state.looks.keys, steps, n), x, betas)
         run_sweeps(self._t, self._back, SILENT._replace(end=1), reversed_chains, self._nothing(reversed_chains))
-        seen = {}
+        logs = {}
         for name, states in (("log_t", copies.reshape(x.shape)), ("log_r", x)):
             levels = np.zeros(betas.shape)
             force_sweep(self._t, self._order, self._mode, states, levels)
-            seen[name] = _logs(levels, levels.size).reshape(count, -1)[:, : state.chains]
-        return seen
+            logs[name] = _logs(levels, levels.size).reshape(count, -1)[:, : state.chains]
+        return logs
 
     def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
         if not self._method.may_use_stones:
@@ -158,8 +158,8 @@ class GraphKernel(Kernel):
         for k, beta in enumerate(betas):
             lanes.betas[:] = beta
             for s in range(sweeps):
-                asked = SILENT._replace(first=state.climbed, end=state.climbed + 1)
-                run_sweeps(self._t, self._order, asked, lanes, self._nothing(lanes))
+                request = SILENT._replace(first=state.climbed, end=state.climbed + 1)
+                run_sweeps(self._t, self._order, request, lanes, self._nothing(lanes))
                 slopes[s, k] = self._slopes(state)
                 state.climbed += 1
         if state.p.size:
@@ -184,9 +184,9 @@ class GraphKernel(Kernel):
         return np.zeros((len(lanes.x), 0, lanes.x.shape[2]))
 
     def _slopes(self, state: GraphState) -> Array:
-        found = np.empty(state.lanes.betas.shape)
-        sum_weights(self._t, True, state.lanes.x, found)
-        return of_chains(found, state.chains)
+        values = np.empty(state.lanes.betas.shape)
+        sum_weights(self._t, True, state.lanes.x, values)
+        return of_chains(values, state.chains)
 
     def _log_t(self, state: GraphState, x: Array) -> Array:
         levels = np.zeros(state.lanes.betas.shape)
@@ -201,15 +201,15 @@ class GraphKernel(Kernel):
 
         def run(part: slice) -> None:
             lanes = LaneChains(*(array[part] for array in state.lanes))
-            asked = Asked(True, self._averaged, first, end)
+            request = Request(True, self._averaged, first, end)
             if self._is_scalar(state.chains):
                 single = Single(*scan, self._averaged, first, end)
                 count = state.chains - part.start * lanes.x.shape[2]
                 run_single(self._t, self._order, single, count, lanes, state.p[part], sums[part])
             elif chib:
-                run_weighed(self._t, self._order, self._mode, asked, lanes, sums[part], log_t[part])
+                run_weighed(self._t, self._order, self._mode, request, lanes, sums[part], log_t[part])
             else:
-                run_sweeps(self._t, self._order, asked, lanes, sums[part], *self._law)
+                run_sweeps(self._t, self._order, request, lanes, sums[part], *self._law)
 
         run_in_threads(run, len(sums), self._method.threads)
         state.step = end
@@ -229,5 +229,5 @@ class MetropolisKernel(GraphKernel):
 
 def _logs(levels: Array, chains: int) -> Array:
     """(C,) of (K, B); of 0 they are -inf."""
-    found = of_chains(levels, chains)
-    return np.where(found < NOWHERE, -np.inf, found)
+    values = of_chains(levels, chains)
+    return np.where(values < NOWHERE, -np.inf, values)

@@ -15,7 +15,6 @@ from spinbench.backends.numba.simd import (
     ZERO,
     Array,
     address,
-    aligned_zeros,
     choose,
     constant,
     exp,
@@ -25,6 +24,7 @@ from spinbench.backends.numba.simd import (
     load_lanes,
     load_vector,
     store,
+    zeros_aligned,
 )
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
@@ -135,11 +135,11 @@ def lane_chains(seed: int, states: Array, real: np.dtype[Any]) -> LaneChains:
     lanes = -(-chains // LANES)
     blocks = -(-lanes * LANES // BLOCK)
     size = -(-lanes // blocks) * LANES
-    betas = aligned_zeros((blocks, size), real)
+    betas = zeros_aligned((blocks, size), real)
     betas[:] = 1.0
-    found = LaneChains(block_keys(seed, blocks, size), aligned_zeros((blocks, n, size), STATE), betas)
-    put_states(found, states)
-    return found
+    lane_state = LaneChains(block_keys(seed, blocks, size), zeros_aligned((blocks, n, size), STATE), betas)
+    put_states(lane_state, states)
+    return lane_state
 
 
 def put_states(chains: LaneChains, states: Array) -> None:
@@ -225,10 +225,10 @@ def binary_logits(t, v, b, c):
 @nb.njit(**INLINE)
 def _add_entries(values, at, stride, size, first, weights):
     for k in range(size):
-        found = gather(values, at)
+        logs = gather(values, at)
         if not first:
-            found = found + load_lanes(weights, 16 * k, WORDS)
-        store(weights, 16 * k, found)
+            logs = logs + load_lanes(weights, 16 * k, WORDS)
+        store(weights, 16 * k, logs)
         at = at + stride
 
 
@@ -240,8 +240,8 @@ def _weigh(weights, size, beta):
         top = larger(top, load_lanes(weights, 16 * k, WORDS))
     total = ZERO(top)
     for k in range(size):
-        seen = load_lanes(weights, 16 * k, WORDS)
-        weight = choose(seen > LEAST(seen), exp(beta * (seen - top)), ZERO(seen))
+        log_weight = load_lanes(weights, 16 * k, WORDS)
+        weight = choose(log_weight > LEAST(log_weight), exp(beta * (log_weight - top)), ZERO(log_weight))
         store(weights, 16 * k, weight)
         total = total + weight
     return total

@@ -99,12 +99,12 @@ def _update(t, v, x, u, weights, p):
         p[t.rows[v]] = 1.0 / (1.0 + away)
         return
     total = _look_up(t, v, x, weights)
-    upto, drawn = 0.0, 0
+    upto, state = 0.0, 0
     for k in range(t.sizes[v] - 1):
         upto += weights[k]
         if upto <= u * total and upto < total:
-            drawn = k + 1
-    x[v] = drawn
+            state = k + 1
+    x[v] = state
     _keep_p(t, v, weights, total, p)
 
 
@@ -123,41 +123,41 @@ def _credit(t, v, steps, averaged, x, p, sums):
 @njit(**JIT)
 def conditionals(t, order, x, p):
     """p (K, R, B) float64 of the states x as they are, at beta = 1."""
-    weights, own = np.empty(t.sizes.max()), np.empty(p.shape[1])
+    weights, row = np.empty(t.sizes.max()), np.empty(p.shape[1])
     for k in range(x.shape[0]):
         for c in range(x.shape[2]):
             states = x[k, :, c].copy()
             for v in order:
-                _keep_p(t, v, weights, _look_up(t, v, states, weights), own)
-            p[k, :, c] = own
+                _keep_p(t, v, weights, _look_up(t, v, states, weights), row)
+            p[k, :, c] = row
 
 
 @njit(**SCALAR)
-def _run_chain(t, order, asked, key, x, p, sums, weights, since):
+def _run_chain(t, order, request, key, x, p, sums, weights, since):
     start, gamma = key
     units = order.size
-    each = 1 if asked.alone else units
-    since[:] = asked.first
-    for s in range(asked.first, asked.end if units else asked.first):
+    each = 1 if request.alone else units
+    since[:] = request.first
+    for s in range(request.first, request.end if units else request.first):
         for i in range(s * each, (s + 1) * each):
             counter = np.uint64(2) * np.uint64(i)
-            q = below(start, gamma, counter, units) if asked.random else i % units
+            q = below(start, gamma, counter, units) if request.random else i % units
             v = order[q]
-            _credit(t, v, s - since[q], asked.averaged, x, p, sums)
+            _credit(t, v, s - since[q], request.averaged, x, p, sums)
             since[q] = s
             _update(t, v, x, uniform(start, gamma, counter + np.uint64(1)), weights, p)
     for q in range(units):
-        _credit(t, order[q], asked.end - since[q], asked.averaged, x, p, sums)
+        _credit(t, order[q], request.end - since[q], request.averaged, x, p, sums)
 
 
 @njit(**JIT)
-def run_single(t, order, asked, count, chains, p, sums):
+def run_single(t, order, request, count, chains, p, sums):
     """Steps at beta = 1 of the first `count` chains.
 
     Args:
         t: LaneTables.
         order: the variables.
-        asked: what is done.
+        request: what is done.
         count: int64, chains.
         chains: LaneChains; x is written to.
         p: (K, R, B) float64, conditional probabilities as of the last updates; written to.
@@ -168,5 +168,5 @@ def run_single(t, order, asked, count, chains, p, sums):
     for k in range(x.shape[0]):
         for c in range(min(x.shape[2], count - k * x.shape[2])):
             states, latest, total = x[k, :, c].copy(), p[k, :, c].copy(), sums[k, :, c].copy()
-            _run_chain(t, order, asked, (keys[k, 0, c], keys[k, 1, c]), states, latest, total, weights, since)
+            _run_chain(t, order, request, (keys[k, 0, c], keys[k, 1, c]), states, latest, total, weights, since)
             x[k, :, c], p[k, :, c], sums[k, :, c] = states, latest, total

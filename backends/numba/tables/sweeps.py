@@ -50,21 +50,21 @@ def draw_metropolis_binary(x, away, u):
 @njit(**INLINE)
 def draw_metropolis(weights, x, size, total, uniform, u):
     """The state to whose chance u falls, x where it is beyond those of all others; none of weight 0."""
-    own, rest, others = ZERO(total), ZERO(total), ZERO(total)
+    current, rest, others = ZERO(total), ZERO(total), ZERO(total)
     for k in range(size):
         weight = load_lanes(weights, 16 * k, WORDS)
-        own = choose(x == k, weight, own)
-        rest = rest + choose(x == k, ZERO(own), weight)
-        others = others + choose(x == k, ZERO(own), ONE(own))
+        current = choose(x == k, weight, current)
+        rest = rest + choose(x == k, ZERO(current), weight)
+        others = others + choose(x == k, ZERO(current), ONE(current))
     goal = u * others if uniform else u
-    upto, drawn = ZERO(own), x
+    upto, state = ZERO(current), x
     for k in range(size):
         weight = load_lanes(weights, 16 * k, WORDS)
-        most = larger(own, weight) if uniform else larger(rest, total - weight)
-        chance = choose(x == k, ZERO(own), choose(weight > ZERO(own), weight / most, ZERO(own)))
-        drawn = choose(upto <= goal, choose(goal < upto + chance, (x & 0) + k, drawn), drawn)
+        normaliser = larger(current, weight) if uniform else larger(rest, total - weight)
+        chance = choose(x == k, ZERO(current), choose(weight > ZERO(current), weight / normaliser, ZERO(current)))
+        state = choose(upto <= goal, choose(goal < upto + chance, (x & 0) + k, state), state)
         upto = upto + chance
-    return drawn
+    return state
 
 
 # Odds above are those of a zero: `exp` saturates there.
@@ -73,7 +73,7 @@ MOST = constant(1e37, 1e300)
 NEVER = constant(-1e30)
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What sweeps sum, and which they are.
 
     Attributes:
@@ -89,7 +89,7 @@ class Asked(NamedTuple):
 
 
 @njit(**INLINE)
-def drawn_state(weights, size, goal, total, none):
+def choose_state(weights, size, goal, total, none):
     """The state that `goal` in [0, total) falls to; none of weight 0, whatever is rounded."""
     upto = load_lanes(weights, 0, WORDS)
     beyond = choose(upto <= goal, choose(upto < total, none + 1, none), none)
@@ -105,49 +105,49 @@ def add_total(totals, at, credit):
 
 
 @njit(**INLINE)
-def credit_states(b, row, size, drawn, total, averaged, c):
+def credit_states(b, row, size, state, total, averaged, c):
     for k in range(size):
         weight = load_lanes(b.weights, 16 * k, WORDS)
-        credit = weight / total if averaged else choose(drawn == k, ONE(weight), ZERO(weight))
+        credit = weight / total if averaged else choose(state == k, ONE(weight), ZERO(weight))
         add_total(b.totals, (row + k) * b.count + c, credit)
 
 
 @njit(**INLINE)
-def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
+def fill_numbers(numbers, walker, gammas, spare, c, odd, like):
     """16 numbers in [0, 1)."""
     for j in range(0, 16, vector_width(numbers)):
-        u = lane_numbers(walker, gammas, kept, c + j, odd, like)
+        u = lane_numbers(walker, gammas, spare, c + j, odd, like)
         store(numbers, j, u * INVERSE_SCALE(u))
 
 
 @njit(**INLINE)
-def _update_binary(t, v, b, c, asked, uniform):
+def _update_binary(t, v, b, c, request, uniform):
     down, up = binary_logits(t, v, b, c)
     u, beta = load_lanes(b.numbers, 0, WORDS), load_lanes(b.betas, c, WORDS)
     away = exp(beta * (down - up))
     odds, x = ONE(away) + away, load_vector(b.x, v * b.count + c)
     if uniform is None:
         rises = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
-        drawn = choose(rises, (x & 0) + 1, x & 0)
+        state = choose(rises, (x & 0) + 1, x & 0)
     else:
-        drawn = draw_metropolis_binary(x, away, u)
-    store(b.x, v * b.count + c, drawn)
-    if asked.credited:
-        credit = ONE(odds) / odds if asked.averaged else choose(drawn == 1, ONE(odds), ZERO(odds))
+        state = draw_metropolis_binary(x, away, u)
+    store(b.x, v * b.count + c, state)
+    if request.credited:
+        credit = ONE(odds) / odds if request.averaged else choose(state == 1, ONE(odds), ZERO(odds))
         add_total(b.totals, load(t.rows, v) * b.count + c, credit)
 
 
 @njit(**INLINE)
-def _update_any(t, v, b, c, asked, uniform):
+def _update_any(t, v, b, c, request, uniform):
     total, size = weights_of(t, v, b, c), load(t.sizes, v)
     x, u = load_vector(b.x, v * b.count + c), load_lanes(b.numbers, 0, WORDS)
     if uniform is None:
-        drawn = drawn_state(b.weights, size, u * total, total, x & 0)
+        state = choose_state(b.weights, size, u * total, total, x & 0)
     else:
-        drawn = draw_metropolis(b.weights, x, size, total, uniform, u)
-    store(b.x, v * b.count + c, drawn)
-    if asked.credited:
-        credit_states(b, load(t.rows, v), size, drawn, total, asked.averaged, c)
+        state = draw_metropolis(b.weights, x, size, total, uniform, u)
+    store(b.x, v * b.count + c, state)
+    if request.credited:
+        credit_states(b, load(t.rows, v), size, state, total, request.averaged, c)
 
 
 @njit(**INLINE)
@@ -163,14 +163,14 @@ def _set_shifts(betas, floored, shifts):
 
 
 @njit(**JIT)
-def run_sweeps(t, order, asked, chains, sums, uniform=None):
+def run_sweeps(t, order, request, chains, sums, uniform=None):
     """Sweeps number asked.first … asked.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
     more).
 
     Args:
         t: LaneTables.
         order: in which variables are updated; reversed for R.
-        asked: what is summed.
+        request: what is summed.
         chains: LaneChains; x is written to.
         sums: (K, R, B) float64, added to where that is asked for.
         uniform: whether Metropolis' proposals are; None draws each variable given the rest.
@@ -181,40 +181,40 @@ def run_sweeps(t, order, asked, chains, sums, uniform=None):
     walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
     shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
     weights, recent = np.empty(16 * kmax + 16, dtype=betas.dtype), np.zeros(rows * count + 16, dtype=betas.dtype)
-    walker, kept, totals = line_address(walk), line_address(saved), line_address(recent)
+    walker, spare, totals = line_address(walk), line_address(saved), line_address(recent)
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * rows * count)
         _set_shifts(betas[k], t.floored, shifts)
         at, states = address(betas, k * count), address(x, k * n * count)
         b = Lane(count, states, totals, at, address(shifts, 0), line_address(numbers), line_address(weights))
-        for s in range(asked.first, asked.end):
+        for s in range(request.first, request.end):
             set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
             for q in range(order.size):
                 v = order[q]
                 for c in range(0, count, 16):
-                    fill_numbers(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
+                    fill_numbers(b.numbers, walker, gammas, spare, c, q % 2 == 1, like)
                     if t.sizes[v] == 2:
-                        _update_binary(g, v, b, c, asked, uniform)
+                        _update_binary(g, v, b, c, request, uniform)
                     else:
-                        _update_any(g, v, b, c, asked, uniform)
-            if (s - asked.first) % FLUSH == FLUSH - 1 and asked.credited:
+                        _update_any(g, v, b, c, request, uniform)
+            if (s - request.first) % FLUSH == FLUSH - 1 and request.credited:
                 add_recent(totals, out, 1.0, rows * count)
-        if asked.credited:
+        if request.credited:
             add_recent(totals, out, 1.0, rows * count)
     keep(walk, saved, shifts, numbers, weights, recent)
 
 
 @njit(**JIT)
-def run_and_copy(t, order, asked, copies, chains, sums):
+def run_and_copy(t, order, request, copies, chains, sums):
     """As `run_sweeps`, with states on the way into `copies`, `gibbs.form.Copies`."""
-    first, end = asked.first, asked.first + copies.first
+    first, end = request.first, request.first + copies.first
     for j in range(len(copies.states)):
-        run_sweeps(t, order, Asked(asked.credited, asked.averaged, first, end), chains, sums)
+        run_sweeps(t, order, Request(request.credited, request.averaged, first, end), chains, sums)
         copy_into(copies.states[j], chains.x)
         first, end = end, end + copies.every
-    if first < asked.end:
-        run_sweeps(t, order, Asked(asked.credited, asked.averaged, first, asked.end), chains, sums)
+    if first < request.end:
+        run_sweeps(t, order, Request(request.credited, request.averaged, first, request.end), chains, sums)
 
 
 @njit(**INLINE)
@@ -249,19 +249,20 @@ def force_sweep(t, order, mode, x, levels):
 
 
 @njit(**JIT)
-def sum_weights(t, floored, x, found):
-    """Sums of the factors' entries at states x (K, N, B), without the model's constant, into `found` (K, B) float64.
+def sum_weights(t, floored, x, weight_sums):
+    """Sums of the factors' entries at states x (K, N, B), without the model's constant, into `weight_sums` (K, B),
+    float64.
 
     Args:
         t: LaneTables.
         floored: whether zeros count as at beta < 1: then it is d log p*^beta / d beta.
         x: states.
-        found: written to.
+        weight_sums: written to.
     """
     shift = t.floored if floored else np.uint32(0)
     index = np.empty(x.shape[2], dtype=np.int64)
     for k in range(x.shape[0]):
-        found[k] = 0.0
+        weight_sums[k] = 0.0
         for f in range(t.factor_starts.size - 1):
             index[:] = t.factor_bases[f] + shift
             for j in range(t.factor_starts[f], t.factor_starts[f + 1]):
@@ -269,19 +270,19 @@ def sum_weights(t, floored, x, found):
                 for c in range(index.size):
                     index[c] += np.int64(step) * states[c]
             for c in range(index.size):
-                found[k, c] += t.values[index[c]]
+                weight_sums[k, c] += t.values[index[c]]
 
 
 @njit(**JIT)
-def run_weighed(t, order, mode, asked, chains, sums, log_t):
+def run_weighed(t, order, mode, request, chains, sums, log_t):
     """As `run_sweeps`; log_t (K, B) float64 becomes the log of the sum of T(mode <- x) over the states x before each
     sweep, too."""
     mixed, levels = np.empty_like(chains.x), np.empty(log_t.shape)
-    for s in range(asked.first, asked.end):
+    for s in range(request.first, request.end):
         copy_into(mixed, chains.x)
         levels[:] = 0.0
         force_sweep(t, order, mode, mixed, levels)
         for k in range(len(levels)):
             for c in range(levels.shape[1]):
                 log_t[k, c] = log_add(log_t[k, c], levels[k, c])
-        run_sweeps(t, order, Asked(asked.credited, asked.averaged, s, s + 1), chains, sums)
+        run_sweeps(t, order, Request(request.credited, request.averaged, s, s + 1), chains, sums)

@@ -12,8 +12,8 @@ from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numba.tempering.looked_up import LookedUp
 from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, flat_tables
-from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, laid_out
-from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, begin_ladders, nothing_told
+from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, fit_layout
+from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, begin_ladders, zero_tally
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
@@ -55,7 +55,7 @@ class TemperingKernel(Kernel):
 
     def init(self, seed: int, start: Array) -> TemperingState:
         rungs, chains = len(self._tables.betas), start.shape[1]
-        form = self._made_for(chains)
+        form = self._form_for(chains)
         starts = start[:, assign_start_ladders(np, rungs, chains)]
         ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
         replicas: Any = form.begin(seed, starts)
@@ -64,32 +64,38 @@ class TemperingKernel(Kernel):
 
     def warm(self, state: TemperingState, steps: int) -> TemperingState:
         if steps:
-            told, _ = self._run(state, steps)
-            seen, kept = state.sums, slice(state.chains)
-            state.sums = Sums(seen.rejected + told.rejected[:, kept], seen.at + told.at[:, kept], seen.steps + steps)
+            tally, _ = self._run(state, steps)
+            before, chains_part = state.sums, slice(state.chains)
+            state.sums = Sums(
+                before.rejected + tally.rejected[:, chains_part],
+                before.at + tally.at[:, chains_part],
+                before.steps + steps,
+            )
         return state
 
     def adapt(self, state: TemperingState, last: bool) -> TemperingState:
         ladder = state.ladder
-        found = Ladders(HostArrays()).adapt_rungs(Rungs(ladder.betas, ladder.levels), state.sums)
-        np.put_along_axis(ladder.heat, ladder.slot.astype(np.int64), found.betas[:, None].astype(self._real), axis=0)
-        state.ladder = ladder._replace(betas=found.betas, levels=found.levels)
-        return replace(state, sums=_none(len(found.betas), state.chains))
+        rungs = Ladders(HostArrays()).adapt_rungs(Rungs(ladder.betas, ladder.levels), state.sums)
+        np.put_along_axis(ladder.heat, ladder.slot.astype(np.int64), rungs.betas[:, None].astype(self._real), axis=0)
+        state.ladder = ladder._replace(betas=rungs.betas, levels=rungs.levels)
+        return replace(state, sums=_none(len(rungs.betas), state.chains))
 
     def advance(self, state: TemperingState, steps: int) -> tuple[TemperingState, dict[str, Array]]:
-        told, p = self._run(state, steps)
-        kept = slice(state.chains)
+        tally, p = self._run(state, steps)
+        chains_part = slice(state.chains)
         levels = np.repeat(state.ladder.levels[:, None], state.chains, axis=1)
-        found = {name: getattr(told, name)[..., kept] for name in ("up", "down", "rejected", "trips", "lost")}
-        return state, {"p": p[:, kept], "levels": levels, **found}
+        statistics = {
+            name: getattr(tally, name)[..., chains_part] for name in ("up", "down", "rejected", "trips", "lost")
+        }
+        return state, {"p": p[:, chains_part], "levels": levels, **statistics}
 
     def states(self, state: TemperingState) -> Array:
         """Of the replicas that stand at β = 1 now."""
         cold = state.ladder.slot[-1, : state.chains]
-        found: Array = self._made_for(state.chains).states(state.replicas, cold)
-        return found
+        states: Array = self._form_for(state.chains).states(state.replicas, cold)
+        return states
 
-    def _made_for(self, chains: int) -> Any:
+    def _form_for(self, chains: int) -> Any:
         """Tables for so many ladders; those of another number are dropped."""
         if chains not in self._made:
             self._made = {chains: self._form(chains)}
@@ -99,21 +105,21 @@ class TemperingKernel(Kernel):
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             model = to_pairwise(self._model)
-            layout = laid_out(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
+            layout = fit_layout(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
             if self._method.sweeps <= MOST_SWEEPS and layout is not None and fit(model.num_variables, layout):
                 flat = flat_tables(model, tables, np.dtype(np.float64))
                 return LookedUp(flat, tables.order, self._real, rungs, layout)
             return Pairs(model, tables, self._real, rungs, chains)
         return Graphs(factor_tables(self._model), self._real, rungs, chains)
 
-    def _run(self, state: TemperingState, steps: int) -> tuple[Told, Array]:
-        form = self._made_for(state.chains)
-        told = nothing_told(len(state.ladder.betas), form.ladders)
+    def _run(self, state: TemperingState, steps: int) -> tuple[Tally, Array]:
+        form = self._form_for(state.chains)
+        tally = zero_tally(len(state.ladder.betas), form.ladders)
         numbered, method = Steps(state.step, state.step + steps), self._method
-        asked = Asked(numbered, method.sweeps)
-        p = form.run(state.replicas, state.ladder, told, asked)
+        request = Request(numbered, method.sweeps)
+        p = form.run(state.replicas, state.ladder, tally, request)
         state.step += steps
-        return told, p
+        return tally, p
 
 
 def _none(rungs: int, chains: int) -> Sums:

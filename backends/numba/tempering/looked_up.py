@@ -35,7 +35,6 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
     address,
-    aligned_zeros,
     keep,
     line_address,
     load,
@@ -44,28 +43,29 @@ from spinbench.backends.numba.simd import (
     mix64,
     offset_pointer,
     store,
+    zeros_aligned,
 )
 from spinbench.backends.numba.tempering.replicas import Replicas
-from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
-from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Rows, RungTables
+from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, swap_rungs
 
 # For its type: all lanes of a vector.
 ALL = (0,) * CHAINS
 
 
 @njit(**INLINE)
-def _add_weight(g, i, pattern, drawn, to):
+def _add_weight(g, i, pattern, spins, to):
     """The pieces of row i's part of D, where it is 1."""
-    shape = g.words.shape
+    shape = g.word_tables.shape
     for k in range(len(g.parts)):
-        part = entries_of(g.weights, (i * len(g.parts) + k) << len(shape), pattern, shape) & drawn
+        part = entries_of(g.weights, (i * len(g.parts) + k) << len(shape), pattern, shape) & spins
         store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
 
 
 @njit(**INLINE)
-def _add_weights(pieces, parts, most, sums):
+def _add_weights(pieces, parts, scale, sums):
     """sums (32,) += the pieces' sums, which become 0; the highest have a sign."""
-    unit = most / 2.0 ** (PIECE - 1)
+    unit = scale / 2.0 ** (PIECE - 1)
     for k in range(len(parts)):
         for c in range(CHAINS):
             part = np.float64(load(pieces, k * CHAINS + c))
@@ -80,13 +80,19 @@ def _add_weights(pieces, parts, most, sums):
 def _sweep_rows(g, rows, z, gamma, rung, last, cold, b, weights):
     """Rows rows[0] … rows[1] - 1, with the words that begin with mix(z)."""
     for i in range(rows[0], rows[1]):
-        pattern = pattern_of(g.words.near, i, g.around, b.s) | rung
-        drawn = draw_row(g.words, i, pattern, mix64(z), b)
+        pattern = pattern_of(g.word_tables.near, i, g.around, b.s) | rung
+        spins = draw_row(g.word_tables, i, pattern, mix64(z), b)
         z = z + gamma
         if last:
-            _add_weight(g, i, pattern, drawn, weights)
+            _add_weight(g, i, pattern, spins, weights)
         if cold:
-            add_pieces(g.words.p, i, g.words, pattern, offset_pointer(b.recent, i * len(g.words.pieces) * CHAINS))
+            add_pieces(
+                g.word_tables.p,
+                i,
+                g.word_tables,
+                pattern,
+                offset_pointer(b.recent, i * len(g.word_tables.pieces) * CHAINS),
+            )
     return z
 
 
@@ -102,13 +108,13 @@ def _exchange(n, left, right, mask, part):
 
 
 @njit(**INLINE)
-def _swapped(r, group, c, share, w, mask):
+def _mark_swaps(r, group, c, share, w, mask):
     """Whether any ladder of the group has swapped rungs r and r + 1, and all bits of those that have in mask[c …]."""
     swaps = False
     for k in range(group * share, (group + 1) * share):
-        there = w.slot[r, k] != r
-        mask[c + k - group * share] = MARKS[2] if there else MARKS[0]
-        swaps |= there
+        moved = w.slot[r, k] != r
+        mask[c + k - group * share] = MARKS[2] if moved else MARKS[0]
+        swaps |= moved
         w.slot[r, k], w.slot[r + 1, k] = r, r + 1
     return swaps
 
@@ -122,23 +128,23 @@ def _settle(first, part, groups, columns, w, s, mask):
             swaps, mask[:] = False, MARKS[0]
             for r in range(column, rungs - 1, columns):
                 if r % 2 == first:
-                    swaps |= _swapped(r, group, r // columns * share, share, w, mask)
+                    swaps |= _mark_swaps(r, group, r // columns * share, share, w, mask)
             if swaps:
                 v = (column * groups + group) * size
                 _exchange(n, address(s, v), address(s, v + groups * size), address(mask, 0), ALL)
         for r in range(columns - 1, rungs - 1, columns):  # from a vector's lanes to others of the first
-            if r % 2 == first and _swapped(r, group, 0, share, w, mask):
+            if r % 2 == first and _mark_swaps(r, group, 0, share, w, mask):
                 c, v = r // columns * share, ((columns - 1) * groups + group) * size
                 _exchange(n, address(s, v + c), address(s, group * size + c + share), address(mask, 0), part)
 
 
 @njit(**JIT)
-def run_looked_up(t, w, told, asked, replicas, rungs, groups, sums):
+def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
     """Steps of all ladders; sums (G, N, 32) float64 gains p of the vectors that hold the last rung."""
-    (keys, s), steps, sweeps = replicas, asked.steps, asked.sweeps
-    n, columns, share = sums.shape[1], len(t.words.thresholds), len(t.part)
+    (keys, s), steps, sweeps = replicas, request.steps, request.sweeps
+    n, columns, share = sums.shape[1], len(t.word_tables.thresholds), len(t.part)
     size, last_column = s.shape[1] * CHAINS, (w.slot.shape[0] - 1) % columns
-    recent = np.zeros((groups, (n * len(t.words.pieces) + 2) * CHAINS), dtype=np.uint16)
+    recent = np.zeros((groups, (n * len(t.word_tables.pieces) + 2) * CHAINS), dtype=np.uint16)
     weights_, energy_ = np.zeros((len(t.parts) + 2) * CHAINS, dtype=np.uint16), np.zeros(CHAINS + 8)
     patterns_, hashes_ = np.empty(2 * CHAINS, dtype=np.uint16), np.empty(16, dtype=np.uint64)
     weights, energy = line_address(weights_), line_address(energy_)
@@ -149,8 +155,10 @@ def run_looked_up(t, w, told, asked, replicas, rungs, groups, sums):
     for step in range(steps.first, steps.end):
         for v in range(len(s)):
             column, group = v // groups, v % groups
-            words = word_pointers(t.words, column * t.words.thresholds.shape[1], column * t.words.high.shape[1])
-            g = Looked(words, address(t.weights, 0), t.most, t.around, t.parts, t.part)
+            bit_words = word_pointers(
+                t.word_tables, column * t.word_tables.thresholds.shape[1], column * t.word_tables.high.shape[1]
+            )
+            g = RungTables(bit_words, address(t.weights, 0), t.scale, t.around, t.parts, t.part)
             b = Block(address(s, v * size), line_address(recent[group]), patterns, hashes)
             start, gamma = load_lanes(address(keys, 16 * v), 0, WORDS), load_lanes(address(keys, 16 * v), 8, WORDS)
             for c in range(CHAINS):
@@ -161,16 +169,16 @@ def run_looked_up(t, w, told, asked, replicas, rungs, groups, sums):
                     rows = low, min(n, low + ROWS)
                     z = _sweep_rows(g, rows, z, gamma, rung, last, column == last_column, b, weights)
                     if last:
-                        _add_weights(weights, g.parts, g.most, energy)
+                        _add_weights(weights, g.parts, g.scale, energy)
             for r in range(column, w.slot.shape[0], columns):
                 for c in range(share):
                     w.energy[r, group * share + c] = load(energy, r // columns * share + c)
         summed += sweeps
         if summed + sweeps > FLUSH or step == steps.end - 1:
             for group in range(groups):
-                flush(t.words.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
+                flush(t.word_tables.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
             summed = 0
-        swap_rungs(w, told, step, False, scratch)
+        swap_rungs(w, tally, step, False, scratch)
         _settle(step % 2, t.part, groups, columns, w, s, mask)
     keep(recent, weights_, energy_, patterns_, hashes_, mask)
 
@@ -190,7 +198,7 @@ class LookedUp:
     def begin(self, seed: int, starts: Array) -> Replicas:
         """Keys (G V, 2, 8), states (G V, N + 1, 32) uint16, 0 or all bits 1, from those of the variables (N, R, C)."""
         (n, rungs, chains), (_, groups, columns, _) = starts.shape, self._layout
-        s = aligned_zeros((groups * columns, n + 1, CHAINS), np.dtype(np.uint16))
+        s = zeros_aligned((groups * columns, n + 1, CHAINS), np.dtype(np.uint16))
         for r in range(rungs):
             for k in range(chains):
                 v, c = self._place(r, k)
@@ -211,18 +219,18 @@ class LookedUp:
         rows = np.stack([replicas.x[v, : self._n, c] for v, c in places], axis=1)
         return np.asarray((rows != MARKS[0])[np.argsort(self._order)], dtype=np.int8)
 
-    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
         """The sums of p (N, L) at β = 1."""
         share, groups, columns, width = self._layout
-        sums = aligned_zeros((groups, self._n, CHAINS), SUM)
+        sums = zeros_aligned((groups, self._n, CHAINS), SUM)
         bits = (np.arange(CHAINS) // share << width).astype(
             np.uint16
         )  # that tell the rung, in their places of a pattern
-        run_looked_up(self._tables_at(w.betas), w, told, asked, replicas, bits, groups, sums)
+        run_looked_up(self._tables_at(w.betas), w, tally, request, replicas, bits, groups, sums)
         first = (len(w.betas) - 1) // columns * share
-        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / asked.sweeps
+        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / request.sweeps
 
-    def _tables_at(self, betas: Array) -> Looked:
+    def _tables_at(self, betas: Array) -> RungTables:
         """Made anew where the ladder has moved."""
         if not np.array_equal(betas, self._betas):
             self._tables, self._betas = self._rows.tables(betas), betas.copy()

@@ -15,13 +15,13 @@ import numpy as np
 from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
-from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, summed_factor
+from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, sum_factor
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import Array, address, aligned_zeros, keep, line_address
+from spinbench.backends.numba.simd import Array, address, keep, line_address, zeros_aligned
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
-from spinbench.backends.numba.tables.sweeps import Asked as Sweeps
+from spinbench.backends.numba.tables.sweeps import Request as Sweeps
 from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
-from spinbench.backends.numba.tempering.swaps import Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_order
@@ -66,7 +66,7 @@ class Slots:
         whole = np.repeat(np.repeat(starts[:, :1, :1], self.slots, axis=1), self.ladders, axis=2)
         whole[:, :rungs, :] = starts[:, :, :1]
         whole[:, :rungs, :chains] = starts
-        x = aligned_zeros((self._blocks, n, self._size), self._dtype)
+        x = zeros_aligned((self._blocks, n, self._size), self._dtype)
         x[:] = whole.reshape(n, self._blocks, self._size).swapaxes(0, 1)
         return Replicas(block_keys(seed, self._blocks, self._size), x)
 
@@ -77,7 +77,7 @@ class Slots:
 
 
 @njit(**JIT)
-def run_pairs(f, replicas, w, told, steps, sweeps, sums):
+def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
     """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
     keys, s = replicas
     blocks, n, count = s.shape
@@ -85,17 +85,17 @@ def run_pairs(f, replicas, w, told, steps, sweeps, sums):
     scratch = np.zeros((3, w.slot.shape[0], w.slot.shape[1]))
     recent, delta = np.zeros(s.size + width, dtype=s.dtype), np.zeros(count + width, dtype=s.dtype)
     walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
-    walker, kept, deltas = line_address(walk), line_address(saved), line_address(delta)
+    walker, spare, deltas = line_address(walk), line_address(saved), line_address(delta)
     energy = w.energy.reshape(blocks, count)
     change = np.zeros(count)
-    g, factor = pointers(f), summed_factor(True, s[0, 0, 0]) / sweeps
+    g, factor = pointers(f), sum_factor(True, s[0, 0, 0]) / sweeps
     for t in range(steps.first, steps.end):
         if t % FLUSH == 0:  # rounding would add up
             lane_slopes(f, s, energy)
         for k in range(blocks):
             states, gammas = address(s, k * n * count), address(keys, (2 * k + 1) * count)
             totals = line_address(recent[k * n * count :])
-            b = Block(count, states, walker, gammas, kept, totals, deltas, deltas)
+            b = Block(count, states, walker, gammas, spare, totals, deltas, deltas)
             heat = Heat(address(w.heat, k * count), address(w.cold, k * count), deltas)
             for j in range(sweeps):
                 set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), b)
@@ -104,7 +104,7 @@ def run_pairs(f, replicas, w, told, steps, sweeps, sums):
             change[:] = 0.0
             add_recent(deltas, address(change, 0), 1.0, count)
             energy[k] += change
-        swap_rungs(w, told, t, False, scratch)
+        swap_rungs(w, tally, t, False, scratch)
         if (t - steps.first) % FLUSH == FLUSH - 1:
             add_recent(line_address(recent), address(sums, 0), factor, s.size)
     add_recent(line_address(recent), address(sums, 0), factor, s.size)
@@ -129,12 +129,12 @@ class Pairs(Slots):
         """D of all states, anew."""
         lane_slopes(self._flat, replicas.x, w.energy.reshape(len(replicas.x), -1))
 
-    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
         """The sums of p (N, L) at β = 1."""
-        sums = aligned_zeros(replicas.x.shape, SUM)
-        run_pairs(self._flat, replicas, w, told, asked.steps, asked.sweeps, sums)
-        found = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
-        return np.asarray(found.sum(axis=1))
+        sums = zeros_aligned(replicas.x.shape, SUM)
+        run_pairs(self._flat, replicas, w, tally, request.steps, request.sweeps, sums)
+        by_slot = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
+        return np.asarray(by_slot.sum(axis=1))
 
 
 @njit(**JIT)
@@ -160,9 +160,9 @@ def _add_cold(p, slots, share, sums):
 
 
 @njit(**JIT)
-def run_graphs(t, order, replicas, w, told, asked, zeros, sums):
+def run_graphs(t, order, replicas, w, tally, request, zeros, sums):
     """Steps of all ladders; sums (R, L) float64 gains p at β = 1."""
-    (keys, x), steps, sweeps = replicas, asked.steps, asked.sweeps
+    (keys, x), steps, sweeps = replicas, request.steps, request.sweeps
     blocks, _, count = x.shape
     scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
     chains, p = LaneChains(keys, x, w.heat.reshape(exact.shape)), np.zeros((blocks, len(sums), count))
@@ -171,7 +171,7 @@ def run_graphs(t, order, replicas, w, told, asked, zeros, sums):
         run_sweeps(t, order, Sweeps(True, True, step * sweeps, (step + 1) * sweeps), chains, p)
         _add_cold(p, w.slot[-1], 1.0 / sweeps, sums)
         weigh_graphs(t, x, w, zeros, exact)
-        swap_rungs(w, told, step, zeros, scratch)
+        swap_rungs(w, tally, step, zeros, scratch)
 
 
 class Graphs(Slots):
@@ -186,8 +186,8 @@ class Graphs(Slots):
         """D and hard zeros of all states, anew."""
         weigh_graphs(self._tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
 
-    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
         sums = np.zeros((self._rows + 1, self.ladders))
-        run_graphs(self._tables, self._sweep, replicas, w, told, asked, self.zeros, sums[:-1])
+        run_graphs(self._tables, self._sweep, replicas, w, tally, request, self.zeros, sums[:-1])
         return sums

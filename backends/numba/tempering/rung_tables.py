@@ -53,7 +53,7 @@ class Layout(NamedTuple):
         return (CHAINS // self.share).bit_length() - 1
 
 
-def laid_out(widest: int, rungs: int, chains: int) -> Layout | None:
+def fit_layout(widest: int, rungs: int, chains: int) -> Layout | None:
     """Of rows of so many neighbours at most; None where a look-up has no room, or half of all lanes would be idle."""
     width = NARROW if widest <= NARROW else MAX_NEIGHBOURS
     share = FEWEST_LANES if width == NARROW else CHAINS
@@ -70,19 +70,19 @@ def fit(n: int, layout: Layout) -> bool:
     return layout.columns * n << (layout.width + layout.bits) <= MOST_ENTRIES
 
 
-class Looked(NamedTuple):
+class RungTables(NamedTuple):
     """P patterns are those of the neighbours, with the rung's bits above them.
 
     Attributes:
-        words: of these patterns; thresholds, high: (V, N P) of each column; p: at β = 1.
-        weights: (N H P,) pieces of what D is summed of, over `most`.
-        most: () float64.
+        word_tables: of these patterns; thresholds, high: (V, N P) of each column; p: at β = 1.
+        weights: (N H P,) pieces of what D is summed of, over `scale`.
+        scale: () float64.
         around, parts, part: (0,) * D, H and the lanes of a rung, for their types.
     """
 
-    words: Words
+    word_tables: Words
     weights: Array
-    most: float
+    scale: float
     around: tuple[int, ...]
     parts: tuple[int, ...]
     part: tuple[int, ...]
@@ -98,30 +98,32 @@ class Rows:
         self._fields = flat.biases[:, None] + couplings @ patterns
         self._weights = flat.biases[:, None] + np.where(later, 0.0, couplings) @ patterns
 
-    def tables(self, betas: Array) -> Looked:
+    def tables(self, betas: Array) -> RungTables:
         """Of a ladder."""
         share, _, columns, width = self._layout
-        held = CHAINS // share
-        by_column = np.zeros((held, columns))
+        copies = CHAINS // share
+        by_column = np.zeros((copies, columns))
         by_column.ravel()[: len(betas)] = betas
         with np.errstate(over="ignore"):
             p = 1 / (1 + np.exp(-by_column.T[:, None, :, None] * self._fields[:, None, :]))
-            cold = 1 / (1 + np.exp(-np.tile(self._fields, held)))
+            cold = 1 / (1 + np.exp(-np.tile(self._fields, copies)))
         thresholds = as_thresholds(p).reshape(columns, -1)
-        high = np.stack([with_spare((own >> np.uint64(48)).astype(np.uint16)) for own in thresholds])
+        high = np.stack(
+            [with_spare((column_thresholds >> np.uint64(48)).astype(np.uint16)) for column_thresholds in thresholds]
+        )
         pieces, parts, bits = PIECES[self._real], WEIGHT_PIECES[self._real], width + self._layout.bits
-        most = float(np.abs(self._weights).max(initial=1e-300))
-        signed = _signed_pieces(np.tile(self._weights, held) / most, parts)
+        scale = float(np.abs(self._weights).max(initial=1e-300))
+        signed = _split_signed(np.tile(self._weights, copies) / scale, parts)
         near, p = self._near.ravel(), in_pieces(cold, pieces)
-        words = Words(near, thresholds, high, p, (0,) * pieces, (0,) * bits)
-        return Looked(words, signed, most, (0,) * width, (0,) * parts, (0,) * share)
+        word_tables = Words(near, thresholds, high, p, (0,) * pieces, (0,) * bits)
+        return RungTables(word_tables, signed, scale, (0,) * width, (0,) * parts, (0,) * share)
 
 
-def _signed_pieces(values: Array, parts: int) -> Array:
+def _split_signed(values: Array, parts: int) -> Array:
     """Of (n, P) numbers in [-1, 1]: (n parts P,) uint16 and what vectors may read beyond."""
     half = 2.0 ** (PIECE * parts - 1)
     fixed = np.clip(np.rint(values * half), -half, half - 1).astype(np.int64)
     shifts = np.arange(PIECE * (parts - 1), -1, -PIECE)
-    found = fixed[:, None, :] >> shifts[:, None]
-    found[:, 1:] &= 2**PIECE - 1
-    return with_spare(found.astype(np.int16).view(np.uint16).ravel())
+    pieces = fixed[:, None, :] >> shifts[:, None]
+    pieces[:, 1:] &= 2**PIECE - 1
+    return with_spare(pieces.astype(np.int16).view(np.uint16).ravel())

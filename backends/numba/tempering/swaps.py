@@ -55,14 +55,14 @@ class Ladder(NamedTuple):
     keys: Array
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """Of a run: its steps, and sweeps between swaps."""
 
     steps: Steps
     sweeps: int
 
 
-class Told(NamedTuple):
+class Tally(NamedTuple):
     """Sums over steps, float64: up, down, rejected (R - 1, L); at (R, L); trips, lost (L,)."""
 
     up: Array
@@ -86,23 +86,23 @@ def begin_ladders(seed: int, betas: Array, slots: int, ladders: int, real: np.dt
     return Ladder(slot, hot, heat, cold, np.zeros(shape), np.zeros(shape), betas.copy(), levels, keys)
 
 
-def nothing_told(rungs: int, ladders: int) -> Told:
+def zero_tally(rungs: int, ladders: int) -> Tally:
     """Before any step."""
     pair, every = (rungs - 1, ladders), (rungs, ladders)
     zeros = np.zeros
-    return Told(zeros(pair), zeros(pair), zeros(pair), zeros(every), zeros(ladders), zeros(ladders))
+    return Tally(zeros(pair), zeros(pair), zeros(pair), zeros(every), zeros(ladders), zeros(ladders))
 
 
 @njit(**INLINE)
-def _neighbours(pair, step, level, ladders, at, told, accepted):
-    """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `told` and the others are pointers."""
+def _neighbours(pair, step, level, ladders, at, tally, accepted):
+    """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `tally` and the others are pointers."""
     for place in range(pair * ladders, (pair + 1) * ladders, LANES):
         lower = load_vector(at, place) * step
         upper = load_vector(at, place + ladders) * step
         gain = lower - upper
         chance = exp(smaller(gain, ZERO(gain)))
         store(accepted, place, chance)
-        up, down, rejected = told
+        up, down, rejected = tally
         c = spread(level)
         store(up, place, load_vector(up, place) + sigmoid(lower - c))
         store(down, place, load_vector(down, place) + sigmoid(c - upper))
@@ -110,7 +110,7 @@ def _neighbours(pair, step, level, ladders, at, told, accepted):
 
 
 @njit(**INLINE)
-def _last_neighbours(w, told, at, accepted):
+def _last_neighbours(w, tally, at, accepted):
     """The same of the last two rungs, where hard zeros count."""
     r = len(w.levels) - 1
     step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
@@ -118,15 +118,15 @@ def _last_neighbours(w, told, at, accepted):
         worse = w.zeros[w.slot[r, k], k] - w.zeros[w.slot[r + 1, k], k]
         gain = step * (at[r, k] - at[r + 1, k])
         accepted[r, k] = 0.0 if worse > 0 else 1.0 if worse < 0 else np.exp(min(gain, 0.0))
-        told.rejected[r, k] += 1.0 - accepted[r, k]
+        tally.rejected[r, k] += 1.0 - accepted[r, k]
         if w.zeros[w.slot[r, k], k] == 0:
-            told.up[r, k] += 1.0 / (1.0 + np.exp(min(c - step * at[r, k], 700.0)))
-        told.down[r, k] += 1.0 / (1.0 + np.exp(min(step * at[r + 1, k] - c, 700.0)))
-        told.lost[k] += w.zeros[w.slot[r + 1, k], k] > 0
+            tally.up[r, k] += 1.0 / (1.0 + np.exp(min(c - step * at[r, k], 700.0)))
+        tally.down[r, k] += 1.0 / (1.0 + np.exp(min(step * at[r + 1, k] - c, 700.0)))
+        tally.lost[k] += w.zeros[w.slot[r + 1, k], k] > 0
 
 
 @njit(**INLINE)
-def _move(w, told, first, u, accepted):
+def _move(w, tally, first, u, accepted):
     """Swaps of rungs first and first + 1, first + 2 and …, without branches, which could not be foreseen."""
     rungs, ladders = w.slot.shape
     for r in range(first, rungs - 1, 2):
@@ -137,7 +137,7 @@ def _move(w, told, first, u, accepted):
             low, high = w.hot[r, k], w.hot[r + 1, k]
             w.hot[r, k], w.hot[r + 1, k] = (high, low) if swaps else (low, high)
     for k in range(ladders):
-        told.trips[k] += w.hot[rungs - 1, k]
+        tally.trips[k] += w.hot[rungs - 1, k]
         w.hot[rungs - 1, k], w.hot[0, k] = 0, 1
 
 
@@ -153,21 +153,21 @@ def _heat(w):
 
 
 @njit(**JIT)
-def swap_rungs(w, told, step, zeros, scratch):
+def swap_rungs(w, tally, step, zeros, scratch):
     """One round of step number `step`; `zeros`: whether the model has any; scratch (3, R, L) float64."""
     at, accepted, u = scratch[0], scratch[1], scratch[2]
     rungs, ladders = w.slot.shape
     for r in range(rungs):
         for k in range(ladders):
             at[r, k] = w.energy[w.slot[r, k], k]
-            told.at[r, k] += at[r, k]
-    sums = address(told.up, 0), address(told.down, 0), address(told.rejected, 0)
-    here, chances = address(at, 0), address(accepted, 0)
+            tally.at[r, k] += at[r, k]
+    sums = address(tally.up, 0), address(tally.down, 0), address(tally.rejected, 0)
+    energies, chances = address(at, 0), address(accepted, 0)
     for r in range(rungs - 1 - zeros):
-        _neighbours(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, here, sums, chances)
+        _neighbours(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
     if zeros:
-        _last_neighbours(w, told, at, accepted)
+        _last_neighbours(w, tally, at, accepted)
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
-    _move(w, told, step % 2, u, accepted)
+    _move(w, tally, step % 2, u, accepted)
     _heat(w)
     keep(scratch)

@@ -14,7 +14,7 @@ import numpy as np
 from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import LibraryBackend, setting_refusal
-from spinbench.backends.peers.program import ProgramAnswer, called, folder_of
+from spinbench.backends.peers.program import ProgramAnswer, call_program, folder_of
 from spinbench.errors import InvalidResultError, UnsupportedError
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
@@ -60,7 +60,7 @@ class LibDAIBP(Kernel):
                 f"libdai takes models of one variable or more; {model.name}, simplified, has none left"
             )
         self._method, self._graph = method, tables.graph
-        self._folder = folder_of(lowered(tables.graph))
+        self._folder = folder_of(lower(tables.graph))
 
     def init(self, seed: int, start: Array) -> State:
         return State(np.zeros((0, 1)), *np.zeros((3, 1)))
@@ -74,19 +74,19 @@ class LibDAIBP(Kernel):
         method, home = self._method, Path(self._folder.name)
         settings = f"tol={method.tolerance!r},maxiter={steps},damping={method.damping!r},logdomain=1"
         name = f"BP[updates={SCHEDULES[method.schedule]},{settings}]"
-        told = home / "messages"
-        called("libdai", (PROGRAM, "{model}", name, "{mar}", "{pr}", str(told)), home, self.seconds)
+        messages_file = home / "messages"
+        call_program("libdai", (PROGRAM, "{model}", name, "{mar}", "{pr}", str(messages_file)), home, self.seconds)
         try:
-            head, *lines = told.read_text().splitlines()
-            iterations, change = (float(word) for word in head.split())
-            messages = _gathered(self._graph, lines)
+            head, *lines = messages_file.read_text().splitlines()
+            iterations, change = (float(token) for token in head.split())
+            messages = _gather_messages(self._graph, lines)
         except (OSError, ValueError, KeyError) as error:
             raise InvalidResultError(f"libdai wrote no readable messages: {error}") from None
         converged = np.array([float(change <= method.tolerance)])
         return State(messages, np.array([change]), np.array([iterations]), converged)
 
 
-def lowered(graph: Graph) -> FactorGraph:
+def lower(graph: Graph) -> FactorGraph:
     """The graph as a model: a factor of each variable first, then the pairs, then the groups, one after another."""
     sizes, variable = graph.cardinalities.tolist(), graph.variable
     ends = np.append(graph.first, len(graph.theta))
@@ -99,18 +99,18 @@ def lowered(graph: Graph) -> FactorGraph:
     return FactorGraph.from_log_tables(sizes, tables)
 
 
-def _gathered(graph: Graph, lines: list[str]) -> Array:
+def _gather_messages(graph: Graph, lines: list[str]) -> Array:
     """(M, 1) messages in the layout of the graph, as log ratios to the first state."""
-    told = {}
+    logs_by_edge = {}
     for line in lines:
         factor, v, *values = line.split()
         logs = np.array(values, dtype=np.float64)
-        told[int(factor), int(v)] = np.maximum(logs - logs.max(), graph.floor)
-    variable, found = graph.variable, [np.empty(0)]
+        logs_by_edge[int(factor), int(v)] = np.maximum(logs - logs.max(), graph.floor)
+    variable, ratios_by_edge = graph.variable, [np.empty(0)]
     place = len(graph.first)
     for rows in (graph.pairs.rows, *(group.rows for group in graph.groups)):
         for row in variable[rows]:
-            ratios = (told[place + k, int(v)] for k, v in enumerate(row))
-            found += [logs[1:] - logs[0] for logs in ratios]
+            ratios = (logs_by_edge[place + k, int(v)] for k, v in enumerate(row))
+            ratios_by_edge += [logs[1:] - logs[0] for logs in ratios]
         place += rows.shape[1]
-    return np.concatenate(found)[:, None]
+    return np.concatenate(ratios_by_edge)[:, None]

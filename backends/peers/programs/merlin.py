@@ -42,16 +42,18 @@ class MerlinExact(ProgramAnswer):
         *("--algorithm", "bte", "--output-format", "json", "--output-file", "{folder}/model"),
     )
 
-    def read(self, home: Path, said: str, cardinalities: Sequence[int]) -> Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> Answer:
         """From its JSON, which has both."""
         try:
-            told = json.loads((home / "model.MAR.json").read_text())
-            log_z, sound = float(told["value"]), told["status"] == "true"
-            found = [np.array(entry["probabilities"], dtype=np.float64) for entry in told["marginals"]]
+            content = json.loads((home / "model.MAR.json").read_text())
+            log_z, sound = float(content["value"]), content["status"] == "true"
+            marginals = [np.array(entry["probabilities"], dtype=np.float64) for entry in content["marginals"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidResultError(f"merlin wrote no readable answer: {error}") from None
         if not sound or not np.isfinite(log_z):
-            raise InvalidResultError(f"merlin found no answer: {told.get('message', log_z)}")
-        if [len(table) for table in found] != list(cardinalities):
-            raise InvalidResultError(f"merlin wrote marginals of {len(found)} variables, not of {len(cardinalities)}")
-        return Answer(found, log_z)
+            raise InvalidResultError(f"merlin found no answer: {content.get('message', log_z)}")
+        if [len(table) for table in marginals] != list(cardinalities):
+            raise InvalidResultError(
+                f"merlin wrote marginals of {len(marginals)} variables, not of {len(cardinalities)}"
+            )
+        return Answer(marginals, log_z)

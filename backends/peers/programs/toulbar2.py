@@ -63,15 +63,15 @@ class Toulbar2Exact(ProgramAnswer):
             self.command = SEARCH
         return built
 
-    def read(self, home: Path, said: str, cardinalities: Sequence[int]) -> Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> Answer:
         """The middle of the bounds that it prints, which are as far apart as their last decimals."""
-        if (told := _BOUNDS.search(said)) is None:
+        if (match := _BOUNDS.search(output)) is None:
             raise InvalidResultError("toulbar2 wrote no readable bounds of log Z")
-        lower, upper = map(float, told.groups())
+        lower, upper = map(float, match.groups())
         if not np.isfinite(lower + upper):
             raise InvalidResultError(f"toulbar2 found log Z between {lower} and {upper}")
-        if len(told.group(1).partition(".")[2]) < DECIMALS:
+        if len(match.group(1).partition(".")[2]) < DECIMALS:
             raise InvalidResultError(
-                f"toulbar2 wrote {told.group(1)} for log Z; a later version tells {DECIMALS} decimals"
+                f"toulbar2 wrote {match.group(1)} for log Z; a later version tells {DECIMALS} decimals"
             )
         return Answer([], (lower + upper) / 2)

@@ -116,10 +116,10 @@ def joint_derivatives(
     secant = secant[:, None]
     crossed = xp.concat([secant * moved[:, 0] + turned, turned - secant * moved[:, 1]])  # (2d, logit, n)
     moments = layout.ones @ (product * xp.log(tables))
-    one = moments[1 : degree + 1]
-    logits = one - q * moments[0]
+    singles = moments[1 : degree + 1]
+    logits = singles - q * moments[0]
     first, second = layout.first, layout.second
-    both = moments[degree + 1 :] - q[first] * one[second] - q[second] * logits[first]
+    both = moments[degree + 1 :] - q[first] * singles[second] - q[second] * logits[first]
     parts = [angles.hessian, (1.0 - 2.0 * q) * logits, both, crossed.reshape(-1, n)]
     return Derivatives(xp.concat([angles.gradient, logits]), xp.concat(parts))
 
@@ -132,12 +132,12 @@ def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
     (2, 2, P), and for G-MF logits with themselves (d), with each other (P), and with angles (2, d, d).
     """
     slots = np.arange(degree)
-    own, other, logit = slots, slots + degree, slots + 2 * degree
+    same, other, logit = slots, slots + degree, slots + 2 * degree
     first, second = np.triu_indices(degree, 1)
     pairs = [(first + a, second + b) for a in (0, degree) for b in (0, degree)]
-    places = [(own, own), (other, other), (own, other), *pairs]
+    places = [(same, same), (other, other), (same, other), *pairs]
     if joint:
-        angles = np.concatenate([own, other])
+        angles = np.concatenate([same, other])
         places += [(logit, logit), (logit[first], logit[second])]
         places += [(np.repeat(angles, degree), np.tile(logit, 2 * degree))]
     rows, columns = (np.concatenate(parts) for parts in zip(*places, strict=True))
@@ -157,13 +157,13 @@ def slot_products(q: Array, xp: Any = np) -> Array:
 def _layout(degree: int) -> _Layout:
     entries = np.arange(2**degree)
     places = 1 << np.arange(degree - 1, -1, -1)[:, None]
-    one = entries & places > 0  # (d, 2**d)
-    halves = np.stack([~one, one], axis=1)
-    with_one = (halves[:, :, None] & one).reshape(degree, 2 * degree, -1)
+    is_one = entries & places > 0  # (d, 2**d)
+    halves = np.stack([~is_one, is_one], axis=1)
+    with_one = (halves[:, :, None] & is_one).reshape(degree, 2 * degree, -1)
     first, second = np.triu_indices(degree, 1)
-    ones = np.concatenate([np.ones((1, 2**degree), dtype=bool), one, one[first] & one[second]])
+    ones = np.concatenate([np.ones((1, 2**degree), dtype=bool), is_one, is_one[first] & is_one[second]])
     quarters = [
-        [[entries[(one[k] == a) & (one[m] == b)] for k, m in zip(first, second, strict=True)] for b in (0, 1)]
+        [[entries[(is_one[k] == a) & (is_one[m] == b)] for k, m in zip(first, second, strict=True)] for b in (0, 1)]
         for a in (0, 1)
     ]
     index = np.array(quarters, dtype=np.int64).reshape(2, 2, len(first), max(2**degree // 4, 1))

@@ -74,7 +74,7 @@ def ascent(
             yield Joint(z[: 2 * edges], expit(z[2 * edges :]), newton.residual, newton.end)
 
 
-def snapped(q: FloatArray) -> FloatArray:
+def snap(q: FloatArray) -> FloatArray:
     """q with nearly certain edges made certain, which may give the better bound."""
     near = 1.0 / (1.0 + np.exp(SNAP))
     return np.where(q < near, 0.0, np.where(q > 1.0 - near, 1.0, q))

@@ -110,15 +110,15 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
         xp: array namespace.
         update: (array, index, rows) -> a copy with array[index] = rows; NumPy's by default.
     """
-    put = update or _updated
+    put = update or _replace_rows
     for colour in tables.colours:
         pulls = []
         for slot in colour.slots:
             expected = slot.gains  # (2**j, m, R), over the first j edges that are left
             for k in range(slot.others.shape[1]):
-                one = xp.take(q, slot.others[:, k], axis=0)
+                other_q = xp.take(q, slot.others[:, k], axis=0)
                 half = expected.shape[0] // 2
-                expected = (1.0 - one) * expected[:half, ...] + one * expected[half:, ...]
+                expected = (1.0 - other_q) * expected[:half, ...] + other_q * expected[half:, ...]
             pull = expected[0, ...]
             pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
@@ -175,7 +175,7 @@ def _finite_logs(model: ForneyModel) -> list[FloatArray]:
     return [np.where(logs > -np.inf, logs, min(FLOOR, DEEPER * lowest)) for logs in tables]
 
 
-def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
+def _replace_rows(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
     q = q.copy()
     q[index] = rows
     return q

@@ -106,8 +106,8 @@ class Ascents:
             zero_weight: see `objectives`.
             tables: (n, 2**d) a degree group; the model's by default.
         """
-        given = nodes_last(tables) if tables else self.tables
-        return Newton(self, z, given, rules, Weights(rules.conditioning, rules.weight, zero_weight))
+        ungauged = nodes_last(tables) if tables else self.tables
+        return Newton(self, z, ungauged, rules, Weights(rules.conditioning, rules.weight, zero_weight))
 
     def gradient(self, slopes: FloatArray) -> FloatArray:
         """(size,) from its summands."""
@@ -129,12 +129,14 @@ class Newton:
         steps: taken so far.
     """
 
-    def __init__(self, ascents: Ascents, z: FloatArray, given: Tables, rules: Maximisation, weights: Weights) -> None:
+    def __init__(
+        self, ascents: Ascents, z: FloatArray, ungauged: Tables, rules: Maximisation, weights: Weights
+    ) -> None:
         self.z = z
         self.residual = np.inf
         self.steps = 0
-        self._ascents, self._given, self._rules, self._weights = ascents, given, rules, weights
-        self.value, self.tables = self._evaluate(z, tuple(0.0 * table for table in given))
+        self._ascents, self._ungauged, self._rules, self._weights = ascents, ungauged, rules, weights
+        self.value, self.tables = self._evaluate(z, tuple(0.0 * table for table in ungauged))
         self.end: End = "" if np.isfinite(self.value) else "stalled"
         self._shift = FIRST_SHIFT
         self._flat_steps = 0
@@ -204,7 +206,7 @@ class Newton:
             self.end = "flat"
 
     def _evaluate(self, z: FloatArray, start: Tables) -> tuple[float, Tables]:
-        value, tables = self._ascents.formulas.evaluate(self._ascents.slots, z, self._given, start, self._weights)
+        value, tables = self._ascents.formulas.evaluate(self._ascents.slots, z, self._ungauged, start, self._weights)
         return float(value), tuple(tables)
 
 

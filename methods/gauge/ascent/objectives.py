@@ -78,14 +78,14 @@ def formulas_of(xp: Any, compile_function: Callable[[Any], Any] = lambda functio
 
 
 def evaluate(
-    slots: Sequence[Array], z: Array, given: Sequence[Array], start: Sequence[Array], weights: Weights, xp: Any = np
+    slots: Sequence[Array], z: Array, ungauged: Sequence[Array], start: Sequence[Array], weights: Weights, xp: Any = np
 ) -> tuple[Array, list[Array]]:
     """The objective and the gauged tables at z; -inf where an entry does not exceed its floor.
 
     Args:
         slots: the graph.
         z: coordinates.
-        given: tables without a gauge.
+        ungauged: tables without a gauge.
         start: tables where a step began, of whose entries `KEPT` remains; zeros: all entries are to be positive.
         weights: of the terms.
         xp: array namespace.
@@ -94,7 +94,7 @@ def evaluate(
     theta, logits = z[: 2 * edges], z[2 * edges :]
     cosine = xp.cos(theta - _opposite(theta))  # of every edge twice
     cosine = xp.where((cosine > LEAST_COSINE).all(), cosine, np.nan)
-    tables = _gauge(slots, theta, cosine, given, xp)
+    tables = _gauge(slots, theta, cosine, ungauged, xp)
     inside = cosine[0] > 0
     for table, old in zip(tables, start, strict=True):
         inside = inside & (table > KEPT * old).all()
@@ -102,11 +102,11 @@ def evaluate(
     q = _sigmoid(logits, xp)
     if len(logits):
         value = value + (xp.logaddexp(0.0, logits) - logits * q).sum()
-    for own, table in zip(slots, tables, strict=True):
+    for slot, table in zip(slots, tables, strict=True):
         logs = xp.log(xp.where(inside, table, 1.0))
         value = value + weights.barrier / len(table) * logs.sum()
         if len(logits):
-            value = value + (slot_products(q[own // 2], xp) * logs).sum()
+            value = value + (slot_products(q[slot // 2], xp) * logs).sum()
         else:
             value = value + weights.zero_weight * logs[0].sum()
     return xp.where(inside, value, -np.inf), tables
@@ -130,12 +130,12 @@ def differentiate(
     tangent, secant = xp.tan(difference), 1.0 / xp.cos(difference)
     q = _sigmoid(logits, xp)
     slopes, bends = [], []
-    for own, table in zip(slots, tables, strict=True):
-        turns = tangent[own], secant[own]
+    for slot, table in zip(slots, tables, strict=True):
+        turns = tangent[slot], secant[slot]
         if len(logits):
-            local = joint_derivatives(table, q[own // 2], weights.barrier / len(table), *turns, xp)
+            local = joint_derivatives(table, q[slot // 2], weights.barrier / len(table), *turns, xp)
         else:
-            shares = barrier_weights(len(own), weights.barrier, weights.zero_weight, xp)
+            shares = barrier_weights(len(slot), weights.barrier, weights.zero_weight, xp)
             local = angle_derivatives(table, shares[:, None], *turns, xp)
         slopes.append(local.gradient.reshape(-1))
         bends.append(local.hessian.reshape(-1))
@@ -153,9 +153,9 @@ def places_of(slots: Sequence[IntArray], joint: bool) -> Places:
     edges = _num_edges(slots)
     angles, logits = np.arange(2 * edges), np.arange(2 * edges, 3 * edges)
     slopes, rows, columns = [], [], []
-    for own in slots:
-        coordinates = np.concatenate([own, own ^ 1, *([2 * edges + own // 2] if joint else [])])
-        row, column = hessian_places(len(own), joint)
+    for slot in slots:
+        coordinates = np.concatenate([slot, slot ^ 1, *([2 * edges + slot // 2] if joint else [])])
+        row, column = hessian_places(len(slot), joint)
         slopes.append(coordinates.ravel())
         rows.append(coordinates[row].ravel())
         columns.append(coordinates[column].ravel())
@@ -175,7 +175,7 @@ def barrier_weights(degree: int, barrier: Array, zero_weight: Array = 1.0, xp: A
 
 def _num_edges(slots: Sequence[Array]) -> int:
     """Every half edge stands in one slot."""
-    return int(sum(own.shape[0] * own.shape[1] for own in slots)) // 2
+    return int(sum(slot.shape[0] * slot.shape[1] for slot in slots)) // 2
 
 
 def _opposite(angles: Array) -> Array:
@@ -183,16 +183,16 @@ def _opposite(angles: Array) -> Array:
     return angles.reshape(-1, 2)[:, ::-1].reshape(-1)
 
 
-def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, given: Sequence[Array], xp: Any) -> list[Array]:
+def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequence[Array], xp: Any) -> list[Array]:
     """Tables with the axis of every slot multiplied by the matrix of its half edge."""
     scale = 1.0 / xp.sqrt(cosine)
     cosines, sines = xp.cos(theta) * scale, xp.sin(theta) * scale
     # by old label, then by new one: the rows are (cos own, sin own) and (-sin other, cos other)
     entries = xp.concat([cosines, -_opposite(sines), sines, _opposite(cosines)]).reshape(2, 2, -1)
     gauged = []
-    for own, table in zip(slots, given, strict=True):
-        matrices, n = entries[:, :, own], own.shape[1]
-        for k in range(len(own)):
+    for slot, table in zip(slots, ungauged, strict=True):
+        matrices, n = entries[:, :, slot], slot.shape[1]
+        for k in range(len(slot)):
             split = table.reshape(2**k, 2, -1, n)
             low, high = matrices[0, :, None, k], matrices[1, :, None, k]  # (2, 1, n)
             table = (low * split[:, :1] + high * split[:, 1:]).reshape(-1, n)

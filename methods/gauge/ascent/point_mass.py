@@ -106,14 +106,14 @@ def _interior_point(
         theta = newton.z
         need = 0.0
         for group in model.groups:
-            own, other = theta[group.own], theta[group.other]
-            given = gauges.transform(group.tables, own, other)
-            added = gauges.transform(np.ones_like(group.tables), own, other)
-            if not ((given > 0) | (added > 0)).all():
+            angles, other = theta[group.own], theta[group.other]
+            gauged = gauges.transform(group.tables, angles, other)
+            added = gauges.transform(np.ones_like(group.tables), angles, other)
+            if not ((gauged > 0) | (added > 0)).all():
                 return None
-            ratio = np.divide(-given, added, out=np.zeros_like(given), where=added > 0)
+            ratio = np.divide(-gauged, added, out=np.zeros_like(gauged), where=added > 0)
             need = max(need, float(ratio.max()))
-            if (given == 0).any():
+            if (gauged == 0).any():
                 need = max(need, 1e-300)
         if need <= 0:
             return theta

@@ -7,7 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.tempering.looked_up import LookedUp
-from spinbench.backends.numba.tempering.rung_tables import laid_out
+from spinbench.backends.numba.tempering.rung_tables import fit_layout
 from spinbench.inference import binding
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import PairwiseModel
@@ -32,7 +32,7 @@ def test_every_rung_keeps_its_law(apart: int, ladders: int, precision: str) -> N
     states = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
     weights = model.log_weight(states) - model.log_constant
     state = engine.warm(engine.init(3, states[np.arange(ladders) * 11 % 512].T.astype(np.int8)), 100)
-    form = engine._made_for(ladders)
+    form = engine._form_for(ladders)
     assert isinstance(form, LookedUp)
 
     state = engine.adapt(state, True)
@@ -68,7 +68,7 @@ def test_marginals_and_log_z() -> None:
     [(4, 3, 8), (4, 16, 16), (2, 17, 32), (5, 20, 32), (5, 16, None), (7, 64, None), (4, 100, 32)],
 )
 def test_what_has_room(widest: int, chains: int, expected: int | None) -> None:
-    layout = laid_out(widest, RUNGS, chains)
+    layout = fit_layout(widest, RUNGS, chains)
     assert (None if layout is None else layout.share) == expected
     if layout is not None:
         assert layout.share * layout.groups >= chains

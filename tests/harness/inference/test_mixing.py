@@ -10,7 +10,7 @@ import pytest
 
 import spinbench
 from spinbench import cli
-from spinbench.backends.numba.tables.coupled import advance, coupled_draws
+from spinbench.backends.numba.tables.coupled import advance, draw_coupled
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.mixing import distance, first_below
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
@@ -122,7 +122,7 @@ def test_backends_meet_at_the_same_times() -> None:
 def test_coupled_states_are_alike_as_often_as_can_be() -> None:
     p, q = np.array([0.2, 0.5, 0.3]), np.array([0.4, 0.1, 0.5])
     u = (np.arange(100_000) + 0.5) / 100_000
-    a, b = np.array([coupled_draws(p, q, 3, number) for number in u]).T
+    a, b = np.array([draw_coupled(p, q, 3, number) for number in u]).T
     assert np.allclose(np.bincount(a) / len(u), p, atol=1e-4)
     assert np.allclose(np.bincount(b) / len(u), q, atol=1e-4)
     assert np.isclose((a == b).mean(), np.minimum(p, q).sum(), atol=1e-4)

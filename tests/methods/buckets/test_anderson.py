@@ -55,7 +55,7 @@ def test_it_ends_at_its_best_point(room: float) -> None:
     of = Quadratic(30, 0, spread=10.0)
     run = descent(of, room)
     values = [run.value]
-    while not run.ended:
+    while not run.is_ended:
         run.go_on()
         values.append(run.value)
         assert len(values) < 2000
@@ -76,7 +76,7 @@ def test_what_is_remembered_fits_in_its_room() -> None:
 def test_a_step_that_leads_up_is_halved_and_taken_back() -> None:
     of = Quadratic(5, 2)
     run = Descent(of.least, of.valued, lambda point, step: of.moved(point, step) + step, 1e9)
-    while not run.ended:
+    while not run.is_ended:
         run.go_on()
     assert run.best is of.least
     assert run.finish() is of.asked[-1]

@@ -8,7 +8,7 @@ import pytest
 
 import spinbench
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.bounds import mean_field_bound, verified_tables
+from spinbench.methods.gauge.bounds import lower_bound_tables, mean_field_bound
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.sequential import condition_first_one
 from spinbench.models import Factor, FactorGraph
@@ -39,7 +39,7 @@ def gauge(models):
 def test_g_bp_and_its_corrections_are_lower_bounds(models, exact, gauge):
     gaps = []
     for model, theta, log_z in zip(models, gauge[2], exact, strict=True):
-        verified = verified_tables(model, theta)
+        verified = lower_bound_tables(model, theta)
         if verified is None:
             continue
         values = partial_sums(model, verified)
@@ -66,10 +66,10 @@ def test_mean_field_and_g_mf_are_lower_bounds(models, exact, gauge):
         plain = [group.tables for group in model.groups]
         naive = mean_field_bound(model, plain, q[part, 0])
         angles = joint.theta.reshape(-1, 2)[part].ravel()
-        verified = verified_tables(model, angles)
+        verified = lower_bound_tables(model, angles)
         if verified is None:
             continue
-        both = (mean_field_bound(model, verified, q) for q in (joint.q[part], field_gauge.snapped(joint.q[part])))
+        both = (mean_field_bound(model, verified, q) for q in (joint.q[part], field_gauge.snap(joint.q[part])))
         gauged = max(both)
         above.append(max(naive, gauged) - exact[k])
         gained.append(gauged - naive)
@@ -128,13 +128,13 @@ def test_tables_beyond_the_range_of_floats_give_bounds_without_warnings(method, 
 def test_gauges_with_negative_entries_give_no_bound():
     model = zoo.random_tables(zoo.complete(4), 0.3, np.random.default_rng(4))
     theta = np.zeros(12)
-    assert verified_tables(model, theta) is not None
+    assert lower_bound_tables(model, theta) is not None
     theta[0] = 1.2
     tables = zoo.transformed(model, theta.reshape(-1, 2))
     assert min((table / np.abs(table).max(axis=1, keepdims=True)).min() for table in tables) < -0.01
-    assert verified_tables(model, theta) is None
+    assert lower_bound_tables(model, theta) is None
     theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular
-    assert verified_tables(model, theta) is None
+    assert lower_bound_tables(model, theta) is None
 
 
 def test_point_masses_and_products_agree():

@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.methods.gauge.ascent import point_mass
-from spinbench.methods.gauge.bounds import verified_tables
+from spinbench.methods.gauge.bounds import lower_bound_tables
 from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
     GaugedBeliefPropagationSequential,
@@ -26,7 +26,7 @@ FINE = tuple(10.0**-k for k in range(10))
 def g_bp(model, deltas=FINE):
     """The bound on a model as it stands: neither contracted nor relabelled."""
     *_, last = point_mass.continuation(model, deltas)
-    return zoo.point_mass_bound(model, verified_tables(model, last.theta))
+    return zoo.point_mass_bound(model, lower_bound_tables(model, last.theta))
 
 
 def run(method, model):

@@ -98,7 +98,7 @@ class NumbaSweeps:
         chains.betas.ravel()[: x.shape[1]] = beta
         sums = np.zeros((len(chains.x), self.rows, chains.x.shape[2]))
         order = self.order[::-1].copy() if backward else self.order
-        sweeps.run_sweeps(self.tables, order, sweeps.Asked(True, True, 4, 5), chains, sums)
+        sweeps.run_sweeps(self.tables, order, sweeps.Request(True, True, 4, 5), chains, sums)
         return layout.of_chains(chains.x, x.shape[1]).astype(np.int64), layout.of_chains(sums, x.shape[1])
 
     def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ def test_halves_of_words():
 def test_aligned_arrays_begin_on_a_line():
     for shape in ((3,), (5, 7), (1, 2, 3)):
         for kind in ("float32", "uint64"):
-            array = mem.aligned_zeros(shape, np.dtype(kind))
+            array = mem.zeros_aligned(shape, np.dtype(kind))
             assert array.shape == shape
             assert array.ctypes.data % mem.LINE == 0
             assert array.flags.c_contiguous
