@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.bracket import bracket
     from spinbench.inference.comparing import compare
-    from spinbench.inference.marginals.container import Marginals
+    from spinbench.inference.marginals import Marginals
     from spinbench.inference.mixing import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
-    from spinbench.measuring.reading import read
     from spinbench.models import FactorGraph, PairwiseModel, load, save
+    from spinbench.reporting.export import read
     from spinbench.reporting.profiles.profile import profile
     from spinbench.sweeping.command import sweep
 
@@ -52,7 +52,7 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "FactorGraph": "spinbench.models",
-    "Marginals": "spinbench.inference.marginals.container",
+    "Marginals": "spinbench.inference.marginals",
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
     "advise": "spinbench.inference.advising.advise",
@@ -63,7 +63,7 @@ _HOME = {
     "load": "spinbench.models",
     "mixing": "spinbench.inference.mixing",
     "profile": "spinbench.reporting.profiles.profile",
-    "read": "spinbench.measuring.reading",
+    "read": "spinbench.reporting.export",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
     "sweep": "spinbench.sweeping.command",

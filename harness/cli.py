@@ -97,7 +97,7 @@ def _dispatch(words: list[str]) -> int:
 
         return sweep(words[1:])
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        from spinbench.foundation.names import unknown_name
+        from spinbench.foundation.remarks import unknown_name
 
         raise unknown_name("command", words[0], COMMANDS)
     arguments = _parser().parse_args(words)

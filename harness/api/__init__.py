@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from spinbench.api import messages, relaxation, sweeps
     from spinbench.api.trace import Trace
     from spinbench.foundation.parameters import family
-    from spinbench.mathematics.claims import MarginalClaims, marginal_claims
-    from spinbench.mathematics.ranges import conditional_range
+    from spinbench.mathematics.claims import MarginalClaims, conditional_range, marginal_claims
     from spinbench.mathematics.statistics import effective_sample_size, log_mean, split_r_hat, standard_error
     from spinbench.models import (
         Factor,
@@ -103,7 +102,7 @@ _HOME = {
     "family": "spinbench.foundation.parameters",
     **dict.fromkeys(("Format", "ModelFile"), "spinbench.models.files.format"),
     **dict.fromkeys(("MarginalClaims", "marginal_claims"), "spinbench.mathematics.claims"),
-    "conditional_range": "spinbench.mathematics.ranges",
+    "conditional_range": "spinbench.mathematics.claims",
     **dict.fromkeys(
         ("effective_sample_size", "log_mean", "split_r_hat", "standard_error"), "spinbench.mathematics.statistics"
     ),

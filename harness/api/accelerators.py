@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from spinbench.api.types import Array
-from spinbench.mathematics.arrays import take
 
 
 class Accelerators:
@@ -53,3 +52,9 @@ class Accelerators:
         corrected = values - excess
         grown = total + corrected
         return grown, (grown - total) - corrected
+
+
+def take(xp: Any, array: Any, indices: Any) -> Any:
+    """The rows array[indices] for `indices` >= 0 of any shape; `xp.take` has vectors of indices only."""
+    rows = xp.take(array, xp.reshape(indices, (-1,)), axis=0)
+    return xp.reshape(rows, (*indices.shape, *array.shape[1:]))

@@ -32,8 +32,11 @@ from spinbench.auditing.checks import (
     pair_probabilities,
 )
 from spinbench.auditing.effective import autocorrelation_times
-from spinbench.auditing.exact_answers import (
+from spinbench.auditing.known import (
     SPACING,
+    check_bracket,
+    check_modes,
+    check_symmetry,
     event_probabilities,
     exact_answer,
     fit_by_energy,
@@ -41,7 +44,6 @@ from spinbench.auditing.exact_answers import (
     mean_log_weight,
 )
 from spinbench.auditing.local_conditionals import fit_beta, local_logits
-from spinbench.auditing.out_of_reach import check_bracket, check_modes, check_symmetry
 from spinbench.auditing.samples import read_samples
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic

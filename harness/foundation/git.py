@@ -1,14 +1,126 @@
-"""git, asked about the checkout in a folder, whatever repository the environment points at, as in a hook of another."""
+"""git, asked about the checkout in a folder: does a commit exist, what does a name mean, which commits came before."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+
+from spinbench.errors import HistoryError
+
+CONFIG = "asv.conf.json"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A git checkout whose top folder holds asv.conf.json."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: Path) -> Checkout:
+        """The checkout at `root`, or around it where `root` lies inside one.
+
+        Raises:
+            HistoryError: no asv.conf.json here or above, or its folder is not the top of a git checkout.
+        """
+        start = root.resolve()
+        if not start.is_dir():
+            raise HistoryError(f"{root} is not a folder; history is kept in a checkout that holds {CONFIG}")
+        top = next((folder for folder in (start, *start.parents) if (folder / CONFIG).is_file()), None)
+        if top is None:
+            raise HistoryError(
+                f"there is no {CONFIG} in {start} or above it; history is kept in a checkout that holds one"
+            )
+        checkout = cls(top)
+        answer = checkout._git("rev-parse", "--show-toplevel")
+        if answer.returncode:
+            reason = (answer.stderr.strip().splitlines() or ["git failed"])[0]
+            raise HistoryError(f"{top} is not a git checkout ({reason}); history belongs to commits")
+        if Path(answer.stdout.strip()).resolve() != top:
+            raise HistoryError(
+                f"{top} holds {CONFIG} but the git checkout starts at {answer.stdout.strip()}; move {CONFIG} there"
+            )
+        return checkout
+
+    def has(self, commit: str) -> bool:
+        """Whether a full hash names a commit of this repository."""
+        return self._git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def resolve(self, name: str) -> str:
+        """The full hash behind a branch, tag or abbreviated hash.
+
+        Raises:
+            HistoryError: no such commit.
+        """
+        answer = None if name.startswith("-") else self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+        if answer is None or answer.returncode:
+            raise HistoryError(f"{name!r} names no commit of {self.root}; give a branch, a tag or a hash")
+        return answer.stdout.strip()
+
+    def resolve_all(self, text: str) -> list[str]:
+        """Full hashes of what "v0.1..main" or "main~2,my-branch" names, oldest first within a range.
+
+        Of merges, ranges have what the branch was itself, without the commits that were merged into it.
+
+        Raises:
+            HistoryError: a name means nothing here, or a range is empty.
+        """
+        commits: list[str] = []
+        for part in text.split(","):
+            if ".." not in part:
+                commits.append(self.resolve(part))
+                continue
+            listed = self._git("rev-list", "--reverse", "--first-parent", "--end-of-options", part)
+            if listed.returncode:
+                raise HistoryError(f"{part!r} names no commits of {self.root}; give a range as v0.1..main")
+            if not listed.stdout.split():
+                raise HistoryError(
+                    f"there is no commit in {part}: what stands behind the dots comes first, or both are one commit"
+                )
+            commits += listed.stdout.split()
+        return list(dict.fromkeys(commits))
+
+    def ancestors(self, commit: str) -> list[str]:
+        """The commit and all that came before it, newest first."""
+        return self._list_commits(commit)
+
+    def line(self, commit: str) -> list[str]:
+        """The commit and those before it on its own branch, newest first: what was merged is in the merge.
+
+        Branches that were measured side by side are no course of one program, whatever their dates say.
+        """
+        return self._list_commits("--first-parent", commit)
+
+    def commits_with_tags(self) -> list[str]:
+        """The commits that tags name, newest first."""
+        return self._list_commits("--no-walk", "--tags")
+
+    def subject(self, commit: str) -> str:
+        """First line of the commit's message, which need not be text in any encoding."""
+        return ask(self.root, "log", "-1", "--format=%s", commit).stdout.decode(errors="replace").strip()
+
+    def author_time(self, commit: str) -> int:
+        """Unix time at which the commit was written."""
+        return int(self._git("log", "-1", "--format=%at", commit).stdout)
+
+    def _list_commits(self, *arguments: str) -> list[str]:
+        answer = self._git("rev-list", *arguments)
+        if answer.returncode:
+            raise HistoryError(f"{self.root} has no commits before {arguments[-1]!r}; history belongs to commits")
+        return answer.stdout.split()
+
+    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            done = ask(self.root, *arguments)
+        except FileNotFoundError as error:
+            raise HistoryError("git is not installed; history belongs to commits") from error
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """What git says in a folder.
+    """What git says in a folder, whatever repository the environment points at, as in a hook of another.
 
     Raises:
         FileNotFoundError: git is not installed.

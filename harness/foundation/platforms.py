@@ -1,9 +1,12 @@
-"""On which operating systems spinbench measures, and on how many cores."""
+"""On which operating systems spinbench measures, on how many cores, and in how many threads of BLAS."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from functools import lru_cache
+from typing import Any
 
 from spinbench.errors import UnavailableError
 
@@ -21,3 +24,17 @@ def check_supported() -> None:
 def available_cores() -> int:
     """Logical processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+    """Inside, BLAS works in one thread: a second one slows small products down."""
+    context: contextlib.AbstractContextManager[Any] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
+    return context
+
+
+@lru_cache(1)
+def _controller(modules: int) -> Any:
+    """Of the libraries that so many modules have loaded: to look for them takes longer than a small model."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

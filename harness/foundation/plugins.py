@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from spinbench.errors import BrokenPluginError
 from spinbench.foundation import deadline
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 
 # The distribution whose names nobody takes.
 OWN = "spinbench"

@@ -1,10 +1,13 @@
-"""What is said beside the output of a command."""
+"""What is said beside the output of a command: remarks, counts, and which names are meant."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from functools import cache
+
+from spinbench.errors import UnknownNameError
 
 # Characters that a terminal obeys, or that turn what stands beside them round; within brackets of an expression.
 OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -30,3 +33,24 @@ def remark(sentence: str) -> None:
 def left_out(sentence: str) -> None:
     """Say, once in a process, that something is left out, and why."""
     remark(f"left out: {sentence}")
+
+
+def unknown_name(
+    kind: str, name: str, allowed: Iterable[str], removed: Mapping[str, str] | None = None
+) -> UnknownNameError:
+    """The error for a name that does not exist, with the closest ones that do.
+
+    Args:
+        kind: says what it should name.
+        name: that was given.
+        allowed: those that there are.
+        removed: those that there were, and what to do instead.
+    """
+    import difflib  # which no command needs that is spelt right
+
+    allowed, removed = list(allowed), removed or {}
+    if name in removed:
+        return UnknownNameError(f"no {kind} is named {name!r} any more; {removed[name]}")
+    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
+    return UnknownNameError(f"no {kind} is named {name!r}; {hint}")

@@ -32,7 +32,7 @@ from asv.results import Results
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.atomic import write_json
-from spinbench.foundation.checkout import CONFIG
+from spinbench.foundation.git import CONFIG
 from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, builds
 from spinbench.history.asv_series import benchmark_descriptions

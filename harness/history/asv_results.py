@@ -26,7 +26,7 @@ from asv.machine import Machine
 from asv.results import Results, get_filename
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.git import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, load_machine_description, new_machine_description
 from spinbench.history.axes import Column, Family

@@ -11,15 +11,15 @@ import copy
 import importlib.resources
 import itertools
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from spinbench.errors import HistoryError, UnknownNameError
-from spinbench.foundation.names import unknown_name
+from spinbench.errors import HistoryError
+from spinbench.foundation.remarks import unknown_name
 from spinbench.metrics import registry
 
 CONF = "spinbench.conf"
@@ -139,29 +139,19 @@ def family(name: str) -> Family:
     Raises:
         UnknownNameError: there is none; the closest names are offered.
     """
-    family = families().get(name)
-    if family is None:
-        error: UnknownNameError = unknown_name("benchmark family", name, families())
-        raise error
-    return family
-
-
-class Compose:
-    """Composes configurations while `composer` holds Hydra's global state."""
-
-    def __call__(self, overrides: Sequence[str], config: str = "config") -> Any:
-        """The composed `DictConfig` of a primary config; Hydra's own node is left out."""
-        from hydra import compose
-
-        return compose(config, list(overrides))
+    if name not in families():
+        raise unknown_name("benchmark family", name, families())
+    return families()[name]
 
 
 @contextmanager
-def composer() -> Iterator[Compose]:
-    """A compose function over spinbench.conf and the config groups of plugins.
+def composer() -> Iterator[Callable[..., Any]]:
+    """A function over spinbench.conf and the config groups of plugins: from overrides to a `DictConfig`.
 
-    Hydra keeps one configuration source for the whole process; that of a running sweep is put back afterwards.
+    Its second argument is the primary config, by default "config"; Hydra's own node is left out. Hydra keeps one
+    configuration source for the whole process; that of a running sweep is put back afterwards.
     """
+    from hydra import compose
     from hydra.core.global_hydra import GlobalHydra
 
     from spinbench.conf import searchpath
@@ -171,7 +161,7 @@ def composer() -> Iterator[Compose]:
     GlobalHydra.instance().clear()
     try:
         with searchpath.initialize():
-            yield Compose()
+            yield lambda overrides, config="config": compose(config, list(overrides))
     finally:
         GlobalHydra.instance().clear()
         if outer is not None:

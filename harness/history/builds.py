@@ -23,9 +23,9 @@ from typing import Any
 from filelock import FileLock
 
 from spinbench.errors import HistoryError
-from spinbench.foundation import git, projects
+from spinbench.foundation import git
 from spinbench.foundation.atomic import write_json
-from spinbench.foundation.checkout import Checkout
+from spinbench.measuring import environment
 
 # In a checkout, builds of its commits; whoever needs the room may delete it.
 FOLDER = Path(".asv") / "commits"
@@ -55,7 +55,7 @@ class Build:
         return self.tree.is_dir() and self.python.exists()
 
 
-def build(checkout: Checkout, commit: str) -> Build:
+def build(checkout: git.Checkout, commit: str) -> Build:
     """Check a commit out and install it, unless that was done before with the libraries of today.
 
     Args:
@@ -90,7 +90,7 @@ def project_name(tree: Path) -> str:
     Raises:
         HistoryError: there is none.
     """
-    name = projects.name(tree)
+    name = environment.project_name(tree)
     if name is None:
         raise HistoryError("it has no pyproject.toml that names a project, so that there is nothing to build")
     return name
@@ -183,7 +183,7 @@ def _isolation_options(source: Path) -> list[str]:
     return ["--no-build-isolation"] if importlib.util.find_spec(backend) is not None else []
 
 
-def _check_out(checkout: Checkout, commit: str, tree: Path) -> None:
+def _check_out(checkout: git.Checkout, commit: str, tree: Path) -> None:
     """A worktree at the commit, with all files as they were committed."""
     if _is_worktree(tree) and git.ask(tree, "checkout", "-q", "--detach", "--force", commit).returncode == 0:
         return

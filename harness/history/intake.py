@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.git import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_plugin import MACHINE_VARIABLE
 from spinbench.history.axes import Cell, Column, Family

@@ -17,7 +17,7 @@ from asv import util
 from asv.config import Config
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.checkout import CONFIG
+from spinbench.foundation.git import CONFIG
 from spinbench.history import series
 from spinbench.history.asv_plugin import load_machine_description
 from spinbench.history.asv_results import ResultFiles, single_line

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git
-from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.foundation.folders import cache_folder
 from spinbench.foundation.remarks import left_out
 from spinbench.history.journal import lock_history
@@ -93,7 +92,7 @@ def publish(root: Path, *, offline: bool = False) -> Path:
     Raises:
         HistoryError: no checkout, no history, asv fails; or, with `offline`, there is no npm or it fails.
     """
-    checkout = Checkout.open(root)
+    checkout = git.Checkout.open(root)
     config = _load_configuration(checkout)
     results, site = Path(config["results_dir"]), Path(config["html_dir"])
     if not (results / "benchmarks.json").is_file():
@@ -118,15 +117,15 @@ def publish(root: Path, *, offline: bool = False) -> Path:
     return site / "index.html"
 
 
-def _load_configuration(checkout: Checkout) -> dict[str, Any]:
+def _load_configuration(checkout: git.Checkout) -> dict[str, Any]:
     """asv's, with absolute paths; the commits are the checkout's, whatever address the repository has."""
     from asv import util
 
-    stored = {**PATHS, **util.load_json(str(checkout.root / CONFIG), js_comments=True), "repo": ""}
+    stored = {**PATHS, **util.load_json(str(checkout.root / git.CONFIG), js_comments=True), "repo": ""}
     return stored | {name: str(checkout.root / stored[name]) for name in (*PATHS, "repo")}
 
 
-def _build_site(checkout: Checkout, config: Mapping[str, Any], folder: Path) -> tuple[int, int]:
+def _build_site(checkout: git.Checkout, config: Mapping[str, Any], folder: Path) -> tuple[int, int]:
     """Have asv build the site of a copy of the history; how many series of sweeps the copy has, and how many there are.
 
     Args:
@@ -188,7 +187,7 @@ def shorten_description(
     return {**description, "params": move_measured_labels_first(description["params"], ages)}
 
 
-def commit_ages(checkout: Checkout, branches: Sequence[str]) -> dict[str, int]:
+def commit_ages(checkout: git.Checkout, branches: Sequence[str]) -> dict[str, int]:
     """The commits that asv publishes, those of branches and tagged ones, each with how many newer ones there are."""
     ages: dict[str, int] = {}
     for commits in (*map(checkout.line, branches), checkout.commits_with_tags()):

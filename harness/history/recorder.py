@@ -23,7 +23,7 @@ from asv import util
 from asv.config import Config
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.checkout import CONFIG, Checkout
+from spinbench.foundation.git import CONFIG, Checkout
 from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, single_line

@@ -21,7 +21,7 @@ from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Seconds
-from spinbench.inference.marginals.container import wrap_marginals
+from spinbench.inference.marginals import wrap_marginals
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource

@@ -6,21 +6,25 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier
+from spinbench.api import Backend, Engine, Estimate, Method, Precision, State, Tables, Tier
+from spinbench.api.trace import Trace
 from spinbench.errors import BrokenPluginError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.kernels import ANY, Wish
+from spinbench.inference.origins import allowing_for
 from spinbench.inference.preflight import planning
+from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model
+from spinbench.models.simplification import Simplification, compute_simplification
 
 # Whose compiled code is kept in memory, for one model's shapes each.
 PROGRAMS = 4
@@ -157,3 +161,51 @@ def _without_tables(
 ) -> ProgramEngine:
     instance = backend(precision=precision, device=device)
     return ProgramEngine(method.program(instance), instance, (), method.reductions)
+
+
+class Planned(NamedTuple):
+    """Of one simplified model, in float64. Attributes: those of a run."""
+
+    simple: Simplification
+    method: Method
+    tables: Tables
+    engine: Engine
+
+    @property
+    def model(self) -> Model:
+        """What is left of the one that was given."""
+        return self.simple.model
+
+    @property
+    def slack(self) -> float:
+        """Nats that rounding may have taken off."""
+        return work_of(self.model).allowance() + self.simple.rounding
+
+    def initial_state(self, seed: int, chains: int) -> State:
+        """Of a method that finds its own starts."""
+        return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
+
+    def estimate(self, trace: Trace) -> Estimate:
+        """With what simplifying may have rounded."""
+        return allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
+
+
+def plan_simplified(
+    model: Model, name: str, backend: str, settings: dict[str, Any], tier: Literal["native", "generic"] | None = None
+) -> Planned:
+    """A registered method, with its settings, for what simplifying leaves of a model.
+
+    Args:
+        model: any.
+        name: of the method.
+        backend: a registered name.
+        settings: of the method.
+        tier: as `spinbench.run` takes it.
+
+    Raises:
+        UnsupportedError: as of `plan_and_bind`.
+    """
+    simple = compute_simplification(model)
+    method = registry.make_method(name, settings)
+    bound = plan_and_bind(method, backend, simple.model, wish=Wish(tier))
+    return Planned(simple, method, bound.tables, bound.engine)

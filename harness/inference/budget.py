@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.errors import BudgetError, SpinbenchError
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 
 _UNITS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),

@@ -17,7 +17,7 @@ from spinbench.inference.checks.best_states import by_draws
 from spinbench.inference.checks.disconnected_support import flag_disconnected_support
 from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
 from spinbench.inference.checks.missed_modes import flag_missed_modes, is_long
-from spinbench.inference.marginals.container import wrap_marginals
+from spinbench.inference.marginals import wrap_marginals
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.request import Request
 from spinbench.models import FactorGraph, Model

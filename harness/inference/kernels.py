@@ -11,7 +11,7 @@ from typing import Any, Literal
 from spinbench.api import Backend, Engine, Method, Tables, malformed
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.models import Model
 
 

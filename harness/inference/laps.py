@@ -1,4 +1,4 @@
-"""What a step cost: wall and CPU seconds of each batch of a run.
+"""What a run took: wall and CPU seconds of its parts and of each batch; and where it stood on its way.
 
 Other programs stop a process now and then, and leave its caches cold. A low quantile over batches is that of the
 batches which were not disturbed; where these are longer than a turn on the processor, hardly one is, but CPU seconds
@@ -7,12 +7,23 @@ leave the waiting out. Their mean over all batches holds what a quantile hides: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from spinbench.api import Estimate
+from spinbench.foundation.platforms import one_blas_thread
+
 QUANTILES = (0.1, 0.25, 0.5)
+# Of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result.
+MAX_BYTES = 2**20
+# The same of batches as they are, which all checkpoints of a run share.
+MAX_SHARED_BYTES = 2**23
+# Of larger models the plan, without which nothing is estimated, is too much to keep.
+MAX_VARIABLES = 1024
 
 
 @dataclass(frozen=True)
@@ -66,3 +77,30 @@ class Laps:
         places = np.array(QUANTILES) * (len(batches) - 1)
         low_wall, low_cpu = (tuple(np.interp(places, np.arange(len(row)), row).tolist()) for row in ordered)
         return cls(len(batches), low_wall, low_cpu, float(cpu.sum() / steps.sum()))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
+
+    With a budget in seconds, those of large models after the first are left out where estimating here and at the end
+    would take longer, all in all, than a quarter (`schedule.ESTIMATING`) of the run so far.
+
+    Attributes:
+        source: the estimate, or what makes it.
+    """
+
+    seconds: float
+    samples: int
+    source: Estimate | Callable[[], Estimate] = field(repr=False)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Made when it is first asked for, where the model is small and the run had no time for it or took none."""
+        if isinstance(self.source, Estimate):
+            return self.source
+        with one_blas_thread():
+            return self.source()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Checkpoint, (self.seconds, self.samples, self.estimate)

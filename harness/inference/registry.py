@@ -11,8 +11,8 @@ from spinbench.api import Backend, Method, Precision, Tier, malformed
 from spinbench.api.malformed import Kind
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.foundation import plugins
-from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
+from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels
 from spinbench.inference.kernels import ANY, Wish
 

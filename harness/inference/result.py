@@ -18,13 +18,11 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
-from spinbench.inference.checkpoints import Checkpoint
 from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, log_z_evidence, marginals_evidence
-from spinbench.inference.laps import Laps, Seconds
-from spinbench.inference.marginals import all_states
+from spinbench.inference.laps import Checkpoint, Laps, Seconds
 from spinbench.inference.stored_states import exports
-from spinbench.inference.stored_states.best_state import StateAndWeight
-from spinbench.inference.stored_states.source import RunSource
+from spinbench.inference.stored_states.source import RunSource, StateAndWeight
+from spinbench.mathematics import all_states
 from spinbench.models import Model
 from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 

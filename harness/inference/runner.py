@@ -16,7 +16,7 @@ from spinbench.api import Engine, Method, Precision, State
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import answers, registry, starts
 from spinbench.inference.binding import BoundMethod, plan_and_bind
 from spinbench.inference.budget import ERRORS, Budget

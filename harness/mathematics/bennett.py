@@ -23,8 +23,8 @@ from spinbench.mathematics.statistics import FloatArray, standard_error
 
 # Joint claims that two estimates of the same number may differ by.
 CONTRADICTED = 3.0
-# At most, in which two sides are balanced, and to what share of the value.
-STEPS, EXACTLY = 64, 1e-14
+# Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that.
+MOST_STEPS, CLOSE = 100, 1e-12
 # Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks.
 SHARED = 0.5
 
@@ -75,8 +75,8 @@ def ratio(
     if error > NOTHING:
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(n_backward / effective))
-    value = _solve_bennett_equation(forward, backward, effective, shift)
-    a, b = expit(value - forward + shift), expit(backward - value - shift)
+    (value,), (a,), (b,) = balance(forward.reshape(1, -1), backward.reshape(1, -1), shift, effective / forward.size)
+    value, a = float(value), a.reshape(forward.shape)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + n_backward) / (effective * n_backward)
     if not weight > NOTHING:
@@ -128,26 +128,31 @@ def one_sided(value: float, se: float, reference: Ratio) -> Claim:
     return Claim(value, max(apart, SHARED * reference.se), max(apart, SHARED * reference.error_bound))
 
 
-def _solve_bennett_equation(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
-    """Where the two sides' weights are equal: their difference falls in the value, by Newton's steps, or halves where
-    these lead out of what is left or hardly on."""
-    low = float(min(forward.min(), backward.min())) - 50.0
-    high = float(max(forward.max(), backward.max())) + 50.0
-    ahead, behind, each = forward.ravel(), backward.ravel(), effective / forward.size
-    value, before = (low + high) / 2, high - low
-    for _ in range(STEPS):
-        theirs, ours = expit(behind - (value + shift)), expit((value + shift) - ahead)
-        backward_sum, forward_sum = float(theirs.sum()), float(ours.sum()) * each
-        excess = backward_sum - forward_sum
-        slope = backward_sum - float(theirs @ theirs) + forward_sum - float(ours @ ours) * each
-        if excess > 0:
-            low = value
-        else:
-            high = value
-        step = excess / slope if slope > NOTHING else np.inf
-        if not (low <= value + step <= high) or abs(step) > before / 2:
-            step = (low + high) / 2 - value
-        before, value = abs(step), value + step
-        if before <= EXACTLY * max(abs(value), 1.0):
+def balance(
+    upper: FloatArray, lower: FloatArray, shift: float, each: float = 1.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where the weights of the two sides of P pairs are equal, and each draw's there: values (P,), (P, n) and (P, m).
+
+    Their difference falls in the value: by Newton's steps, or halves where these lead out of what is left or hardly on.
+
+    Args:
+        upper: (P, n) x at draws of one law.
+        lower: (P, m) x at draws of the other.
+        shift: log of the number of draws of the other over that of the one.
+        each: draws of the one that each of its counts for.
+    """
+    low = np.minimum(upper.min(axis=1), lower.min(axis=1)) - 10.0 - abs(shift)
+    high = np.maximum(upper.max(axis=1), lower.max(axis=1)) + 10.0 + abs(shift)
+    value, moved = (low + high) / 2, high - low
+    for _ in range(MOST_STEPS):
+        a, b = expit(value[:, None] - upper + shift), expit(lower - value[:, None] - shift)
+        if (moved <= CLOSE * np.maximum(np.abs(value), 1.0)).all():
             break
-    return value
+        weight = each * (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
+        gap = b.sum(axis=1) - each * a.sum(axis=1)
+        low, high = np.where(gap > 0, value, low), np.where(gap > 0, high, value)
+        newton = value + np.clip(gap / np.maximum(weight, np.finfo(float).tiny), low - high, high - low)
+        fast = (low <= newton) & (newton <= high) & (2 * np.abs(newton - value) <= moved) & (weight > NOTHING)
+        following = np.where(fast, newton, (low + high) / 2)
+        value, moved = following, np.abs(following - value)
+    return value, a, b

@@ -6,12 +6,14 @@ of where they began, and states too rare to have been seen, leave no trace in it
 two times over holds in 95 % of runs, as two standard errors would.
 
 Symbols: B batches of C chains over n steps each; R̂ is split R-hat, and 1 - 1/R̂² the share of spread that chains
-remember (the intraclass correlation of their halves).
+remember (the intraclass correlation of their halves). Beside them: how far conditional probabilities can be from what
+a run has seen of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -28,6 +30,7 @@ from spinbench.mathematics.chains import (
     summarize_chains,
 )
 from spinbench.mathematics.statistics import FloatArray, blocks
+from spinbench.models import PairwiseModel
 
 FEWEST_BATCHES = 4
 # Of each chain; in fewer, chains that all begin on one side of what they remember are too often still there.
@@ -215,3 +218,23 @@ def expit(values: npt.ArrayLike) -> FloatArray:
     """The logistic function; NumPy's exponential is in vectors, as SciPy's `expit` is not."""
     with np.errstate(over="ignore"):  # 1 / (1 + infinity) is right
         return np.asarray(1 / (1 + np.exp(-np.asarray(values, dtype=np.float64))))
+
+
+@lru_cache(maxsize=4)
+def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
+    """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
+    low, high = (model.biases + pull for pull in model.pulls)
+    least, largest = expit(low), expit(high)
+    for group in model.groups:
+        members = list(group)
+        least[members] = expit(low[members] - _of_others(high[members]))
+        largest[members] = expit(high[members] - _of_others(low[members]))
+    return least, largest
+
+
+def _of_others(values: FloatArray) -> FloatArray:
+    """(K,) log of the sum of the exponentials of all others: of those before and of those after."""
+    end = np.full(1, -np.inf)
+    before = np.concatenate([end, np.logaddexp.accumulate(values)[:-1]])
+    after = np.concatenate([end, np.logaddexp.accumulate(values[::-1])[:-1]])[::-1]
+    return np.asarray(np.logaddexp(before, after))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.mathematics.bennett import Ratio
+from spinbench.mathematics.bennett import Ratio, balance
 from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
@@ -19,7 +19,6 @@ from spinbench.mathematics.claims import (
     LEAST_OVERLAP,
     LEAST_WEIGHT,
     NOTHING,
-    expit,
     memory_share,
     t_factor,
 )
@@ -33,8 +32,6 @@ WIDEST_STEP = 2.0
 FEWEST_SWEEPS = 6
 # Rungs of fewer are thinned out first.
 FEW_SWEEPS = 10
-# Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that.
-MOST_STEPS, CLOSE = 100, 1e-12
 # Temperatures of the pilot, at least and at most.
 PILOT = (8, 24)
 
@@ -138,23 +135,9 @@ def _flat(slopes: FloatArray) -> FloatArray:
 def _neighbours(upper: FloatArray, lower: FloatArray) -> _Pairs:
     """Bennett's ratio of P pairs at once, from Δβ V at the upper (P, n) and the lower rungs (P, m)."""
     n, m = upper.shape[1], lower.shape[1]
-    shift = np.log(m / n)
-    low = np.minimum(upper.min(axis=1), lower.min(axis=1)) - 10.0 - abs(shift)
-    high = np.maximum(upper.max(axis=1), lower.max(axis=1)) + 10.0 + abs(shift)
-    value, moved = (low + high) / 2, high - low
-    for _ in range(MOST_STEPS):
-        a, b = _shares(upper, lower, value, shift)
-        weight = (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
-        safe = np.maximum(weight, np.finfo(float).tiny)
-        if (moved <= CLOSE * np.maximum(np.abs(value), 1.0)).all():
-            break
-        gap = b.sum(axis=1) - a.sum(axis=1)
-        low, high = np.where(gap > 0, value, low), np.where(gap > 0, high, value)
-        newton = value + np.clip(gap / safe, low - high, high - low)
-        fast = (low <= newton) & (newton <= high) & (2 * np.abs(newton - value) <= moved) & (weight > NOTHING)
-        following = np.where(fast, newton, (low + high) / 2)
-        value, moved = following, np.abs(following - value)
-    safe = safe[:, None]
+    value, a, b = balance(upper, lower, float(np.log(m / n)))
+    weight = (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
+    safe = np.maximum(weight, np.finfo(float).tiny)[:, None]
     return _Pairs(
         value,
         weight * (n + m) / (n * m),
@@ -162,10 +145,6 @@ def _neighbours(upper: FloatArray, lower: FloatArray) -> _Pairs:
         -(a - a.mean(axis=1, keepdims=True)) * n / safe,
         (b - b.mean(axis=1, keepdims=True)) * m / safe,
     )
-
-
-def _shares(upper: FloatArray, lower: FloatArray, value: FloatArray, shift: float) -> tuple[FloatArray, FloatArray]:
-    return expit(value[:, None] - upper + shift), expit(lower - value[:, None] - shift)
 
 
 def _sways(pairs: list[_Pairs], climbed: FloatArray, top: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import socket
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from spinbench.foundation import git, projects
-from spinbench.foundation.checkout import CONFIG
+from spinbench.foundation import git
 from spinbench.reference import memory
 
 # Environment variable with the repository whose commits are measured; by default the one that one stands in.
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
 NO_HISTORY = (
-    f"there is no history here, no {CONFIG} in this folder or above; go to one, name it in {HISTORY_VARIABLE}, "
+    f"there is no history here, no {git.CONFIG} in this folder or above; go to one, name it in {HISTORY_VARIABLE}, "
     "or begin one with: spinbench init FOLDER"
 )
 
@@ -108,8 +111,8 @@ def history_root() -> Path | None:
     """
     if named := os.environ.get(HISTORY_VARIABLE):
         return Path(named).resolve()
-    working_folder = Path.cwd()
-    return next((folder for folder in (working_folder, *working_folder.parents) if (folder / CONFIG).is_file()), None)
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / git.CONFIG).is_file()), None)
 
 
 def source_checkout() -> Path | None:
@@ -137,8 +140,8 @@ def code_state() -> dict[str, Any]:
 
 def foreign_source_folder(repository: Path) -> Path | None:
     """The folder that the project of a repository is imported from, if it is not that one: another clone, say."""
-    project = projects.name(repository)
-    source_folder = projects.editable(project) if project is not None else None
+    project = project_name(repository)
+    source_folder = editable_source(project) if project is not None else None
     return None if source_folder is None or source_folder.is_relative_to(repository.resolve()) else source_folder
 
 
@@ -237,3 +240,24 @@ def _processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def project_name(folder: Path) -> str | None:
+    """The project that a folder's pyproject.toml names, or None."""
+    try:
+        return str(tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def editable_source(project: str) -> Path | None:
+    """The folder whose edits take effect at once, of a project that is installed so (`pip install -e`); else None.
+
+    Source: "Recording the Direct URL Origin of installed distributions", the Python Packaging User Guide.
+    """
+    try:
+        direct_url = json.loads(importlib.metadata.distribution(project).read_text("direct_url.json") or "{}")
+        url = urlsplit(direct_url["url"]) if direct_url["dir_info"]["editable"] else None
+    except (importlib.metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return None if url is None or url.scheme != "file" else Path(url2pathname(url.path)).resolve()

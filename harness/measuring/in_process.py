@@ -8,7 +8,7 @@ import importlib
 import os
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,8 @@ from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, result_metrics
 from spinbench.measuring.answer import Answer, failure_answer
-from spinbench.measuring.load import Load, Memory
 from spinbench.measuring.records import plain
-from spinbench.measuring.stages import Stages
+from spinbench.measuring.stages import Load, Memory, Stages
 from spinbench.metrics import MIXING
 from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
@@ -32,6 +31,9 @@ from spinbench.reference import pairs as joint_tables
 PAIRS_BYTES = 2**28
 # Of the seconds of a run: a process that waits longer than that for its core does not have it to itself.
 WAITING_SHARE = 0.05
+# The distance in total variation to which the sweeps of "mixing" are counted.
+MIXING_TV = 0.01
+MIXING_TITLE = f"sweeps to TV < {MIXING_TV:g}"
 
 
 def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
@@ -86,10 +88,8 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
             _make_arrays_read_only(each)
         metric_entries = metrics.measure_all(model, result, reference) | metric_entries
     if (seconds := cell.get(MIXING)) is not None:
-        from spinbench.measuring import mixing_metric  # which most cells do not need
-
         with stages("mixing"):
-            metric_entries |= mixing_metric.mixing_entry(model, cell, seconds)
+            metric_entries |= _mixing_entry(model, cell, seconds)
     if compilation_info["kind"] != "none" and not (compilation_info["kind"] == "fresh" and compilation.has_own_cache()):
         del metric_entries["compile_seconds"]  # compiled earlier, or perhaps by another process
     return {
@@ -172,3 +172,67 @@ def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dic
         with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
             reference = replace_pairs(reference, joint_tables(model, max_bytes=PAIRS_BYTES))
     return reference, {"log_z": reference.log_z, "method": reference.settings.get("solver")}
+
+
+def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict[str, dict[str, Any]]:
+    """How many sweeps chains take to forget their starts, found in so many seconds, or why that is not known.
+
+    It is a metric of the record; a method whose chains cannot be coupled has none.
+    """
+    from spinbench.inference.mixing import BACKENDS, METHODS, mixing  # which most cells do not need
+
+    method, backend = cell["method"], cell["backend"]["name"]
+    if method["name"] not in METHODS:
+        return {}
+    options = {"scan": method["scan"]} if "scan" in method else {}
+    mixing_backend = backend if backend in BACKENDS else None
+    try:
+        mixing_time = mixing(
+            model, method["name"], f"{seconds} s", tv=MIXING_TV, seed=cell["seed"], backend=mixing_backend, **options
+        )
+    except SpinbenchError as refusal:
+        return {MIXING: _missing_entry(str(refusal))}
+    if mixing_time.sweeps is None:
+        return {MIXING: _missing_entry(mixing_time.sentences()[0])}
+    return {MIXING: {"value": float(mixing_time.sweeps), "title": MIXING_TITLE, "better": "lower"}}
+
+
+def _missing_entry(reason: str) -> dict[str, Any]:
+    return {"failed": reason, "remark": reason}
+
+
+class ProcessState(NamedTuple):
+    """Of this process.
+
+    Attributes:
+        limits: the system's on it, by name; none where the system has none.
+        folder: the working directory; None: it is gone.
+        file_mask: of new files.
+        cores: that it may run on.
+        arithmetic: what NumPy does where it fails.
+    """
+
+    limits: dict[str, tuple[int, int]]
+    folder: str | None
+    file_mask: int
+    cores: set[int]
+    arithmetic: Any
+
+
+def current_process_state() -> ProcessState:
+    """Of this process and, for arithmetic, of the thread that calls."""
+    folder = None
+    with contextlib.suppress(FileNotFoundError):
+        folder = os.getcwd()
+    mask = os.umask(0)  # there is no way to read it alone
+    os.umask(mask)
+    return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
+
+
+def _resource_limits() -> dict[str, tuple[int, int]]:
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return {}
+    names = (name for name in dir(resource) if name.startswith("RLIMIT_"))
+    return {name: resource.getrlimit(getattr(resource, name)) for name in names}

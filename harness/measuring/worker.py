@@ -27,16 +27,15 @@ def main(core: int) -> None:
     inbox: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_queue_requests, args=(requests, inbox), daemon=True).start()
 
-    from spinbench.measuring import process_state
-    from spinbench.measuring.in_process import measure_here
+    from spinbench.measuring.in_process import current_process_state, measure_here
 
     answers.write(b"ready\n")
     answers.flush()
-    served, state = 0, process_state.current_process_state()
+    served, state = 0, current_process_state()
     while True:
         answer = measure_here(json.loads(inbox.get()), warm=served > 0)
         served += answer["status"] == "ok"
-        spoiled = process_state.current_process_state() != state
+        spoiled = current_process_state() != state
         answers.write(json.dumps({**answer, "spoiled": spoiled}).encode() + b"\n")
         answers.flush()
 

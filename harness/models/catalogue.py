@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.models import lattices
 from spinbench.models.conditionals import PerVariable
 from spinbench.models.evidence import condition

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.errors import BrokenPluginError, ModelError
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.models import catalogue, families
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.families import FILE

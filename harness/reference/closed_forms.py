@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.models.lattices import torus_edges
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem, grid_sites

@@ -16,7 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spinbench.inference.notebook.cell_output import CellOutput, of_this_cell
+from spinbench.inference.notebook.progress import CellOutput, of_this_cell
 from spinbench.measuring.records import RecordError, read_record
 from spinbench.reporting.whole_numbers import WideConsole
 

@@ -1,4 +1,4 @@
-"""The tables beside a report: CSV, and Parquet where pyarrow is installed.
+"""Tables of records: that of `spinbench.read`, and those beside a report, as CSV, and as Parquet where pyarrow is.
 
 One of them has the columns of benchopt (https://benchopt.github.io), whose `read_results`, `merge` and pages take it.
 """
@@ -14,8 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spinbench.foundation.frames import Table, columns_of, frame
-from spinbench.measuring import reading
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.frames import Kind, Table, columns_of, frame
+from spinbench.foundation.trees import flatten
+from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record
 from spinbench.reporting.leaderboard import Row
 
@@ -31,7 +33,7 @@ def report_tables(records: Sequence[Record], board: Sequence[Row]) -> dict[str, 
     """
     return {
         "leaderboard": leaderboard_table(board),
-        "cells": reading.table_rows(records),
+        "cells": table_rows(records),
         "trajectories": trajectory_table(records),
         "benchopt": benchopt_table(records),
     }
@@ -141,16 +143,28 @@ def write_tables(tables: Mapping[str, Table], folder: Path) -> list[Path]:
     """Write NAME.csv, and NAME.parquet where pyarrow is installed; returns the paths."""
     paths = []
     for name, table in tables.items():
-        columns = list(dict.fromkeys(key for line in table for key in line))
-        path = folder / f"{name}.csv"
+        paths.append(write_csv(table, folder / f"{name}.csv"))
+        if table and has_parquet():
+            paths.append(_write_parquet(table, folder / f"{name}.parquet"))
+    return paths
+
+
+def write_csv(table: Table, path: Path) -> Path:
+    """Write a table, with the columns in the order in which its lines have them; returns the path.
+
+    Raises:
+        SpinbenchError: the file cannot be written.
+    """
+    columns = list(dict.fromkeys(key for line in table for key in line))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
             writer.writerows(table)
-        paths.append(path)
-        if table and has_parquet():
-            paths.append(_write_parquet(table, folder / f"{name}.parquet"))
-    return paths
+    except OSError as error:
+        raise SpinbenchError(f"the table {path} cannot be written: {error.strerror or error}") from error
+    return path
 
 
 def has_parquet() -> bool:
@@ -163,3 +177,34 @@ def _write_parquet(table: Table, path: Path) -> Path:
 
     pyarrow.parquet.write_table(frame(columns_of(table), "arrow"), path, compression="zstd")
     return path
+
+
+def read(*folders: str | Path, kind: Kind = "pandas") -> Any:
+    """The records of one or several sweeps as a data frame, a line a cell.
+
+    Columns are what a record holds, names joined by dots: "axes.method", "config.seed", "metrics.marginal_rmse.value",
+    "result.status" and so on; the trajectory is left out, and lists are JSON. Of cells with equal configurations the
+    one that was measured last counts.
+
+    Args:
+        folders: of sweeps.
+        kind: "pandas", "polars" or "arrow".
+
+    Raises:
+        RecordError: a folder holds no records.
+        SpinbenchError: no such kind.
+        UnavailableError: its package is not installed.
+    """
+    records = [record for folder in folders for record in stored.read_records(Path(folder))]
+    return frame(columns_of(table_rows(stored.latest_per_cell(records))), kind)
+
+
+def table_rows(records: Sequence[Record]) -> Table:
+    """A line a record, with all that it holds but the trajectory; nested names are dotted, lists are JSON."""
+    rows = []
+    for record in records:
+        content = record.content  # with fields of other versions
+        result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
+        line = flatten({**content, "result": result})
+        rows.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
+    return rows

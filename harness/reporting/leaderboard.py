@@ -188,7 +188,7 @@ def format_with_error(value: float | None, error: float | None) -> str:
     if math.isinf(value) or math.isinf(error):
         return f"{format_number(value)} ± {format_number(error)}"
     digits = max(1 - math.floor(math.log10(error)), 0)
-    if value < 1e-3 or digits > 5:
+    if abs(value) < 1e-3 or digits > 5:
         return f"{value:.2e} ± {error:.1e}".replace("e-0", "e-")
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 

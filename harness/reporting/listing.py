@@ -18,7 +18,7 @@ from rich.text import Text
 from spinbench.api import Backend
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation import plugins
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats

@@ -25,7 +25,7 @@ from spinbench.reporting import content, drawing, export, figures, leaderboard, 
 from spinbench.reporting import panels as model_panels
 from spinbench.reporting.drawing import PlotStyles
 from spinbench.reporting.leaderboard import Row
-from spinbench.reporting.profiles import pictures, tables
+from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -155,18 +155,18 @@ def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> li
     Raises:
         SpinbenchError: the page cannot be written, or what stands there has no marks.
     """
-    picture_files = pictures.save_profiles(profile.boards, path.with_name(f"{path.stem}.png"))
-    heads, classes = tables.best_by_class(profile.boards)
+    picture_files = rendering.save_profiles(profile.boards, path.with_name(f"{path.stem}.png"))
+    heads, classes = rendering.best_by_class(profile.boards)
     days = sorted(time.strftime("%Y-%m-%d", time.gmtime(record.started_at)) for record in records)
     text = (
         template_environment()
         .get_template("profile.md")
         .render(
-            sentences=tables.summary_sentences(profile),
+            sentences=rendering.summary_sentences(profile),
             pictures=picture_files,
             heads=heads,
             classes=classes,
-            boards=[(tables.board_title(board), *tables.board_table(board)) for board in profile.boards],
+            boards=[(rendering.board_title(board), *rendering.board_table(board)) for board in profile.boards],
             days=dict.fromkeys([days[0], days[-1]]),
             cells=len(records),
             shared=sum(bool(record.oversubscribed) for record in records),
@@ -236,7 +236,7 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
             shared=shared,
             setups=setups,
             limit=_MAX_VISIBLE_ROWS,
-            across=tables.report_section(records),
+            across=rendering.report_section(records),
             on_front=content.rows_on_front(board),
             bounds=content.log_z_bounds(board),
             unknown=any(row.log_z is not None and row.log_z_error is None for row in board),

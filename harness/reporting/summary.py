@@ -32,7 +32,7 @@ from spinbench.reporting.leaderboard import (
     rank_label,
     rows_by_model,
 )
-from spinbench.reporting.profiles import pictures, tables
+from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
 
 ACCURACY_PICTURE = "accuracy.png"
@@ -85,7 +85,7 @@ def show_report(records: Sequence[Record], folder: Path, name: str | None = None
     if name is not None:
         print_parts(find_report(name)(records, folder))
         _print_problems(records)
-    elif len({record.axes.model for record in records}) > tables.MAX_MODEL_TABLES:
+    elif len({record.axes.model for record in records}) > rendering.MAX_MODEL_TABLES:
         _show_profile(records, folder)
     else:
         show_leaderboards(records)
@@ -105,7 +105,7 @@ def show_leaderboards(records: Sequence[Record]) -> None:
 
 def _show_profile(records: Sequence[Record], folder: Path) -> None:
     profiles = profile(records)
-    print_parts(tables.render_profile(profiles))
+    print_parts(rendering.render_profile(profiles))
     _print_oversubscribed(records)
     reasons = problem_lines(records)  # "failed: …" before "skipped: …"
     for line in reasons[:MAX_REASONS]:
@@ -114,7 +114,7 @@ def _show_profile(records: Sequence[Record], folder: Path) -> None:
         print_line(f"{len(reasons) - MAX_REASONS} more reasons for cells without a result stand on the report's page")
     print_line(f"a model's table: spinbench report {short_path(folder)} --model NAME; all of them: --model '*'")
     _draw_and_announce(
-        lambda: pictures.save_profiles(profiles.boards, folder / PROFILES_PICTURE), "performance profiles"
+        lambda: rendering.save_profiles(profiles.boards, folder / PROFILES_PICTURE), "performance profiles"
     )
 
 

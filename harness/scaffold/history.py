@@ -9,7 +9,6 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, versions
-from spinbench.foundation.checkout import CONFIG
 
 TEMPLATES = "spinbench.scaffold.templates"
 SUITE = "benchmarks"
@@ -31,8 +30,8 @@ def init(folder: Path) -> list[str]:
         SpinbenchError: there is a history, the folder lies inside a repository, or it cannot be written.
     """
     top = _top(folder)
-    if (folder / CONFIG).exists():
-        raise SpinbenchError(f"{folder / CONFIG} exists; sweeps that are started there enter the history")
+    if (folder / git.CONFIG).exists():
+        raise SpinbenchError(f"{folder / git.CONFIG} exists; sweeps that are started there enter the history")
     if top is not None and top != folder.resolve():
         raise SpinbenchError(f"{folder} lies in the git repository {top}; its commits are tracked from there")
     tracked = top is not None
@@ -65,7 +64,7 @@ def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
         "html_dir": ".asv/html",
         "env_dir": ".asv/env",
     }
-    contents = {Path(CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
+    contents = {Path(git.CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
     if tracked:
         contents[WORKFLOW] = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
     return contents

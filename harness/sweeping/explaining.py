@@ -21,8 +21,8 @@ from omegaconf.errors import (
 )
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.names import unknown_name
 from spinbench.foundation.overrides import format_value
+from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import registry
 from spinbench.models import formats, specs
 from spinbench.models.specs import MISSING

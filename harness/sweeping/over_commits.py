@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.git import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.overrides import quote
 from spinbench.foundation.remarks import format_count

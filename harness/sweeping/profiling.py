@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +14,7 @@ from spinbench.foundation.remarks import format_count
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
+from spinbench.reporting.display import new_table
 
 # What is done once for all cells.
 SWEEP = {
@@ -85,17 +85,14 @@ def sentence(cell_records: Sequence[Record], once: Mapping[str, float]) -> str:
 def table(cell_records: Sequence[Record], once: Mapping[str, float], wall: float) -> Table:
     """Stages with their seconds a cell, in all, and as a share of the wall time."""
     cells = len(cell_records)
-    result = Table(
-        title=f"where {wall:.1f} s went: {format_count(cells, 'cell')} measured",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        padding=(0, 0),
+    title, numbers = (
+        f"where {wall:.1f} s went: {format_count(cells, 'cell')} measured",
+        ("s a cell", "s in all", "share"),
     )
-    result.add_column("stage", no_wrap=True)
-    result.add_column("of", style="dim")
-    for heading in ("s a cell", "s in all", "share"):
-        result.add_column(heading, justify="right", no_wrap=True)
+    columns = ("stage", "of", *numbers)
+    result = new_table(
+        title, columns, number_columns=numbers, unfolded_columns=("stage",), title_style="bold", padding=(0, 0)
+    )
     rows = [(name, STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
     rows += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
     for name, description, seconds in rows:

@@ -11,9 +11,9 @@ from typing import Any, get_args
 
 from spinbench.api import Precision
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.names import unknown_name
 from spinbench.foundation.overrides import format_value
 from spinbench.foundation.parameters import convert
+from spinbench.foundation.remarks import unknown_name
 from spinbench.history import axes
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget

@@ -1,4 +1,4 @@
-"""Checks of the states that a sampler's chains are in, which `run(keep=…)` keeps."""
+"""Checks of the states that a sampler's chains are in: those that `run(keep=…)` keeps, and that burn-in moves them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinbench.testing import limits
 from spinbench.testing.answers import LAGS
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.joint import UNSEEN
-from spinbench.testing.laws.cases import Law, law
+from spinbench.testing.laws.cases import FloatArray, Law, law
 from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, advance_batches, run_burn_in
@@ -25,6 +25,11 @@ from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, a
 # Chains of which a kernel's arrays may be handed over as they lie.
 FEW = 5
 StoredStates = npt.NDArray[np.integer[Any]]
+# Of burn-in: a model on which chains take some four steps to leave their start.
+SLOW = "slow pair"
+STEPS = 128
+CHAINS = 256
+GROUPS = 16
 
 
 @PAIR_CHECKS.add("kept states", "sampler")
@@ -131,3 +136,36 @@ def _require_states_follow_chains(stored: StoredStates, batches: Batches) -> Non
         still = np.array_equal(stored[:, step], stored[:, step - 1])
         moved = any((batches[step][1][name] != batches[step - 1][1][name]).any() for name in batches[step][1])
         require(not (still and moved), "states that are kept stand still from one step to the next, and chains move")
+
+
+@PAIR_CHECKS.add("burn-in", "sampler")
+def check_burn_in_moves_chains(pair: Pair) -> None:
+    """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
+    exact, at = find_solved_model(SLOW), pair.trial(SLOW)
+    chains = min(CHAINS, pair.chains)
+    start = np.zeros((at.model.num_variables, chains), dtype=np.int8)
+    sampled = advance_batches(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
+    if _describe_marginal_errors(at, sampled, exact.marginals):
+        skip(f"{STEPS} steps of sampling do not take the chains to the law either")
+    burnt_in_state = run_burn_in(at.engine, at.engine.init(SEED, start), STEPS)
+    wrong = _describe_marginal_errors(at, burnt_in_state, exact.marginals)
+    require(
+        not wrong,
+        f"{wrong} after {STEPS} steps of burn-in (warm and adapt), though as many steps of advance take the chains "
+        "there: burn-in does not move them",
+    )
+
+
+def _describe_marginal_errors(at: Trial, state: object, exact: FloatArray) -> str:
+    """How far the next step's marginals are off, if by more than chance."""
+    _, batches = advance_batches(at.engine, state, [1])
+    size = batches[0][1][next(iter(batches[0][1]))].shape[-1] // GROUPS
+    group_marginals = [at.estimate(batches, slice(g * size, (g + 1) * size)).marginals for g in range(GROUPS)]
+    if any(marginals is None for marginals in group_marginals):
+        skip("it has no marginals")
+    groups = np.stack([np.asarray(marginals) for marginals in group_marginals])
+    error, spread = groups.mean(axis=0) - exact, groups.std(axis=0, ddof=1) / np.sqrt(GROUPS)
+    is_off = np.abs(error) > limits.student_limit(GROUPS - 1, error.size) * spread + 1e-6
+    if not is_off.any():
+        return ""
+    return f"marginals are off by {error[is_off]} ± {spread[is_off]}"

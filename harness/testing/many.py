@@ -12,8 +12,7 @@ from spinbench.errors import IntractableError
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
-from spinbench.testing.check import PAIR_CHECKS, require, skip
-from spinbench.testing.deadline import run_with_deadline
+from spinbench.testing.check import PAIR_CHECKS, require, run_with_deadline, skip
 from spinbench.testing.laws.cases import SolvedModel
 from spinbench.testing.laws.known import WINDOW, find_solved_model
 from spinbench.testing.pair import Pair

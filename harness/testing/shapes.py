@@ -14,8 +14,7 @@ from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.inference.starts import random_start
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_answer, compare_log_z
-from spinbench.testing.check import PAIR_CHECKS, CheckError, require, skip
-from spinbench.testing.deadline import run_with_deadline
+from spinbench.testing.check import PAIR_CHECKS, CheckError, require, run_with_deadline, skip
 from spinbench.testing.diagnostics import compare_errors, count_steps, replica_sizes, require_mean_square
 from spinbench.testing.joint import require_certain_bounds
 from spinbench.testing.laws.cases import FloatArray, law

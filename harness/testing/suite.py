@@ -8,14 +8,13 @@ from typing import Any, Literal
 
 from spinbench.api import Backend, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.testing import (  # noqa: F401  modules register their checks
     agreement,
     answers,
-    burn_in,
     conduct,
     diagnostics,
     hidden,
@@ -25,7 +24,7 @@ from spinbench.testing import (  # noqa: F401  modules register their checks
     streams,
     variants,
 )
-from spinbench.testing.backends import arrays, declared, members, randomness  # noqa: F401
+from spinbench.testing.backends import arrays, members, randomness  # noqa: F401
 from spinbench.testing.check import BACKEND_CHECKS, PAIR_CHECKS, Check, require, require_refusal, skip
 from spinbench.testing.diagnostics import MAX_REPLICAS
 from spinbench.testing.laws.cases import potts_model
@@ -113,8 +112,8 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
     if why := _device_refusal(backend, device):
         return [Check(backend, "construction", partial(skip, why))]
     named_bodies: list[tuple[str, Callable[[], None]]] = [
-        ("declaration", partial(declared.check_declaration, backend)),
-        ("construction", partial(declared.check_construction, backend)),
+        ("declaration", partial(members.check_declaration, backend)),
+        ("construction", partial(members.check_construction, backend)),
     ]
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in named_bodies]

@@ -16,7 +16,7 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
-from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
+from spinbench.testing import agreement, answers, conduct, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, record_settings_read
@@ -307,7 +307,7 @@ def _check_large_shapes(pair: Pair) -> None:
         partial(shapes.check_size, pair, LARGE_MODEL, only_trusted=True),
         partial(hidden.check_hidden_state, pair),
         partial(conduct.check_batching, pair),
-        partial(burn_in.check_burn_in_moves_chains, pair),
+        partial(kept.check_burn_in_moves_chains, pair),
     ):
         with suppress(SkipTest):
             body()

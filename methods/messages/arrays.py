@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Array
-from spinbench.mathematics.arrays import take
+from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
 
 

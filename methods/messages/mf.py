@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Program, Reduction
+from spinbench.api.accelerators import take
 from spinbench.api.trace import Trace
-from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, Backend, Estimate, Key, Reduction
+from spinbench.api.accelerators import take
 from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.arrays import take
 from spinbench.mathematics.claims import MarginalClaims, log_z_parts, marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of

@@ -30,10 +30,9 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import log_z_parts
+from spinbench.mathematics.claims import conditional_range, log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
-from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import chain_means, estimate_log_z_ratio, summarise_travel
 from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs

@@ -26,7 +26,7 @@ class FakeNotebook:
         module: Any = ModuleType("IPython")
         module.get_ipython, module.version_info = lambda: self, (9, 0)
         monkeypatch.setitem(sys.modules, "IPython", module)
-        monkeypatch.setattr("spinbench.inference.notebook.cell_output._latest", None)
+        monkeypatch.setattr("spinbench.inference.notebook.progress._latest", None)
 
     def _publish(self, data: Any, metadata: Any, *, transient: Any, update: bool) -> None:
         name, text, page = transient["display_id"], data["text/plain"], data["text/html"]

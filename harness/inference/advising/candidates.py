@@ -10,7 +10,7 @@ from typing import Any
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel

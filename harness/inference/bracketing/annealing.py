@@ -27,8 +27,8 @@ from spinbench.api import State
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
+from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.bracketing.planned import Planned, plan_simplified
 from spinbench.inference.driver import WINDOWS
 from spinbench.inference.starts import spread_starts
 from spinbench.methods.buckets import betting

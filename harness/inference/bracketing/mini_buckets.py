@@ -15,8 +15,8 @@ from typing import Any
 from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.api.trace import Trace
+from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.bracketing.planned import Planned, plan_simplified
 from spinbench.models import Model
 
 UPPER, LOWER = "wmb", "wmb_lower"

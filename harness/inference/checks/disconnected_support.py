@@ -19,7 +19,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.inference.checks.components import Component, separate_components
 from spinbench.inference.checks.probes import Content, entropies
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.methods.gibbs.host_arrays import HostArrays

@@ -14,7 +14,7 @@ import numpy as np
 
 from spinbench.api import Estimate, LogZKind
 from spinbench.api.bounds import CERTAIN, Bound, Grade
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
 # The strongest first. Only the first three hold against a model that was made to mislead.

@@ -23,7 +23,7 @@ from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks.probes import Content
 from spinbench.inference.checks.weight_bounds import Bounds, Least
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
 

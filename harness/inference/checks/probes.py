@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.modular_starts import PRIMES, modular_starts
 from spinbench.mathematics.graphs.starts import parity_starts

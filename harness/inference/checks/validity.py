@@ -13,7 +13,7 @@ from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks.joint_validity import check_joint, copy_draws
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
 

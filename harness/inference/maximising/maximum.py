@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Method
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import binding, starts
 from spinbench.inference.laps import Seconds
 from spinbench.inference.maximising.annealing import (

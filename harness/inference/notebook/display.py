@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

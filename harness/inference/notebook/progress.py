@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import multiprocessing
+import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from spinbench.inference.budget import Budget
-from spinbench.inference.notebook import cell_output
 
 # Seconds of which nothing is shown: a loop over short runs says nothing of them.
 PATIENCE = 0.5
 THREAD = "spinbench-progress"
+# Seconds between two updates with what goes on: notebooks drop what comes faster than they can show.
+EVERY = 0.25
+
+_PAGE = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
 
 
 @contextmanager
@@ -25,7 +33,7 @@ def show_progress(who: str, budget: Budget, counted: Callable[[], int], chains: 
         counted: samples of each chain so far.
         chains: of the run.
     """
-    output = cell_output.of_this_cell()
+    output = of_this_cell()
     if output is None or output.is_taken:
         yield
         return
@@ -52,7 +60,7 @@ def whole(who: str) -> Iterator[Callable[[str], None]]:
     Yields:
         Takes what is to be said of it.
     """
-    output = cell_output.of_this_cell()
+    output = of_this_cell()
     if output is None or output.is_taken:
         yield lambda text: None
         return
@@ -65,12 +73,12 @@ def whole(who: str) -> Iterator[Callable[[str], None]]:
     output.follow(f"{who}: done after {time.perf_counter() - since:.1f} s", at_once=True)
 
 
-def _watch(line: _Line, output: cell_output.CellOutput, ended: threading.Event) -> None:
+def _watch(line: _Line, output: CellOutput, ended: threading.Event) -> None:
     """A thread, so that there is something to see while a kernel compiles, and no batch waits for a notebook."""
     wait = PATIENCE
     while not ended.wait(wait):
         output.follow(line.now())
-        wait = cell_output.EVERY
+        wait = EVERY
 
 
 class _Line:
@@ -103,3 +111,67 @@ class _Line:
 
     def _samples(self) -> str:
         return f"{self._counted():,} samples x {self._chains} chains"
+
+
+class CellOutput(io.TextIOBase):
+    """Of one execution of a cell; a file, on which what is written stays.
+
+    Args:
+        shell: IPython's, which runs in a notebook's kernel.
+
+    Attributes:
+        execution: the number of the cell's execution.
+        is_taken: whether somebody follows an answer who is not to be interrupted by the runs that it takes.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.execution, self.is_taken = shell.execution_count, False
+        self._shell = shell
+        self._name = uuid.uuid4().hex
+        self._told, self._following = "", ""
+        self._shown, self._due = False, 0.0
+
+    def write(self, text: str) -> int:
+        """Add what stays; ANSI codes become colours."""
+        self._told += text
+        self._show()
+        return len(text)
+
+    def follow(self, text: str, *, at_once: bool = False) -> None:
+        """Say what goes on, in place of what was said before; soon after that only if it has to be `at_once`."""
+        self._following = text
+        if at_once or time.monotonic() >= self._due:
+            self._show()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        text = Text.from_ansi(f"{self._told}{self._following}".rstrip("\n"))
+        paper = Console(file=io.StringIO(), record=True, force_jupyter=False, width=max(len(text.plain), 1))
+        paper.print(text, soft_wrap=True)
+        bundle = {"text/plain": text.plain, "text/html": paper.export_html(inline_styles=True, code_format=_PAGE)}
+        place = {"display_id": self._name}
+        self._shell.display_pub.publish(bundle, {}, transient=place, update=self._shown)
+        self._shown, self._due = True, time.monotonic() + EVERY
+
+
+_latest: CellOutput | None = None
+
+
+def of_this_cell() -> CellOutput | None:
+    """Of the cell that a notebook is executing; None where this is no notebook's kernel, but a script, say."""
+    global _latest
+    shell = _shell()
+    if shell is None:
+        return None
+    if _latest is None or _latest.execution != shell.execution_count:
+        _latest = CellOutput(shell)
+    return _latest
+
+
+def _shell() -> Any:
+    """Whoever runs a notebook has loaded IPython; the shell of a terminal has no kernel, a forked child no reader."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None or multiprocessing.parent_process() else ipython.get_ipython()
+    return shell if getattr(shell, "kernel", None) is not None else None

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench.inference.stored_states.best_state import StateAndWeight, find_best_state
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.inference.stored_states.exports import lower_states
+from spinbench.inference.stored_states.recorder import check_states
+from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
+from spinbench.models.convert import original_log_weights
 from spinbench.reference.heaviest import heaviest
+
+IntArray = npt.NDArray[np.int64]
+StateAndWeight = tuple[IntArray | None, float | None]
+
+# Candidates that are raised by changes of single variables, the heaviest ones.
+MAX_RAISED = 16
+# Entries of the states that are weighed in one go.
+ENTRIES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +69,69 @@ class RunSource:
 
 def _evaluate(value: Any) -> Any:
     return value() if callable(value) else value
+
+
+def find_best_state(
+    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+) -> StateAndWeight:
+    """(M,) the heaviest state that is known of the variables that the user gave, and its log weight; None: none.
+
+    Args:
+        model: that was given to `run`.
+        method_model: that the method computed with.
+        last: (N, C) states of `method_model` in which the chains ended, or None.
+        stored: (C, S, M) states that were kept, or None.
+        draws, marginals: of the result, or None.
+
+    Raises:
+        InvalidResultError: the chains did not end in states.
+    """
+    origin = model.origin
+    candidates = [*_candidates(model, method_model, last, stored, draws, marginals)]
+    if not candidates:
+        return None, None
+    states = np.concatenate(candidates)
+    logs = _weigh(model, states)
+    heavy = _heaviest(logs)
+    _, first = np.unique(states[heavy], axis=0, return_index=True)
+    ascended = ascend_to_maxima(model, states[heavy[np.sort(first)[:MAX_RAISED]]].T).T
+    best, weight = states[int(logs.argmax())], float(logs.max())
+    logs = _weigh(model, ascended)
+    if logs.max() > weight:
+        best, weight = ascended[int(logs.argmax())], float(logs.max())
+    if weight == -np.inf:
+        return None, None
+    return (best if origin is None else origin.lift(best[None])[0]), weight
+
+
+def _candidates(
+    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+) -> Iterator[IntArray]:
+    """(S, N) states of the model."""
+    if last is not None:
+        ended = check_states(last, method_model, "a method").T
+        yield lower_states(model, ended if method_model.origin is None else method_model.origin.lift(ended))
+    if stored is not None:
+        for chain in stored:  # one after another: they may be in a file, and are 64 bits wide here
+            states = lower_states(model, chain)
+            yield states[np.sort(_heaviest(_weigh(model, states)))]
+    if draws is not None:
+        yield lower_states(model, np.asarray(draws[0]).T)
+    if marginals is not None:
+        p = marginals.by_variable()
+        mode = np.array([int(each.argmax()) for each in p])
+        origin = model.origin
+        possible = origin is None or all(k in states for k, states in zip(mode.tolist(), origin.states, strict=True))
+        if possible and all(np.isfinite(each).all() for each in p):
+            yield lower_states(model, mode[None])
+
+
+def _heaviest(logs: npt.NDArray[np.float64]) -> IntArray:
+    """The rows of those that may be raised, and of their repetitions, the heaviest first."""
+    return np.argsort(-logs, kind="stable")[: 4 * MAX_RAISED]
+
+
+def _weigh(model: Model, states: IntArray) -> npt.NDArray[np.float64]:
+    rows = max(ENTRIES_AT_ONCE // max(states.shape[1], 1), 1)
+    parts = [original_log_weights(model, states[k : k + rows]) for k in range(0, len(states), rows)]
+    return np.concatenate([np.zeros(0), *parts])

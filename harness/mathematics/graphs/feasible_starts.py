@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.foundation.bitsets import members_of
 from spinbench.mathematics.graphs.message_layouts import Graph, scopes
-from spinbench.mathematics.graphs.parities import find_parities
+from spinbench.mathematics.graphs.parities import find_parities, members_of
 from spinbench.models import Factor, FactorGraph
 
 FloatArray = npt.NDArray[np.float64]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.foundation.bitsets import members_of
 from spinbench.models import Factor
 
 # Equations; of more none are looked at, for elimination takes their square.
@@ -121,3 +120,13 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
             members = 1 << free | sum(1 << lead for lead, other in span.items() if other >> free & 1)
             equations.append((members, (members & first).bit_count() & 1))
     return equations
+
+
+def members_of(bits: int) -> list[int]:
+    """The numbers of the bits that are set, ascending; `bits` is not negative."""
+    members = []
+    while bits:
+        low = bits & -bits
+        members.append(low.bit_length() - 1)
+        bits ^= low
+    return members

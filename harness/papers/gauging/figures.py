@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
@@ -21,11 +21,10 @@ from spinbench.papers.gauging.points import (
     Quantity,
     average_points,
     paper_method_name,
-    write_csv,
 )
-from spinbench.reporting import drawing
-from spinbench.reporting.display import short_path
-from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting import drawing, export
+from spinbench.reporting.display import new_table, short_path
+from spinbench.reporting.leaderboard import format_with_error
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -100,7 +99,7 @@ def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -
     if not any(point.models for point in figure_points):
         return [f"no figure: no record of {', '.join(GRAPHS)} gives {TITLES[quantity].removeprefix('mean ')}"]
     stem = folder / f"gauge_{quantity}"
-    write_csv(figure_points, stem.with_name(f"{stem.name}.csv"))
+    export.write_csv([asdict(point) for point in figure_points], stem.with_name(f"{stem.name}.csv"))
     draw_figure(figure_points, quantity, stem)
     parts: list[RenderableType] = []
     for panel in dict.fromkeys(point.panel for point in figure_points):
@@ -116,23 +115,14 @@ def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -
 
 def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[float | None, float | None]]) -> Table:
     """Methods down, x across."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1), min_width=len(title)
-    )
     across = sorted({point.x for point in points})
-    table.add_column(points[0].axis)
-    for x in across:
-        table.add_column(f"{x:g}", justify="right", no_wrap=True)
+    numbers = [f"{x:g}" for x in across]
+    columns, width = (points[0].axis, *numbers), len(title)
+    table = new_table(title, columns, number_columns=numbers, title_style="bold", padding=(0, 1), min_width=width)
     place = {(point.method, point.x): value for point, value in zip(points, values, strict=True)}
     for method in dict.fromkeys(point.method for point in points):
-        table.add_row(method, *(_format_with_error(*place.get((method, x), (None, None))) for x in across))
+        table.add_row(method, *(format_with_error(*place.get((method, x), (None, None))) for x in across))
     return table
-
-
-def _format_with_error(value: float | None, error: float | None) -> str:
-    if error is None:
-        return format_number(value)
-    return f"{format_number(value)} ± {error:.1g}"
 
 
 def _describe_averages(points: Sequence[Point]) -> str:

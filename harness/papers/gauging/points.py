@@ -8,17 +8,14 @@ but BP's are lower bounds.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from spinbench.errors import SpinbenchError
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
@@ -108,22 +105,6 @@ def _average_point(
             open_ended += place[-1] != EXACT and record.result.status != "ok"
     missing = len(group) - len(values)
     return Point(*place, len(values), missing, open_ended, *_mean_and_error(values), *_mean_and_error(gaps), len(gaps))
-
-
-def write_csv(points: Sequence[Point], path: Path) -> None:
-    """One line a point, columns as in `Point`; what is not known is empty.
-
-    Raises:
-        SpinbenchError: the file cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([field.name for field in fields(Point)])
-            writer.writerows(astuple(point) for point in points)
-    except OSError as error:
-        raise SpinbenchError(f"the table {path} cannot be written: {error.strerror or error}") from error
 
 
 def _reference_log_z(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float]]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
+import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.errors import SpinbenchError
 from spinbench.measuring.record_types import Record
-from spinbench.papers.relaxation import grid_figure
 from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, format_settings, group_by_graph_set
-from spinbench.reporting.display import short_path
+from spinbench.reporting import drawing, export, over_settings
+from spinbench.reporting.display import new_table, short_path
 from spinbench.reporting.leaderboard import format_number
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"
+# Headings of the summary: mean, median and maximum over the graphs.
+SUMMARY = ("marginal\nMSE", "median", "max", "log Z\nMSE", "median", "max")
+# Errors of exact methods are drawn like this.
+MIN_ERROR = 1e-12
 
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
@@ -34,30 +37,16 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         parts.append(build_summary_table(graphs))
         if (comparison := build_comparison_table(graphs)) is not None:
             parts.append(comparison)
-        try:
-            write_csv(graphs, stem.with_name(f"{stem.name}.csv"))
-            for suffix in (".png", ".svg"):
-                grid_figure.draw_heat_maps(graphs, TITLES, stem.with_name(stem.name + suffix))
-        except OSError as error:
-            raise SpinbenchError(f"the figure {stem}.png cannot be written: {error.strerror or error}") from error
+        export.write_csv(_table_lines(graphs), stem.with_name(f"{stem.name}.csv"))
+        draw_heat_maps(graphs, stem)
         parts.append(f"heat maps: {short_path(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it")
     return parts
 
 
 def build_summary_table(graphs: GraphSet) -> Table:
     """Mean, median and maximum over the graphs, one line a method."""
-    table = Table(
-        title=graphs.title,
-        title_justify="left",
-        title_style="bold",
-        caption_style="dim",
-        box=SIMPLE_HEAD,
-        padding=(0, 1),
-    )
-    table.add_column("method")
-    table.add_column("graphs", justify="right")
-    for title in ("marginal\nMSE", "median", "max", "log Z\nMSE", "median", "max"):
-        table.add_column(title, justify="right", no_wrap=True)
+    columns = ("method", "graphs", *SUMMARY)
+    table = new_table(graphs.title, columns, number_columns=columns[1:], title_style="bold", padding=(0, 1))
     for column in graphs.columns:
         values = {measure: sorted(_mse_by_graph(column, measure).values()) for measure in MEASURES}
         figures = [text for measure in MEASURES for text in _format_statistics(values[measure])]
@@ -69,10 +58,8 @@ def build_comparison_table(graphs: GraphSet) -> Table | None:
     """For each pair of methods and each measure, on how many graphs the second has the smaller MSE."""
     if len(graphs.columns) < 2:
         return None
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    table.add_column("smaller MSE")
-    for title in ("marginals", "log Z"):
-        table.add_column(title, justify="right")
+    measures = ("marginals", "log Z")
+    table = new_table(None, ("smaller MSE", *measures), number_columns=measures, padding=(0, 1))
     for first_column, second_column in combinations(graphs.columns, 2):
         counts = []
         for measure in MEASURES:
@@ -83,35 +70,26 @@ def build_comparison_table(graphs: GraphSet) -> Table | None:
     return table
 
 
-def write_csv(graphs: GraphSet, path: Path) -> None:
-    """One line for each measure, method and graph.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            [
-                "measure",
-                "column",
-                "method",
-                "backend",
-                "settings",
-                "c1",
-                "c2",
-                "mse",
-                "standard_error",
-                "runs",
-                "missing",
-            ]
-        )
-        for measure in MEASURES:
-            for column in graphs.columns:
-                front = [measure, column.label, column.method, column.backend, format_settings(column.settings)]
-                for (c1, c2), cell in sorted(column.cells[measure].items()):
-                    writer.writerow([*front, c1, c2, cell.mse, cell.standard_error, cell.runs, cell.missing])
+def _table_lines(graphs: GraphSet) -> list[dict[str, Any]]:
+    """One line for each measure, method and graph."""
+    return [
+        {
+            "measure": measure,
+            "column": column.label,
+            "method": column.method,
+            "backend": column.backend,
+            "settings": format_settings(column.settings),
+            "c1": c1,
+            "c2": c2,
+            "mse": cell.mse,
+            "standard_error": cell.standard_error,
+            "runs": cell.runs,
+            "missing": cell.missing,
+        }
+        for measure in MEASURES
+        for column in graphs.columns
+        for (c1, c2), cell in sorted(column.cells[measure].items())
+    ]
 
 
 def _mse_by_graph(column: Column, measure: str) -> dict[tuple[float, float], float]:
@@ -124,3 +102,26 @@ def _format_statistics(values: Sequence[float]) -> tuple[str, str, str]:
         return "–", "–", "–"
     middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
     return format_number(math.fsum(values) / len(values)), format_number(middle), format_number(values[-1])
+
+
+def draw_heat_maps(graphs: GraphSet, stem: Path) -> None:
+    """Rows of panels are measures, columns methods, with one colour scale a row; into `stem`.png and .svg.
+
+    Raises:
+        SpinbenchError: a file cannot be written.
+    """
+    errors = {
+        title: np.full((len(graphs.columns), len(graphs.c1), len(graphs.c2)), np.nan) for title in TITLES.values()
+    }
+    for measure, title in TITLES.items():
+        for number, column in enumerate(graphs.columns):
+            for (c1, c2), mse in _mse_by_graph(column, measure).items():
+                errors[title][number, graphs.c1.index(c1), graphs.c2.index(c2)] = max(mse, MIN_ERROR)
+    if not any(np.isfinite(field).any() for field in errors.values()):
+        return
+    labels = tuple(column.label for column in graphs.columns)
+    heat_map = over_settings.HeatMap("c2 (couplings)", "c1 (biases)", graphs.c2, graphs.c1, labels, errors)
+    with drawing.plot_style():
+        figure = over_settings.draw_heat_map(heat_map)
+        figure.suptitle(graphs.title, fontsize=9.5, parse_math=False)
+        drawing.save_figure(figure, *(stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")))

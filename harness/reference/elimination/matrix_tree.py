@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
 from spinbench.reference.elimination.products import Product, Table, axes_in, centre, move_last
 from spinbench.reference.network import FloatArray, IntArray, Scope, flat_network

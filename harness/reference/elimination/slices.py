@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.foundation import deadline
-from spinbench.foundation.platforms import available_cores
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import available_cores, one_blas_thread
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import NetworkProblem

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, die_with_parent, run_in_child, yield_memory_first
-from spinbench.foundation.threads import one_blas_thread
+from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import answers
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource

@@ -12,7 +12,7 @@ from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
 from spinbench.reporting.display import console, print_parts, short_path
-from spinbench.reporting.profiles import tables
+from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
 
 
@@ -56,11 +56,7 @@ def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output
 
 
 def _write_tables(sweep_records: Sequence[Record], output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        files = export.write_tables(export.report_tables(sweep_records, leaderboard.rows(sweep_records)), output)
-    except OSError as error:
-        raise SpinbenchError(f"the tables in {output} cannot be written: {error.strerror or error}") from error
+    files = export.write_tables(export.report_tables(sweep_records, leaderboard.rows(sweep_records)), output)
     print(f"tables: {', '.join(map(short_path, files))}")
 
 
@@ -90,7 +86,7 @@ def run_profile(arguments: Namespace) -> int:
     """Print what is best across the models of some sweeps, and write it into a page; 0, the exit status."""
     sweep_records = _read_latest_records(arguments.folders)
     profiles = profile(sweep_records)
-    print_parts(tables.render_profile(profiles, all_solvers=arguments.all))
+    print_parts(rendering.render_profile(profiles, all_solvers=arguments.all))
     if arguments.page is not None:
         pictures = page.write_profile(profiles, sweep_records, arguments.page)
         print(f"page: {', '.join(map(short_path, [arguments.page, *pictures]))}")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Precision
-from spinbench.mathematics.arrays import take
+from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.models.forney.model import ForneyModel

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spinbench import cli
-from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.git import Checkout
 from spinbench.history import builds
 from spinbench.history.builds import Build
 from spinbench.history.recorder import History

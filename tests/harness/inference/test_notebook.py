@@ -22,7 +22,7 @@ from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import runner
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.maximising import annealing
-from spinbench.inference.notebook import cell_output, progress
+from spinbench.inference.notebook import progress
 from spinbench.models import FactorGraph, generators
 
 matplotlib.use("Agg")
@@ -41,7 +41,7 @@ ANSWERS: dict[str, Any] = {
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
     monkeypatch.setattr(progress, "PATIENCE", 0.0)  # says something of short runs, too
-    monkeypatch.setattr(cell_output, "EVERY", 0.001)
+    monkeypatch.setattr(progress, "EVERY", 0.001)
     return FakeNotebook(monkeypatch)
 
 

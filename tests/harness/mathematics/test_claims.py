@@ -13,7 +13,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.mathematics import bennett, claims
 from spinbench.mathematics.chains import Every
-from spinbench.mathematics.ranges import conditional_range
+from spinbench.mathematics.claims import conditional_range
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import family as relaxed
 from spinbench.models import PairwiseModel, generators

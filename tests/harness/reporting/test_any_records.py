@@ -27,7 +27,7 @@ from spinbench.foundation import remarks
 from spinbench.measuring import records
 from spinbench.measuring.measure import measure_cell
 from spinbench.reporting import content, curves, export, leaderboard, replay, summary
-from spinbench.reporting.profiles import tables
+from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
 from spinbench.reporting.whole_numbers import WideConsole
 
@@ -215,7 +215,7 @@ def board(width: int) -> list[RenderableType]:
 PARTS: dict[str, Callable[[int], list[RenderableType]]] = {
     "leaderboard": board,
     "record": lambda width: replay.render_record(whole(RECORDS[0])),
-    "profile": lambda width: list(tables.render_profile(profile(typed(SEEDS)))),
+    "profile": lambda width: list(rendering.render_profile(profile(typed(SEEDS)))),
     "group": lambda width: [Group(Text("above"), *board(width))],
 }
 

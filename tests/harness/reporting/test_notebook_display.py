@@ -11,13 +11,13 @@ from small_sweeps import QUICK
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.notebook import cell_output
+from spinbench.inference.notebook import progress
 from spinbench.reporting import display
 
 
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
-    monkeypatch.setattr(cell_output, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     return FakeNotebook(monkeypatch)
 
 

@@ -10,7 +10,7 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench.testing.deadline import run_with_deadline
+from spinbench.testing.check import run_with_deadline
 
 
 def burn(seconds: float) -> None:

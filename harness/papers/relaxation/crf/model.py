@@ -88,7 +88,7 @@ def skip_chain_model(message: Message, weights: Weights, name: str = "skip_chain
 
     Labels are "3 Smith": the token's number and the token.
     """
-    from spinbench.papers.relaxation.crf.skipchain import build_edges
+    from spinbench.papers.relaxation.crf.corpus import build_edges
     from spinbench.papers.relaxation.crf.tokens import extract_features
 
     features = extract_features([message])
@@ -133,7 +133,7 @@ def choose_test_messages(messages: list[Message], split: int, tests: int) -> tup
     Raises:
         ModelError: there are too few.
     """
-    from spinbench.papers.relaxation.crf.skipchain import build_edges, min_degree_width
+    from spinbench.papers.relaxation.crf.corpus import build_edges, min_degree_width
 
     chosen: list[int] = []
     for k in np.random.Generator(np.random.PCG64(split)).permutation(len(messages)).tolist():

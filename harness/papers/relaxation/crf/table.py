@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
-from rich.table import Table
 
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
+from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import format_number, format_with_error
 
 NAME = "skip_chain"
@@ -42,10 +41,8 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     good = [record for record in records if record.status == "ok" and record.config["model"]["name"] == NAME]
     if not good:
         return [f"no table: there is no good record of model {NAME}"]
-    table = Table(title=table_title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
-    table.add_column("sampler")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = ("sampler", *HEADINGS)
+    table = new_table(table_title(good), columns, number_columns=HEADINGS, title_style="bold", padding=(0, 0))
     for label, group in variants.group_by_variant(good).items():
         marginal = variants.rms_over_models(group, variants.metric_value("marginal_rmse"))
         log_z = variants.rms_over_models(group, variants.method_log_z_error)

@@ -15,8 +15,7 @@ from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Incidence, incidence
 from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
 from spinbench.models import PairwiseModel
-from spinbench.papers.relaxation.crf.corpus import Message
-from spinbench.papers.relaxation.crf.skipchain import KINDS, build_edges
+from spinbench.papers.relaxation.crf.corpus import KINDS, Message, build_edges
 from spinbench.papers.relaxation.crf.tokens import extract_features
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
     assert "G-MF: 1 without a value, of 9" in parts
     console = Console(width=120, file=io.StringIO())
     console.print(parts[0])
-    assert "G-BP-sequential 0.180 ± 0.005" in " ".join(console.file.getvalue().split())
+    assert "G-BP-sequential 0.1800 ± 0.0050" in " ".join(console.file.getvalue().split())
 
     with (tmp_path / "gauge_error.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))

@@ -23,7 +23,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import Budget
 from spinbench.measuring import records
 from spinbench.models import specs
-from spinbench.papers.relaxation import grid_errors, grid_figure, grid_sets
+from spinbench.papers.relaxation import grid_errors, grid_sets
 from spinbench.reporting import leaderboard
 from spinbench.sweeping import composition
 
@@ -185,39 +185,10 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
     assert (row["runs"], row["missing"]) == ("2", "0")
 
     texts = [node.text for node in ET.parse(tmp_path / "mse.svg").iter("{http://www.w3.org/2000/svg}text")]
-    assert texts.count("DHMC") == 1
-    assert texts.count(grid_figure.format_compact((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
+    assert texts.count("DHMC") == 2  # above each row of panels
+    assert texts.count(leaderboard.format_number((0.02 * 2.5) ** 2)) >= 6  # DHMC's marginals at c1 = 2.5, for every c2
     assert {"MSE of node marginals", "MSE of log Z (nats²)"} <= set(texts)
     assert (tmp_path / "mse.png").stat().st_size < 300_000
-
-
-def test_a_colour_bar_a_row_covers_all_methods() -> None:
-    graphs = only(
-        grid_sets.group_by_graph_set(
-            typed([record("gibbs", rmse=1e-3, error=1.0), record("dhmc", rmse=1e-1, error=1.1)])
-        )
-    )
-    norm = grid_figure._colour_scale(graphs, "marginal")
-    assert (norm.vmin, norm.vmax) == (pytest.approx(1e-6), pytest.approx(1e-2))
-    flat = grid_figure._colour_scale(graphs, "log_z")
-    assert flat.vmax == pytest.approx(10 * flat.vmin)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (6.5e-3, "6.5e-3"),
-        (0.0123, "0.012"),
-        (0.12, "0.12"),
-        (1.04, "1.0"),
-        (9.96, "10"),
-        (4211.4, "4211"),
-        (2e4, "2.0e4"),
-    ],
-)
-def test_values_are_short(value: float, text: str) -> None:
-    assert grid_figure.format_compact(value) == text
 
 
 def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import records as stored
 from spinbench.reporting import page, summary
-from spinbench.reporting.profiles import boards, tables
+from spinbench.reporting.profiles import boards, rendering
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, SECONDS
 from spinbench.reporting.profiles.profile import model_class, profile
 
@@ -144,7 +144,7 @@ def test_what_was_not_run_and_has_no_answer_is_told() -> None:
     assert "linkage" not in found.boards[0].models
     assert found.boards[0].solvers == ("wmb.numpy", "gibbs.numpy")
     assert [count["not run"] for count in found.boards[0].counts] == [1, 0]
-    text = " ".join(tables.summary_sentences(found))
+    text = " ".join(rendering.summary_sentences(found))
     assert re.search("1 were not run.*No exact answer, so nothing to compare, on linkage\\.", text)
     only = profile(typed(unknown))
     assert (only.boards, only.models) == ((), 1)
@@ -212,7 +212,7 @@ def test_all_solvers_are_shown_on_demand() -> None:
     texts = []
     for every in (False, True):
         console = Console(width=140, file=io.StringIO())
-        console.print(*tables.render_profile(spinbench.profile(typed(records)), all_solvers=every))
+        console.print(*rendering.render_profile(spinbench.profile(typed(records)), all_solvers=every))
         texts.append(console.file.getvalue())  # type: ignore[attr-defined]
     assert [text.count("method11.numpy") for text in texts] == [0, 3]
     assert ["spinbench profile FOLDER --all" in text for text in texts] == [True, False]
@@ -229,7 +229,7 @@ def test_the_markdown_page_keeps_the_prose_around_it(
     first = path.read_text()
     assert "| wmb.numpy | 1.1 | 1.0–1.4 | 3 | 75 % | 75 % |  | 1 |" in first
     assert "processor: Some processor" in first
-    monkeypatch.setattr(page.pictures, "save_profiles", lambda boards, *paths: list(paths))
+    monkeypatch.setattr(page.rendering, "save_profiles", lambda boards, *paths: list(paths))
     path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
     page.write_profile(profile(typed(FIELD)), typed(FIELD), path)
     assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"

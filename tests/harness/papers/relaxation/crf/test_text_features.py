@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import parse_announcement
-from spinbench.papers.relaxation.crf.skipchain import build_edges, min_degree_width
+from spinbench.papers.relaxation.crf.corpus import build_edges, min_degree_width, parse_announcement
 from spinbench.papers.relaxation.crf.tokens import extract_features, header_fields, word_shapes
 
 TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"

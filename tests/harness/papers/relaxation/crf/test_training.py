@@ -11,9 +11,8 @@ from spinbench import reference
 from spinbench.errors import ModelError
 from spinbench.models import PairwiseModel
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import Message, parse_announcement
+from spinbench.papers.relaxation.crf.corpus import Message, build_edges, parse_announcement
 from spinbench.papers.relaxation.crf.model import choose_test_messages, load_or_train, skip_chain, skip_chain_model
-from spinbench.papers.relaxation.crf.skipchain import build_edges
 from spinbench.papers.relaxation.crf.tokens import extract_features
 from spinbench.papers.relaxation.crf.train import MessageGraphs, Objective, Weights, train_weights
 

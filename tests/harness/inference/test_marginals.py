@@ -11,7 +11,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.marginals.container import Ragged
+from spinbench.inference.marginals import Ragged
 from spinbench.models import FactorGraph, generators
 
 MANY = FactorGraph.from_tables((3, 2, 2), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2], [2, 3]])])

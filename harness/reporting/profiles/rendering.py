@@ -1,9 +1,15 @@
-"""What a terminal and pages show of many models, whatever their number."""
+"""What a terminal and pages show of many models, whatever their number: sentences, tables, and performance profiles.
+
+A picture has a panel for each board, with a step line for each of the best solvers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -12,13 +18,16 @@ from rich.table import Table
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import drawing
 from spinbench.reporting.display import new_table
-from spinbench.reporting.profiles import pictures
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 # Models from which on a sweep ends with a page on all of them, instead of a table for each.
 MAX_MODEL_TABLES = 8
-# Solvers that are shown of a board, unless all are asked for.
+# Solvers that are shown and drawn of a board, those of the best mean ranks; a table has all where they are asked for.
 MAX_SOLVERS = 8
 # How far behind the best a solver may be to count as near it.
 NEAR_FACTORS = np.array([2.0, 10.0])
@@ -28,6 +37,10 @@ MIN_MODELS = 5
 OUTCOMES = ("doubted", "failed", "refused", "not run")
 HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *OUTCOMES)
 TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
+# Factor at which the axis ends.
+MAX_FACTOR = 1e3
+# Colour and line by solver, the same in all panels.
+SolverStyles = dict[str, tuple[str, Any]]
 
 
 def render_profile(profile: Profile, *, all_solvers: bool = False) -> Iterator[RenderableType]:
@@ -140,11 +153,11 @@ def report_section(records: Sequence[Record]) -> dict[str, Any] | None:
     profiles = profile(records)
     if not profiles.boards:
         return None
-    looks = pictures.solver_styles(profiles.boards)
+    looks = solver_styles(profiles.boards)
     boards = []
     for number, board in enumerate(profiles.boards):
         heads, lines = board_table(board)
-        chart = drawing.render_inline_svg(pictures.draw_board(board, looks), f"across{number}", board_title(board), {})
+        chart = drawing.render_inline_svg(draw_board(board, looks), f"across{number}", board_title(board), {})
         unfolded = board in profiles.last
         boards.append(
             {"title": board_title(board), "unfolded": unfolded, "chart": chart, "heads": heads, "lines": lines}
@@ -158,3 +171,59 @@ def report_section(records: Sequence[Record]) -> dict[str, Any] | None:
         "floors": floors,
         "boards": boards,
     }
+
+
+def solver_styles(boards: Iterable[Board]) -> SolverStyles:
+    """For the solvers that are drawn."""
+    names = sorted({solver for board in boards for solver in board.solvers[:MAX_SOLVERS]})
+    colours = {name: drawing.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
+    n_by_colour: dict[str, int] = Counter()
+    styles = {}
+    for name, colour in colours.items():  # solvers of one colour differ in their lines
+        styles[name] = colour, drawing.LINE_STYLES[n_by_colour[colour] % len(drawing.LINE_STYLES)]
+        n_by_colour[colour] += 1
+    return styles
+
+
+def draw_board(board: Board, styles: SolverStyles) -> Figure:
+    """One board with a legend."""
+    figure = drawing.new_figure(5.6, 3.3)
+    _draw_profile(figure.subplots(), board, styles)
+    return figure
+
+
+def draw_boards(boards: Sequence[Board]) -> Figure:
+    """All boards side by side, two in a row."""
+    styles = solver_styles(boards)
+    rows = -(-len(boards) // 2)
+    figure = drawing.new_figure(11.2, 3.5 * rows)
+    panels = figure.subplots(rows, 2, squeeze=False)
+    for spare in panels.flat[len(boards) :]:
+        spare.set_visible(False)
+    for axes, board in zip(panels.flat, boards, strict=False):
+        _draw_profile(axes, board, styles)
+        axes.set_title(f"{board.quantity.name}{f' after {board.budget}' if board.budget else ''}", parse_math=False)
+    return figure
+
+
+def save_profiles(boards: Sequence[Board], *paths: Path) -> list[Path]:
+    """Draw all boards into files; returns them, none where there is nothing to draw. As `drawing.save_figure`."""
+    if not boards:
+        return []
+    with drawing.plot_style():
+        return drawing.save_figure(draw_boards(boards), *paths)
+
+
+def _draw_profile(axes: Axes, board: Board, styles: SolverStyles) -> None:
+    ratios = board.ratios
+    factors = np.unique(np.concatenate([[1.0, MAX_FACTOR], ratios[np.isfinite(ratios) & (ratios < MAX_FACTOR)]]))
+    shares = performance_profiles(ratios, factors)
+    axes.set(
+        xscale="log", xlabel="factor of the best", ylabel="share of the models", xlim=(1, MAX_FACTOR), ylim=(0, 1.02)
+    )
+    for i, solver in enumerate(board.solvers[:MAX_SOLVERS]):
+        colour, line = styles[solver]
+        axes.step(factors, shares[:, i], where="post", color=colour, linestyle=line, linewidth=1.5, label=solver)
+    drawing.set_log_ticks(axes.xaxis, 1, MAX_FACTOR)
+    drawing.add_grid(axes)
+    drawing.add_legend(axes, **{**drawing.LEGEND_BESIDE, "bbox_to_anchor": (1.0, 1.02), "fontsize": 8.5})

@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from spinbench.api import Estimate
 from spinbench.errors import SpinbenchError
-from spinbench.inference.marginals import all_states
+from spinbench.mathematics import all_states
 
 FloatArray = npt.NDArray[np.float64]
 

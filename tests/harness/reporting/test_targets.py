@@ -12,7 +12,7 @@ from rich.console import Console
 from small_records import typed, whole
 
 from spinbench.measuring import trust
-from spinbench.reporting.experiments import targets
+from spinbench.reporting import experiments
 
 
 def record(
@@ -30,7 +30,7 @@ def record(
 
 def printed(records: list[dict[str, Any]]) -> str:
     console = Console(width=200, file=io.StringIO())
-    for part in targets.report(typed(records), Path()):
+    for part in experiments.report_aims(typed(records), Path()):
         console.print(part)
     return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
 
@@ -45,17 +45,21 @@ RUNS = [
 
 
 def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
-    assert targets.best_method(typed(RUNS), trust.marginal_rmse_or_inf) == targets.BestMethod("pt", 0.008, 0.004, 0.02)
-    assert targets.best_method(typed(RUNS), trust.log_z_error_or_inf) == targets.BestMethod("pt", 0.02, 0.01, 0.9)
-    assert targets.best_method(typed(RUNS[3:]), trust.marginal_rmse_or_inf) is None
+    assert experiments.best_method(typed(RUNS), trust.marginal_rmse_or_inf) == experiments.BestMethod(
+        "pt", 0.008, 0.004, 0.02
+    )
+    assert experiments.best_method(typed(RUNS), trust.log_z_error_or_inf) == experiments.BestMethod(
+        "pt", 0.02, 0.01, 0.9
+    )
+    assert experiments.best_method(typed(RUNS[3:]), trust.marginal_rmse_or_inf) is None
 
 
 def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
     doubted = typed(
         [RUNS[1], record("pt", 0.0, 0.0, "log Z unresolved", seed=5), record("pt", 0.0, 0.0, "log Z unresolved")]
     )
-    assert targets.best_method(doubted, trust.marginal_rmse_or_inf) == targets.BestMethod("pt", 0.0, 0.0, 0.004)
-    assert targets.best_method(doubted, trust.log_z_error_or_inf) is None
+    assert experiments.best_method(doubted, trust.marginal_rmse_or_inf) == experiments.BestMethod("pt", 0.0, 0.0, 0.004)
+    assert experiments.best_method(doubted, trust.log_z_error_or_inf) is None
     assert math.isinf(trust.marginal_rmse_or_inf(whole({**RUNS[0], "status": "failed"})))
 
 

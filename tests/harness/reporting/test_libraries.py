@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from small_records import typed, whole
 
-from spinbench.reporting.experiments import libraries
+from spinbench.reporting import experiments
 
 
 def record(backend: str, cpu: float, *, seed: int = 0, method: str = "gibbs") -> Any:
@@ -34,7 +34,7 @@ def record(backend: str, cpu: float, *, seed: int = 0, method: str = "gibbs") ->
 
 def printed(records: list[Any]) -> str:
     console = Console(width=200, file=io.StringIO())
-    for part in libraries.report(typed(records), Path()):
+    for part in experiments.report_libraries(typed(records), Path()):
         console.print(part)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -55,11 +55,11 @@ def test_kernel_and_whole_call_stand_side_by_side_over_the_fastest_library() -> 
 
 def test_solutions_are_counted_whole_and_what_was_not_timed_is_left_open() -> None:
     alone = record("numba", 0.25, method="exact")
-    assert (libraries.kernel_rate(whole(alone)), libraries.call_rate(whole(alone))) == (4.0, 0.4)
+    assert (experiments.kernel_rate(whole(alone)), experiments.call_rate(whole(alone))) == (4.0, 0.4)
     assert "exact, grid (solutions)" in printed([alone])
     assert " ".join(printed([alone]).splitlines()[-3].split()).startswith("numba 4.00 – 0.400")
     alone["result"]["laps"] = None
-    assert libraries.kernel_rate(whole(alone)) is None
+    assert experiments.kernel_rate(whole(alone)) is None
     assert "numba" in printed([alone])
     failed = record("dwave", 0.01) | {"status": "failed", "result": None}
     assert "dwave" not in printed([alone, failed]).partition("versions")[0]
