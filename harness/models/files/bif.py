@@ -122,13 +122,12 @@ class _NetworkParser:
         count = self.lexer.parse_integer("a number of states")
         self.lexer.expect("]")
         self.lexer.expect("{")
-        states: dict[str, int] = {}
-        while (token := self.lexer.require_token("a state or }")) != "}":
-            if token in states:
-                raise self.lexer.error("this state stands here a second time")
-            states[token] = len(states)
+        names = self.lexer.read_list("}", count, "a state or }")
+        states = {name: k for k, name in enumerate(names)}
+        if len(names) != count:
+            raise self.lexer.error(f"{count} states are claimed, but there are {len(names)}")
         if len(states) != count:
-            raise self.lexer.error(f"{count} states are claimed, but there are {len(states)}")
+            raise self.lexer.error(f"state {next(name for name in names if names.count(name) > 1)!r} stands here twice")
         self.lexer.expect(";")
         return states
 
@@ -176,13 +175,14 @@ class _NetworkParser:
         elif token == "default":
             table.default = self.lexer.parse_log_probabilities(child)
         elif token == "(":
-            row = []
-            for v in table.scope[:-1]:
-                state = self.lexer.require_token("a state")
-                if state not in self.states[v]:
-                    raise self.lexer.error(f"variable {list(self.names)[v]!r} has no such state")
-                row.append(self.states[v][state])
-            self.lexer.expect(")")
+            parents = table.scope[:-1]
+            names = self.lexer.read_list(")", len(parents), "a state or )")
+            if len(names) != len(parents):
+                raise self.lexer.error(f"{len(parents)} states of parents are needed, but there are {len(names)}")
+            for v, name in zip(parents, names, strict=True):
+                if name not in self.states[v]:
+                    raise self.lexer.error(f"variable {list(self.names)[v]!r} has no state {name!r}")
+            row = [self.states[v][name] for v, name in zip(parents, names, strict=True)]
             if not np.isnan(values[tuple(row)]).any():
                 raise self.lexer.error("this row stands here a second time")
             values[tuple(row)] = self.lexer.parse_log_probabilities(child)

@@ -69,6 +69,20 @@ class Lexer:
         if self.next_token() != token or self._last != token:
             raise self.error(f"{token} is needed")
 
+    def read_list(self, closing: str, count: int, description: str) -> list[str]:
+        """So many words, up to a closing one; or, where there are others, what commas part: words with blanks.
+
+        Raises:
+            ModelError: the file ends before.
+        """
+        words, begin = [], self.position + len(self._last)
+        while (token := self.require_token(description)) != closing or self._last != closing:
+            words.append(token)
+        text = self._text[begin : self.position]
+        items = [" ".join(item.split()) for item in text.split(",")]
+        with_blanks = len(words) != count == len(items) and all(items) and not re.search(r'"|//|/\*', text)
+        return items if with_blanks else words
+
     def skip_past(self, token: str) -> None:
         """Take all words until after this one; ModelError where it does not come."""
         while self.require_token(token) != token:

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
+from spinbench.foundation.remarks import remark
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, blank_out_comments, parse_log_weights, read_text
-from spinbench.models.files.uai_layout import find_scopes, find_tables
+from spinbench.models.files.uai_layout import find_scopes, find_tables, take_diagonals
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,13 +27,17 @@ Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
 # Of variables that a file may name without saying more about them.
 MAX_UNMENTIONED_STATES = 2**20
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
+_MARK = re.compile(rb"#[^\n]*")
 _COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
 LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
 
 class UAI(Format):
-    """Preamble MARKOV or BAYES (tables are read alike); lines that start with "c " are comments."""
+    """Preamble MARKOV or BAYES (tables are read alike); lines that start with "c ", and what follows #, are comments.
+
+    A variable that a factor names twice has one state: of the table the diagonal counts.
+    """
 
     suffixes = (".uai",)
     summary = "the UAI competitions' format: factors of any order and number of states"
@@ -44,13 +49,24 @@ class UAI(Format):
         data = file.text()
         if b"c" in data:
             data = _COMMENT.sub(b"", data)
+        with_marks = b"#" in data
+        if with_marks:
+            data = _MARK.sub(b"", data)
         header = re.match(rb"\s*(\S*)", data)
         assert header is not None  # the pattern matches the empty string
         if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
             preamble = header.group(1)[:24].decode(errors="replace")
             line = data.count(b"\n", 0, header.start(1)) + 1
             raise ModelError(f"{file.name}, line {line}, token {preamble!r}: a UAI model begins with MARKOV or BAYES")
-        return _parse_model(Tokens(data, file.name, start=header.end()), file.stem, self.parse_log_entries)
+        model = _parse_model(Tokens(data, file.name, start=header.end()), file.stem, self.parse_log_entries)
+        most = 2 if header.group(1).upper() == b"BAYES" else 1
+        if with_marks and any(len(factor.scope) > most for factor in model.factors):
+            raise ModelError(
+                f"{file.name}: comments that begin with # are pyAgrum's, which does not write tables of {most + 1} "
+                "variables and more in this format's order; save the network as .bif, or take the comments out where "
+                "the first variable of each table is the slowest"
+            )
+        return model
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
         return format_uai(model).encode()
@@ -104,6 +120,7 @@ def _parse_model(tokens: Tokens, name: str, read_entries: Entries) -> FactorGrap
     tokens.check_end(end)
     logs = read_entries(tokens, slice(first, end), places[:-1])
     offsets = places - np.arange(first, first + len(places))
+    scopes, logs, offsets = take_diagonals(scopes, cards, logs, offsets)
     if len(scopes.orders) and (dead := np.maximum.reduceat(logs, offsets[:-1]) == -np.inf).any():
         k = int(np.argmax(dead))
         raise tokens.error(int(places[k]) + 1, f"the table of factor {k} is zero everywhere, so Z = 0")
@@ -114,7 +131,7 @@ def _parse_model(tokens: Tokens, name: str, read_entries: Entries) -> FactorGrap
 def read_evidence(path: Path) -> dict[int, int]:
     """{variable: state} of a `.evid` file: "n v1 s1 … vn sn", or that after a line with the number of samples, 1.
 
-    Lines that begin with "c" or "#", and /* comments */, are passed over.
+    Lines that begin with "c" or "#", /* comments */, and what follows the number 0 are passed over.
 
     Raises:
         ModelError: with line and token; also for more than one sample and for a variable with two states.
@@ -134,7 +151,9 @@ def read_evidence(path: Path) -> dict[int, int]:
         raise tokens.error(
             start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
         )
-    if tokens.size > needed:
+    if tokens.size > needed and not n:
+        remark(f"{path.name}: there are 0 pairs of variable and state; what follows is passed over")
+    elif tokens.size > needed:
         raise tokens.error(needed, f"nothing is expected after the {n} pairs of variable and state")
     pairs = tokens.integers(start + 1, needed, "a variable or state", 0, 2**31).reshape(n, 2).tolist()
     evidence: dict[int, int] = {}

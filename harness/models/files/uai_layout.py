@@ -13,6 +13,7 @@ from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER, group_by_order
 from spinbench.models.files.text import Tokens
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
@@ -49,10 +50,7 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     inside[:first] = False
     inside[begins] = False
     members = tokens.integers_at(np.flatnonzero(inside), "a variable", 0, n - 1)
-    scopes = Scopes(members, orders, position)
-    if (twice := _first_factor_with_repeat(scopes)) is not None:
-        raise tokens.error(int(begins[twice]) + 1, f"factor {twice} names a variable twice")
-    return scopes
+    return Scopes(members, orders, position)
 
 
 def _find_orders(tokens: Tokens, position: int, count: int) -> tuple[IntArray, int]:
@@ -110,10 +108,36 @@ def _table_error(tokens: Tokens, position: int, k: int, scope: tuple[int, ...], 
     return tokens.error(tokens.size, f"the table of factor {k} has {left} of its {size} entries")
 
 
-def _first_factor_with_repeat(scopes: Scopes) -> int | None:
-    """The first factor that names a variable twice."""
-    candidates = []
-    for indices, members in group_by_order(scopes.members, scopes.orders):
+def take_diagonals(
+    scopes: Scopes, cards: list[int], logs: FloatArray, offsets: IntArray
+) -> tuple[Scopes, FloatArray, IntArray]:
+    """Of factors that name a variable more than once, the entries at which it has one state.
+
+    Args:
+        scopes: of all factors.
+        cards: numbers of states.
+        logs: entries of all tables, one after another.
+        offsets: (F + 1,) int64, where each table begins.
+    """
+    if not _has_repeats(scopes):
+        return scopes, logs, offsets
+    members, tables, begins = [], [], np.cumsum([0, *scopes.orders])
+    for k, begin in enumerate(begins[:-1]):
+        scope = scopes.members[begin : begins[k + 1]].tolist()
+        kept = list(dict.fromkeys(scope))
+        table = logs[offsets[k] : offsets[k + 1]].reshape([cards[v] for v in scope])
+        axes = [kept.index(v) for v in scope]
+        tables.append(np.einsum(table, axes, range(len(kept))).ravel())
+        members.append(kept)
+    orders = np.array([len(kept) for kept in members], dtype=np.int64)
+    places = np.cumsum([0, *(table.size for table in tables)], dtype=np.int64)
+    flat = np.array([v for kept in members for v in kept], dtype=np.int64)
+    return Scopes(flat, orders, scopes.end), np.concatenate(tables), places
+
+
+def _has_repeats(scopes: Scopes) -> bool:
+    for _, members in group_by_order(scopes.members, scopes.orders):
         ordered = np.sort(members, axis=1)
-        candidates += indices[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist()
-    return min(candidates, default=None)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            return True
+    return False

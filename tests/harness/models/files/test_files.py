@@ -86,6 +86,23 @@ def states(model):
             for kind, text in (("old", OLD), ("new", NEW))
             for beta, options in ((1.0, {}), (0.25, {"beta": 0.25}))
         ),
+        pytest.param(
+            "m.uai",
+            "BAYES\n2 # nodes\n2 3\n2\n1 0   # rain\n2 0 1   # grass\n2\n.2 .8\n6 # {0, 1}\n.1 .3 .6\n.7 .2 .1\n",
+            {},
+            (),
+            [0.02, 0.06, 0.12, 0.56, 0.16, 0.08],
+            id="names behind #",
+        ),
+        pytest.param(
+            "m.uai",
+            "MARKOV\n2\n2 3\n3\n3 1 0 1\n1 0\n3 1 1 1\n18\n1 9 9 2 9 9 9 3 9 9 4 9 9 9 5 9 9 6\n2\n1 2\n"
+            "27\n1 0 0 0 0 0 0 0 0 0 0 0 0 3 0 0 0 0 0 0 0 0 0 0 0 0 5\n",
+            {},
+            (),
+            [1.0, 9.0, 25.0, 4.0, 24.0, 60.0],
+            id="variables named twice",
+        ),
         pytest.param("m.cnf", COUNT.replace("1e-400", "1"), {}, (1, 2, 3, 4), COUNTED, id="weighted cnf"),
         pytest.param("m", "p cnf 2 1\n1 2 0\n", {}, (1, 2), [0, 1, 1, 1], id="cnf by content"),
         pytest.param("m.cnf", "p cnf 1 0\n", {}, (1,), [1, 1], id="cnf without clauses"),
@@ -123,6 +140,7 @@ def test_tiny_weights_of_literals_keep_their_logarithm(write):
         # five tokens: two pairs, and not two samples of none and one
         ("2 0 1 3 1", {0: 1, 3: 1}),
         ("/* Evidence */\n2\n 0    1\n 3    1\n", {0: 1, 3: 1}),
+        ("0\n1 0\n", {}),
         ("c of the example\n# again\n1 1 0\nc", {1: 0}),
     ],
 )

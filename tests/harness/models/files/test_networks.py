@@ -116,6 +116,14 @@ def test_networks(write, name, text, labels, law):
     np.testing.assert_allclose(np.exp(model.log_weight(states)), np.ravel(law), rtol=1e-14)
 
 
+def test_states_with_blanks_and_no_quotes(write):
+    text = BIF.replace('"a drop"', "a  drop").replace("{ none, a  drop, much }", "{ none, a drop ,\n much }")
+    model = load(write("m.bif", text))
+    np.testing.assert_array_equal(
+        spinbench.exact(model).marginals[0], spinbench.exact(load(write("n.bif", BIF))).marginals[0]
+    )
+
+
 def test_rows_of_an_ergo_network_with_evidence_multiplied_in_are_weights(write, capsys):
     """The linkage networks of UAI-2008: a row of which one state is observed does not add up to 1."""
     remarks.remark.cache_clear()
@@ -141,13 +149,13 @@ BAD_BIF = [
     ("discrete[2]", "continuous[2]", "line 6, token 'continuous': only discrete variables"),
     ("discrete[2]", "discrete[3]", "line 6, token '}': 3 states are claimed, but there are 2"),
     ("discrete[2]", "discrete[two]", "line 6, token 'two': a number of states is needed"),
-    ("on off", "on on", "line 6, token 'on': this state stands here a second time"),
+    ("on off", "on on", "line 6, token '}': state 'on' stands here twice"),
     ("(sprinkler|rain)", "(sprinkler|snow)", "line 14, token 'snow': no variable of this name"),
     ("(sprinkler|rain)", "(sprinkler|sprinkler)", "line 14, token 'sprinkler': this variable stands here a second"),
     ("(sprinkler|rain)", "()", "line 14, token ')': 1 to 40 variables are needed"),
     ("( rain )", "( sprinkler )", "line 18, token ')': this variable has probabilities already"),
-    ("(off, none)", "(off, snow)", "line 11, token 'snow': variable 'rain' has no such state"),
-    ("(off, none)", "(on, a drop)", "line 11, token 'a': variable 'rain' has no such state"),
+    ("(off, none)", "(off, snow)", "line 11, token ')': variable 'rain' has no state 'snow'"),
+    ("(off, none)", "(off none a)", "line 11, token ')': 2 states of parents are needed, but there are 3"),
     ("(off, none)", '(on, "a drop")', "a second time"),
     ("  default 0.9, 0.1;\n", "", "line 12, token '}': there is neither a row for (on, none) nor a default"),
     ("0.0, 1.0;", "0.0, 1.1;", "line 11, token '1.1': a probability must be from 0 to 1"),
