@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,25 +72,29 @@ def page(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """spinbench's wheel, installed once for all authors."""
+    base = tmp_path_factory.mktemp("wheel")
+    options = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(base / "packages")]
+    subprocess.run([*command, str(build_wheel(base))], check=True)
+    return base / "packages"
 
 
 @pytest.fixture(scope="module")
-def author(page: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Author:
+def author(page: str, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Author:
     """Steps 1 and 2: the package is written and installed."""
     base = tmp_path_factory.mktemp("author")
     variables = {
-        **fresh_environment(base / "environment"),
+        **fresh_environment(base / "environment", packages),
         "SPINBENCH_HISTORY": str(base),  # writes no history
         "SPINBENCH_CACHE_DIR": str(base / "cache"),
         "COLUMNS": "200",
     }
     init, enter, install = lines(page)[:BEGUN]
     found = Author(base / PAGES[page], variables)
-    found.run(f"pip install --quiet --force-reinstall {wheel}", base)
     where = found.run("python -c 'import spinbench; print(spinbench.__file__)'", base)
-    assert Path(where).is_relative_to(base)
+    assert Path(where).is_relative_to(packages)
     found.run(init, base)
     assert enter == f"cd {PAGES[page]}"
     assert install == "pip install -e ."

@@ -12,17 +12,20 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("harness", "backends", "methods", "conf")
 
 
-def fresh_environment(folder: Path) -> dict[str, str]:
+def fresh_environment(folder: Path, *nearer: Path) -> dict[str, str]:
     """A virtual environment that sees the packages of this one, so that `pip install` changes nothing here.
+
+    Args:
+        folder: of the environment, which is made.
+        nearer: folders of packages that are found before those of this environment.
 
     Returns:
         The variables for commands in it.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
-    Path(paths["purelib"], "outer.pth").write_text(
-        f"import site; site.addsitedir({sysconfig.get_paths()['purelib']!r})\n", encoding="utf-8"
-    )
+    outer = f"import site; site.addsitedir({sysconfig.get_paths()['purelib']!r})\n"
+    Path(paths["purelib"], "outer.pth").write_text("".join(f"{path}\n" for path in nearer) + outer, encoding="utf-8")
     for name in ("pip", "pytest", "spinbench"):
         script = folder / "bin" / name
         script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {name} "$@"\n', encoding="utf-8")

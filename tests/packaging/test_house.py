@@ -11,6 +11,7 @@ import statistics
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,6 @@ FILES = {
     for folder in FOLDERS
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-TREES = {file: ast.parse(text) for file, text in FILES.items()}
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 (LAYERS,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
 
@@ -52,6 +52,11 @@ DOOR_OPTIONS = (
     "target",
     "settings",
 )
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {file: ast.parse(text) for file, text in FILES.items()}
 
 
 def test_a_folder_holds_at_most_twenty_modules() -> None:
@@ -109,7 +114,7 @@ def test_modules_in_strings_are_found_where_their_ends_are_not_known() -> None:
 
 
 def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield f"{file}:{node.name}", node
@@ -127,7 +132,7 @@ def _upward(modules: Callable[[ast.Module], Iterator[str]]) -> set[str]:
     """Files, with the modules of higher floors that they name."""
     return {
         f"{file}: {name}"
-        for file, tree in TREES.items()
+        for file, tree in trees().items()
         if file != "harness/__init__.py"  # the names of the whole package
         for name in modules(tree)
         if _height(name) > _height(_module(file))
@@ -138,7 +143,7 @@ def _modules_behind_names(tree: ast.Module) -> Iterator[str]:
     """Homes of what is taken from the package itself, by `from spinbench import` or as an attribute."""
     (homes,) = (
         ast.literal_eval(node.value)
-        for node in TREES["harness/__init__.py"].body
+        for node in trees()["harness/__init__.py"].body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME"
     )
     nodes = list(ast.walk(tree))

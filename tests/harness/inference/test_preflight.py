@@ -73,7 +73,7 @@ def test_what_a_first_call_loads_does_not_use_up_a_short_budget(monkeypatch: pyt
 def test_plans_that_turn_out_to_take_too_long_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(self: Gibbs, model: Model) -> Any:
         since = time.thread_time()
-        while time.thread_time() < since + 5:
+        while time.thread_time() < since + 2:
             deadline.check()
         raise AssertionError("it was planned to the end")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,10 @@ def test_the_numbers_do_not_depend_on_how_many_chains_run() -> None:
 
 def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
     """They take far less time than draws that live, so that their number says too much of how long burn-in is."""
+    wall, cpu = time.perf_counter(), time.process_time()
     found = spinbench.run(spinbench.load("uai14hard/linkage_16"), "wmb", "numba", budget="600 ms", chains=4)
-    assert found.seconds.burn_in < 0.6
+    share = (time.process_time() - cpu) / (time.perf_counter() - wall)  # of a core, which others use, too
+    assert share * found.seconds.burn_in < 0.6
     upper = min(bound.value for bound in found.bounds if bound.side == "upper" and bound.grade != "probable")
     assert -88.7776 <= upper < np.inf
 

@@ -68,7 +68,7 @@ CASES: list[tuple[str, str, dict[str, Any], float]] = [
     *((name, "network", {}, 2.0) for name in METHODS),
     *(("g_bp_multiple", "strong", {"labels": labels}, 5.0) for labels in ("zero", "best", "greedy")),
 ]
-ON_OTHERS = [case for case in CASES if case[1] in ("many edges", "complete", "zeros", "network", "strong")]
+ON_OTHERS = [case for case in CASES if case[1] in ("many edges", "zeros", "strong")]
 
 
 def bound(model: Model, name: str, backend: str = "numpy", **settings: Any) -> Any:

@@ -14,6 +14,7 @@ from spinbench.backends.numba.exact.grid import Grid
 from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.orders import order
 from spinbench.reference.problem import Problem, grid_sites
 from spinbench.reference.solver import PrecisionError
 
@@ -151,7 +152,8 @@ def test_ten_by_ten_takes_milliseconds():
     assert min(seconds) < 3e-3
 
 
-def test_memory_is_known_beforehand():
+def test_memory_is_known_beforehand(monkeypatch):
+    monkeypatch.setattr(order, "SEARCH_SECONDS", 0.1)
     model = grid(30, 30, 1.0)
     with pytest.raises(IntractableError, match=r"grid meets width 30 .*GiB is allowed"):
         answers.solve(model, method="grid", cache=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import numpy as np
@@ -101,8 +102,10 @@ def test_evidence_and_codes_are_told_in_the_users_variables() -> None:
 
 
 def test_seconds_are_spent_on_runs_that_grow() -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
     found = run(GRID, budget="0.3 s", chains=2)
-    assert found.seconds.run < 0.6
+    share = (time.process_time() - cpu) / (time.perf_counter() - wall)  # of a core, which others use, too
+    assert share * found.seconds.run < 0.6
     assert found.samples > RUNGS
     assert found.diagnostics["annealings"] % 2 == 0
     assert found.diagnostics["annealings"] >= 4
