@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spinbench.api.bounds import Bound
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
@@ -69,20 +70,23 @@ def advise(
             say(now)
             watch(entrants, now)
 
-        say("loading")
-        prepare(entered)
         since = time.perf_counter()
         source = _source(model) if source is None else source
         why = ""
-        if ask_exact:
+        known: tuple[Bound, ...] = ()
+        if ask_exact:  # before anything is loaded that it does not need
             tell([], "looking for an exact answer")
-            exact_result, why = answer_exactly(model, seconds, target)
+            exact_result, why, known = answer_exactly(model, seconds, target)
             if exact_result is not None:
                 return _advice_of_exact(
                     exact_result, target, (seconds, time.perf_counter() - since), (chains, seed), source
                 )
+        tell([], "loading")
+        loading = time.perf_counter()
+        prepare(entered)
+        since += time.perf_counter() - loading
         tell([], "looking for heavy states")
-        bounds = bounds_of_states(model, seed, seconds)
+        bounds = (*known, *bounds_of_states(model, seed, seconds))
         race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, bounds)
         race.run()
         return _advice_of_race(race, time.perf_counter() - since, seed, source, why)
@@ -130,6 +134,7 @@ def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, 
         silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
         fates = {r.candidate.label: r.fate if r.result is None else silent for r in race.entrants[:3]} or {"exact": why}
         reasons = [f"{label}: {fate}" for label, fate in fates.items()]
+        reasons += [f"{bound.side} bound on log Z: {bound.value:.8g} ({bound.by})" for bound in race.bounds()]
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None

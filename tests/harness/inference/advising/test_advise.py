@@ -13,10 +13,9 @@ from spinbench.errors import BudgetError, IntractableError, SpinbenchError, Unkn
 from spinbench.inference.advising import candidates
 from spinbench.inference.advising.advice import sweep_command
 from spinbench.inference.advising.candidates import Candidate
-from spinbench.inference.advising.exact_and_bounds import check_cost
 from spinbench.inference.budget import Budget
 from spinbench.methods.blocks.blocks import Blocks
-from spinbench.models import PairwiseModel, catalogue, specs
+from spinbench.models import PairwiseModel, specs
 from spinbench.reference.orders import goatd
 from spinbench.sweeping import composition
 
@@ -89,13 +88,8 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun(
 
     monkeypatch.setattr(goatd, "portfolio_orders", record)
     with pytest.raises(IntractableError, match=message):
-        check_cost(specs.build(spec), seconds)
+        spinbench.exact(specs.build(spec), budget=f"{seconds} s")
     assert sum(searched) <= 1
-
-
-@pytest.mark.parametrize("name", ["uai14hard/linkage_16", "uai14hard/Promedus_38", "uai14/DBN_11"])
-def test_models_fit_whose_first_orders_do_not(name: str) -> None:
-    check_cost(catalogue.load(name), 60.0)
 
 
 def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
