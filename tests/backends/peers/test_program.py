@@ -48,7 +48,6 @@ class Outside(LibraryBackend):
     name = "outside"
 
 class OutsideExact(ProgramAnswer):
-    seconds = 5.0
     command = ("PYTHON", "FILE", "good", "{model}", "{mar}", "{pr}")
 """
 POINTS = {"backends": {"outside": "Outside"}, "kernels": {"exact.outside": "OutsideExact"}}
@@ -74,16 +73,17 @@ def test_a_program_answers_in_the_competitions_files(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "error", "sentence"),
+    ("mode", "seconds", "error", "sentence"),
     [
-        ("slow", SpinbenchError, "outside took longer than the 5 s of its time limit"),
-        ("failing", SpinbenchError, "outside ended with status 1: no memory left"),
-        ("short", InvalidResultError, "outside wrote 4 numbers into its MAR file, not 13"),
+        ("slow", 1.0, SpinbenchError, "outside took longer than the 1 s of its time limit"),
+        ("failing", 60.0, SpinbenchError, "outside ended with status 1: no memory left"),
+        ("short", 60.0, InvalidResultError, "outside wrote 4 numbers into its MAR file, not 13"),
     ],
 )
 def test_what_goes_wrong_outside_is_one_sentence(
-    kernel: Any, mode: str, error: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Any, mode: str, seconds: float, error: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kernel, "seconds", seconds)
     monkeypatch.setattr(kernel, "command", tuple(mode if part == "good" else part for part in kernel.command))
     with pytest.raises(error) as caught:
         spinbench.run(generators.grid(2, 2), "exact", "outside")
