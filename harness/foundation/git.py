@@ -10,6 +10,10 @@ from pathlib import Path
 from spinbench.errors import HistoryError
 
 CONFIG = "asv.conf.json"
+# A found checkout's own configuration is not to run programs: a monitor, hooks, or who checks signatures.
+_OPTIONS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false")
+_OWN_SCOPES = ("local", "worktree")
+_FILTERS = r"^filter\..*\.(clean|smudge|process)$"
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,24 @@ def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     Raises:
         FileNotFoundError: git is not installed.
     """
-    return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False, env=environment())
+    command = ["git", "-C", str(folder), *_OPTIONS, *arguments]
+    return subprocess.run(command, capture_output=True, check=False, env=environment())
+
+
+def difference(folder: Path) -> bytes | None:
+    """What tracked files differ in from the commit that is checked out; None where git cannot tell.
+
+    No program of the checkout's own configuration runs, so that a filter that it requires is a difference unknown.
+
+    Raises:
+        FileNotFoundError: git is not installed.
+    """
+    listed = ask(folder, "config", "--show-scope", "-z", "--get-regexp", _FILTERS).stdout.decode(errors="replace")
+    words = listed.split("\0")
+    own = [key.partition("\n")[0] for scope, key in zip(words[::2], words[1::2], strict=False) if scope in _OWN_SCOPES]
+    off = [word for key in own for word in ("-c", f"{key}=")]
+    answer = ask(folder, *off, "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary")
+    return None if answer.returncode else answer.stdout
 
 
 def branch(folder: Path) -> str:

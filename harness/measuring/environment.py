@@ -11,6 +11,7 @@ import socket
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -195,29 +196,23 @@ def _source_files(home: Path) -> Iterator[Path]:
 
 
 def git_state(checkout: Path | None) -> dict[str, Any]:
-    """The commit, whether tracked files differ from it, and a hash of the difference; None where there is no git.
+    """The commit, whether tracked files differ from it, and a hash of the difference; None where git cannot tell.
 
     Keys: "commit", "dirty", "diff". Untracked files do not count: what registers a plugin is a tracked file.
     """
-    commit = _git_output(checkout, "rev-parse", "--verify", "HEAD")
-    if commit is None:
-        return {"commit": None, "dirty": None, "diff": None}
-    difference = _git_output(checkout, "diff", "HEAD", "--no-ext-diff", "--binary") or b""
-    return {
-        "commit": commit.decode().strip(),
-        "dirty": bool(difference),
-        "diff": hashlib.sha256(difference).hexdigest()[:16] if difference else None,
-    }
-
-
-def _git_output(checkout: Path | None, *arguments: str) -> bytes | None:
+    state: dict[str, Any] = {"commit": None, "dirty": None, "diff": None}
     if checkout is None:
-        return None
-    try:
-        done = git.ask(checkout, *arguments)
-    except OSError:
-        return None
-    return None if done.returncode else done.stdout
+        return state
+    with suppress(OSError):  # git is not installed
+        head = git.ask(checkout, "rev-parse", "--verify", "HEAD")
+        difference = None if head.returncode else git.difference(checkout)
+        if not head.returncode:
+            state["commit"] = head.stdout.decode().strip()
+        if difference is not None:
+            state["dirty"] = bool(difference)
+        if difference:
+            state["diff"] = hashlib.sha256(difference).hexdigest()[:16]
+    return state
 
 
 @cache
