@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.auditing.checks import (
     Check,
@@ -50,8 +49,6 @@ from spinbench.foundation import atomic
 from spinbench.inference.answers import seconds_allowed
 from spinbench.inference.request import check_model
 from spinbench.models import Model, to_factor_graph
-
-FloatArray = npt.NDArray[np.float64]
 
 # Probability with which draws of the model's own law fail.
 ALPHA = 0.01

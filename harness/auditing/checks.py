@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from scipy import special
 
 from spinbench.auditing.effective import (
+    FloatArray,
     autocorrelation_times,
     binomial_p_values,
     normal_p_values,
     z_scores,
 )
-from spinbench.auditing.local_conditionals import Logits, probabilities, slope
+from spinbench.auditing.local_conditionals import IntArray, Logits, probabilities, slope
 from spinbench.models import FactorGraph, Model
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Entries of joint tables that are compared.
 MAX_EVENTS = 20_000
@@ -169,8 +167,6 @@ def check_energy(draws: Draws, means: Sequence[float], spacing: float) -> Check 
 
 def check_state_frequencies(model: Model, draws: Draws) -> Check | None:
     """Pearson's chi-square of the states' frequencies; None of models of too many states, or of too few draws."""
-    from scipy import special
-
     sizes = model.cardinalities
     if math.prod(sizes) > MAX_STATES:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,8 +46,6 @@ def binomial_p_values(means: FloatArray, p: FloatArray, draws: FloatArray) -> Fl
     Exact for whole numbers of draws (twice the smaller tail, so that a test is at most as often wrong as it says);
     others are interpolated by the incomplete beta function. The arrays are broadcast.
     """
-    from scipy import special
-
     means, p, draws = np.broadcast_arrays(means, p, draws)
     count = np.clip(means * draws, 0.0, draws)
     inside = np.clip(p, 0.0, 1.0)
@@ -59,13 +58,9 @@ def binomial_p_values(means: FloatArray, p: FloatArray, draws: FloatArray) -> Fl
 
 def normal_p_values(z: FloatArray, freedom: npt.ArrayLike) -> FloatArray:
     """Two-sided p-values of Student's t."""
-    from scipy import special
-
     return np.asarray(2 * special.stdtr(np.maximum(freedom, 1.0), -np.abs(z)))
 
 
 def z_scores(p_values: FloatArray, signs: FloatArray) -> FloatArray:
     """Standard normal scores of two-sided p-values."""
-    from scipy import special
-
     return np.asarray(-np.sign(signs) * special.ndtri(np.clip(p_values, 1e-300, 1.0) / 2))

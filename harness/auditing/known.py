@@ -6,11 +6,10 @@ from __future__ import annotations
 from time import monotonic
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest
-from spinbench.auditing.effective import binomial_p_values
+from spinbench.auditing.effective import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_modes
@@ -18,8 +17,6 @@ from spinbench.inference.maximising.annealing import scale_log_weights
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.models import FactorGraph, Model
-
-FloatArray = npt.NDArray[np.float64]
 
 # Of the inverse temperatures whose mean log weights give the variance and the skewness of log weights.
 SPACING = 0.02

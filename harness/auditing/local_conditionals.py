@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.auditing.effective import autocorrelation_times
+from spinbench.auditing.effective import FloatArray, autocorrelation_times
 from spinbench.models import FactorGraph
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Beyond which an estimate says that draws are as cold as can be told.

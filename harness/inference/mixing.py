@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
@@ -20,7 +19,7 @@ from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.request import check_model
 from spinbench.inference.starts import spread_starts
-from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
 from spinbench.models import Model, PairwiseModel
@@ -40,7 +39,6 @@ ROOM = 0.5
 # Standard errors, and excesses that pairs have not shown, of a limit that holds with a confidence of 95 %.
 _NORMAL, _UNSEEN = 1.645, 3.0
 
-IntArray = npt.NDArray[np.int64]
 Advance = Callable[[FactorTables, IntArray, CoupledPairs, int, int, int], None]
 
 

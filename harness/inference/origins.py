@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
-from spinbench.models.groups import merge_groups
+from spinbench.models.groups import FloatArray, merge_groups
 from spinbench.models.simplification import Simplification
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def model_for_method(model: Model, method: Method) -> Model:

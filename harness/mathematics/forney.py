@@ -35,9 +35,8 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.forney.build import network_from_model
-from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
+from spinbench.models.forney.model import MAX_DEGREE, FloatArray, ForneyModel
 
-FloatArray = npt.NDArray[np.float64]
 Array = Any
 Namespace = Any
 

@@ -17,17 +17,15 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.checks import largest_finite_magnitude
-from spinbench.models.forney.model import ForneyModel
+from spinbench.models.forney.model import FloatArray, ForneyModel
 
 EPS = float(np.finfo(np.float64).eps)
 # In the last place that one step may cost: some operations of half a unit each, and functions of a few.
 UNITS = 16
 Precision = Literal["float32", "float64"]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Work(NamedTuple):

@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
 from spinbench.errors import InvalidResultError
@@ -21,14 +20,13 @@ from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
 from spinbench.testing.joint import compare_parts
 from spinbench.testing.laws import causes
-from spinbench.testing.laws.cases import CASES, Law, enumerate_law
+from spinbench.testing.laws.cases import CASES, FloatArray, Law, enumerate_law
 from spinbench.testing.laws.known import find_solved_model
 from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
 
 # Errors below it are rounding; relative for log Z.
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
-FloatArray = npt.NDArray[np.float64]
 # Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above.
 REPLICA_CHAINS = 16
 # Replicas where only their mean matters.

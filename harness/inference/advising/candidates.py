@@ -44,7 +44,6 @@ FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
 # In the order in which they are asked for a method; plugins' follow.
 BACKENDS = ("numba", "numpy", "jax")
 INTERPRETED = "numpy"
-OWN = "spinbench"
 
 # Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own.
 KINDS = {
@@ -173,7 +172,7 @@ def _backends() -> list[str]:
 
 
 def _is_own(method: str) -> bool:
-    return any(plugins.distribution(point) == OWN for point in plugins.entry_points("methods").get(method, ()))
+    return any(plugins.distribution(point) == plugins.OWN for point in plugins.entry_points("methods").get(method, ()))
 
 
 def prepare(candidates: Iterable[Candidate]) -> None:
@@ -187,7 +186,7 @@ def prepare(candidates: Iterable[Candidate]) -> None:
             _compiler()
         if candidate.backend != "jax":
             for point in kernels.candidates(candidate.method, candidate.backend):
-                if plugins.distribution(point) == OWN:
+                if plugins.distribution(point) == plugins.OWN:
                     kernels.load(point)
 
 

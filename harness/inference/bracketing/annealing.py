@@ -21,11 +21,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import State
 from spinbench.api.bounds import Bound
-from spinbench.api.trace import Trace
+from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
@@ -37,7 +36,6 @@ from spinbench.methods.tempering.estimates import summarise_travel
 from spinbench.methods.tempering.pt import make_replicas
 from spinbench.models import Model
 
-FloatArray = npt.NDArray[np.float64]
 Clock = Callable[[], float]
 
 NAME = "smc"

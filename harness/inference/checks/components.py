@@ -12,14 +12,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.inference.checks.probes import Content
+from spinbench.inference.checks.probes import Content, FloatArray, IntArray
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.models import FactorGraph
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # States of a model of which all components are found.
 MAX_ENUMERATED = 2**12

@@ -14,19 +14,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.inference.checks.components import Component, separate_components
-from spinbench.inference.checks.probes import Content, entropies
+from spinbench.inference.checks.probes import Content, FloatArray, entropies
 from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, build_graph_tables
 from spinbench.models import FactorGraph, Model
-
-FloatArray = npt.NDArray[np.float64]
 
 PROBES = 32
 # Before and while probes are looked at.

@@ -17,17 +17,14 @@ import dataclasses
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.probes import Content
+from spinbench.inference.checks.probes import Content, FloatArray
 from spinbench.inference.checks.weight_bounds import Bounds, Least
 from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
-
-FloatArray = npt.NDArray[np.float64]
 
 # Of larger models probes take too long.
 MOST_VARIABLES, MOST_FACTORS, MOST_ENTRIES = 500, 5000, 2**18

@@ -12,12 +12,10 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
-from spinbench.inference.checks.joint_validity import check_joint, copy_draws
+from spinbench.inference.checks.joint_validity import FloatArray, check_joint, copy_draws
 from spinbench.mathematics import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
-
-FloatArray = npt.NDArray[np.float64]
 
 # That probabilities of float32 chains may lie beyond 0 and 1.
 ROUNDING = 1e-5

@@ -21,9 +21,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.inference.checks.probes import PROBES, Probed, anneal, probe
+from spinbench.inference.checks.probes import PROBES, FloatArray, IntArray, Probed, anneal, probe
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.methods.buckets.draws import draw
 from spinbench.methods.buckets.layout import lay_out
@@ -34,9 +33,6 @@ from spinbench.methods.buckets.tighten import UpperBound
 from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Of each probe's law, shared by all states.
 FLOOR = 1e-3

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, State
-from spinbench.api.trace import Trace
+from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
@@ -23,7 +23,6 @@ from spinbench.inference.request import Request
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Temperatures of a run down the ladder, and the fewest of them.

@@ -13,10 +13,9 @@ from spinbench.inference.stored_states.exports import lower_states
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
-from spinbench.models.convert import original_log_weights
+from spinbench.models.convert import IntArray, original_log_weights
 from spinbench.reference.heaviest import heaviest
 
-IntArray = npt.NDArray[np.int64]
 StateAndWeight = tuple[IntArray | None, float | None]
 
 # Candidates that are raised by changes of single variables, the heaviest ones.

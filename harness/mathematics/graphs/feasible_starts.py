@@ -19,12 +19,9 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.mathematics.graphs.message_layouts import Graph, scopes
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
 from spinbench.mathematics.graphs.parities import find_parities, members_of
 from spinbench.models import Factor, FactorGraph
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # States that may be tried for one chain.
 MAX_CHOICES = 100_000

@@ -8,11 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.rows import Windows
+from spinbench.mathematics.graphs.rows import FloatArray, Windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.models import PairwiseModel
-
-FloatArray = npt.NDArray[np.float64]
 
 # Single-site updates of the annealing at most (about a second), shared out among sweeps and parallel searches.
 UPDATES = 2.5e7

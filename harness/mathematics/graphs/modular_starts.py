@@ -12,13 +12,10 @@ import itertools
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
 from spinbench.mathematics.graphs.table_layouts import FLOOR
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 # Variables, ascending, and their coefficients, of which the first is 1.
 Form = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -27,7 +24,7 @@ PRIMES = (3, 5, 7, 11, 13)
 MAX_ENTRIES = 4096
 # That are looked at, the strongest.
 FORMS_PER_VARIABLE = 4
-# Standard deviation of the log of a strength, so that each choice is another.
+# Standard deviation of the log of a strength: ties are broken, and each choice is another.
 NOISE = 0.1
 # For each start.
 MAX_CHOICES = 16

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import (
     AnyInts,
+    IntArray,
     adjacency_rows,
     has_most,
     pair_table,
@@ -21,7 +22,6 @@ from spinbench.mathematics.graphs.colouring import (
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 # A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast).
 DENSE_FACTOR = 32
 # Largest N for dense rows.

@@ -27,14 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import Adjacency
-from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.mathematics.graphs.modular_starts import finite
+from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
+from spinbench.mathematics.graphs.modular_starts import NOISE, finite
 from spinbench.mathematics.graphs.rows import compressed_rows, matrix
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 States = npt.NDArray[np.signedinteger[Any]]
 # Times as many neighbours as these have on average: what the neighbours are is left to such a variable.
 HUB = 2.0
@@ -45,8 +43,6 @@ BitArray = npt.NDArray[np.uint8]
 HIGHEST = 8
 # Times as many as variables are looked at.
 TERMS = 4
-# Standard deviation of the log of a strength: ties are broken, and each choice is another.
-NOISE = 0.1
 # For all starts together, if parities have three variables or more; others do not hide.
 CHOICES = 64
 # Floating-point operations in which choices are searched, at about; each start has one choice at least.

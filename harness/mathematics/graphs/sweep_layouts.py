@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
-from spinbench.mathematics.graphs.colouring import colouring, raster_levels
+from spinbench.mathematics.graphs.colouring import IntArray, colouring, raster_levels
 from spinbench.mathematics.graphs.rows import (
     AnyRows,
     Windows,
@@ -33,7 +33,6 @@ from spinbench.mathematics.graphs.rows import (
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Order = Literal["chromatic", "raster"]
 
 # A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it.

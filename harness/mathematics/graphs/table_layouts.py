@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
-from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 NarrowArray = npt.NDArray[np.int32]
 
 # Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1.

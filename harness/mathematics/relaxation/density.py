@@ -22,11 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.mathematics.relaxation.diagonal import checked_diagonal, choose, dominance, smallest_eigenvalue
+from spinbench.mathematics.relaxation.diagonal import IntArray, checked_diagonal, choose, dominance, smallest_eigenvalue
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # A = I (α = x), A = Λ^(-½)Vᵀ with Q = VΛVᵀ (α = VΛ^½x), A = Q⁻¹ (α = Qx).
 Form = Literal["identity", "harmonium", "inverse"]

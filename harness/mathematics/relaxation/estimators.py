@@ -32,15 +32,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.mathematics import statistics
 from spinbench.mathematics.bennett import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import UNSEEN, Claim
-from spinbench.mathematics.relaxation.density import Relaxation
+from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 
-FloatArray = npt.NDArray[np.float64]
 Rows = tuple[slice, slice, slice]
 
 # Fewer leave nothing to find a standard error from.

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.testing.laws.cases import indicators
+from spinbench.testing.laws.cases import FloatArray, indicators
 
-FloatArray = npt.NDArray[np.float64]
 # States that are summed over again and again.
 MAX_STATES = 2**14
 # Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted.

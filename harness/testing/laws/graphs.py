@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.models import FactorGraph
-from spinbench.testing.laws.cases import SolvedModel, enumerate_law
+from spinbench.testing.laws.cases import FloatArray, SolvedModel, enumerate_law
 
-FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
 # States of a ring's variables.
 RING = (3, 5, 7, 8)

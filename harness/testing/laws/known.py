@@ -14,6 +14,7 @@ from spinbench.testing.laws import graphs
 from spinbench.testing.laws.cases import (
     CASES,
     START_STREAM,
+    FloatArray,
     SolvedModel,
     enumerate_law,
     higher_order_model,
@@ -22,7 +23,6 @@ from spinbench.testing.laws.cases import (
     ring_model,
 )
 
-FloatArray = npt.NDArray[np.float64]
 # Variables of a very large model that are in random order.
 WINDOW = 4000
 # Couplings of a variable with n neighbours, times √n.

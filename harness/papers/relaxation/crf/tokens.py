@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.papers.relaxation.crf.corpus import Message
+from spinbench.papers.relaxation.crf.corpus import IntArray, Message
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-IntArray = npt.NDArray[np.int64]
 
 WINDOW = range(-3, 4)
 TITLES = frozenset({"dr", "doctor", "prof", "professor", "mr", "mrs", "ms", "miss", "sir"})

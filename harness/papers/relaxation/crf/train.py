@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.mathematics.graphs import message_layouts
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.mathematics.graphs.message_layouts import Incidence, incidence
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Incidence, incidence
 from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
 from spinbench.models import PairwiseModel
-from spinbench.papers.relaxation.crf.corpus import KINDS, Message, build_edges
+from spinbench.papers.relaxation.crf.corpus import KINDS, IntArray, Message, build_edges
 from spinbench.papers.relaxation.crf.tokens import extract_features
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Features that fewer tokens of the training messages have are left out.
 MIN_COUNT = 3
