@@ -158,7 +158,8 @@ def _is_installed(name: str) -> bool:
 
 def _install_command(python: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install", "-q"]
+        pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check"]
+        return [*pip, "--python", str(python), "install", "-q"]
     if (uv := shutil.which("uv")) is not None:
         return [uv, "pip", "install", "-q", "--python", str(python)]
     raise HistoryError("neither pip nor uv is installed here, and one of them is needed to build commits")

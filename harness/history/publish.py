@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -165,10 +164,8 @@ def _build_site(checkout: git.Checkout, config: Mapping[str, Any], folder: Path)
     util.write_json(str(copy / "benchmarks.json"), listed, Benchmarks.api_version)
     config_path = folder / "publish.json"  # not by asv's name, by which pages find the checkout
     util.write_json(str(config_path), {**config, "results_dir": str(copy)})
-    command = [sys.executable, "-m", "asv", "publish", "--config", str(config_path)]
-    modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
-    environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
-    done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False, env=environment)
+    command = [sys.executable, "-P", "-m", "asv", "publish", "--config", str(config_path)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=git.environment())
     if done.returncode or not (Path(config["html_dir"]) / "index.html").is_file():
         message = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
         raise HistoryError(f"asv cannot publish the history: {message}")

@@ -189,7 +189,7 @@ def _install_step(cls: type[Backend]) -> str:
 
 
 def _run_pip(arguments: Sequence[str]) -> None:
-    command = [sys.executable, "-m", "pip", *arguments]
+    command = [sys.executable, "-P", "-m", "pip", *arguments]
     print(f"running {shlex.join(command)}", flush=True)
     process = subprocess.run(command, check=False)
     if process.returncode:
