@@ -83,12 +83,12 @@ class ExactAnswer:
     @property
     def diagnostics(self) -> dict[str, float]:
         """Width, log2_entries, memory_gib, predicted_seconds, slices, as far as they are known, and `left_open`."""
-        found = {} if self.width is None else {"width": float(self.width)}
+        figures = {} if self.width is None else {"width": float(self.width)}
         if self.cost is not None:
-            found |= {} if self.cost.log2_entries is None else {"log2_entries": self.cost.log2_entries}
-            found |= {"memory_gib": self.cost.bytes / 2**30, "predicted_seconds": self.cost.seconds}
-            found |= {"slices": float(self.cost.slices)}
-        return found | ({} if self.flat is None else left_open(self.flat, self.cardinalities))
+            figures |= {} if self.cost.log2_entries is None else {"log2_entries": self.cost.log2_entries}
+            figures |= {"memory_gib": self.cost.bytes / 2**30, "predicted_seconds": self.cost.seconds}
+            figures |= {"slices": float(self.cost.slices)}
+        return figures | ({} if self.flat is None else left_open(self.flat, self.cardinalities))
 
     @cached_property
     def marginals(self) -> tuple[FloatArray, ...]:

@@ -16,7 +16,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel, wide_models
 from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
-from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
+from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first_answer
 from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE, Order, order_cost
@@ -70,23 +70,23 @@ def solve(
     max_bytes = default_max_bytes() if max_bytes is None else max_bytes
     listed = None if order is None else _check_order(model, order)
     limits = Limits(max_bytes, seconds, slicing=True)
-    if cache and order is None and (known := store.load(model, method, limits, marginals=marginals)) is not None:
-        return known
+    if cache and order is None and (stored := store.load(model, method, limits, marginals=marginals)) is not None:
+        return stored
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
     request = _Request(method, limits, solvers, listed)
-    found = _answer(model, request, marginals=marginals)
+    solution = _solve_or_split(model, request, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
-    solver = found.solver
+    solver = solution.solver
     answer = ExactAnswer(
-        found.log_z + 0.0,  # which is never -0
-        found.flat,
+        solution.log_z + 0.0,  # which is never -0
+        solution.flat,
         model.cardinalities,
         solver.name,
         solver.width,
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
-        cost=_cost(found, elapsed - compiling, model.num_variables, marginals=marginals),
+        cost=_cost(solution, elapsed - compiling, model.num_variables, marginals=marginals),
     )
     if cache and order is None:
         store.save(model, method, answer, limits)
@@ -108,15 +108,15 @@ def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
     return listed
 
 
-def _cost(found: _Found, elapsed: float, num_variables: int, *, marginals: bool) -> Cost:
+def _cost(solution: _Solution, elapsed: float, num_variables: int, *, marginals: bool) -> Cost:
     """What was known when solving began, the seconds of planning among it; `num_variables` are the model's."""
-    solver = found.solver
+    solver = solution.solver
     bytes_, slices = solver.memory(marginals=marginals), getattr(solver, "count", 1)
-    seconds = elapsed - found.seconds + found.predicted_seconds
+    seconds = elapsed - solution.seconds + solution.predicted_seconds
     order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
     if order is None:
         return Cost(bytes_, seconds)
-    listed = [found.variables[v] for v in order.order.tolist()]
+    listed = [solution.variables[v] for v in order.order.tolist()]
     fell_away = sorted(set(range(num_variables)).difference(listed))
     return Cost(bytes_, seconds, order.log2_total, slices, (*fell_away, *listed))
 
@@ -131,7 +131,7 @@ class _Request:
     order: tuple[int, ...] | None = None
     search_seconds: float = SEARCH_SECONDS
 
-    def first(
+    def first_answer(
         self,
         problem: Problem,
         action: Callable[[Solver], T],
@@ -141,7 +141,7 @@ class _Request:
         plugins_last: bool | None = None,
     ) -> tuple[Solver, T]:
         chosen = candidates(problem, self.method, self.solvers, sampling=sampling, plugins_last=plugins_last)
-        return first(problem, chosen, self.limits, action, marginals=marginals)
+        return first_answer(problem, chosen, self.limits, action, marginals=marginals)
 
     def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
         """Of a model whose variables are these of the one that was given; None: the same."""
@@ -157,7 +157,7 @@ class _Request:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Solution:
     """An answer.
 
     Attributes:
@@ -177,8 +177,8 @@ class _Found:
     predicted_seconds: float
 
 
-def _answer(model: Model, request: _Request, *, marginals: bool) -> _Found:
-    core = _core(model, request.method)
+def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Solution:
+    core = _extract_core(model, request.method)
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
         return _solve_problem(request.problem(model), request, marginals=marginals, plugins_last=plugins_last)
@@ -189,12 +189,12 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> _Found:
             plugins_last = True
     variables = wide_models.core_variables(core)
     problem = request.problem(core.model, variables)
-    found = _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
-    found = replace(found, variables=[variables[v] for v in found.variables])
-    return _add_parts(core, found, request) if marginals else found
+    solution = _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
+    solution = replace(solution, variables=[variables[v] for v in solution.variables])
+    return _add_parts(core, solution, request) if marginals else solution
 
 
-def _add_parts(core: Simplification, of_core: _Found, request: _Request) -> _Found:
+def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _Solution:
     """With the marginals of what summed out, as far as they are in reach."""
     core_marginals = split(cast("FloatArray", of_core.flat), core.model.cardinalities)
     limits, begin = request.limits, time.perf_counter()
@@ -207,15 +207,15 @@ def _add_parts(core: Simplification, of_core: _Found, request: _Request) -> _Fou
             raise IntractableError(f"{part.name}: out of reach")
         # of many parts, each is small: no search
         alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
-        found = _solve_problem(alone.problem(part), alone, marginals=True, plugins_last=False)
-        seconds, predicted = seconds + found.seconds, predicted + found.predicted_seconds
-        return split(cast("FloatArray", found.flat), part.cardinalities)
+        solution = _solve_problem(alone.problem(part), alone, marginals=True, plugins_last=False)
+        seconds, predicted = seconds + solution.seconds, predicted + solution.predicted_seconds
+        return split(cast("FloatArray", solution.flat), part.cardinalities)
 
     flat = np.concatenate(wide_models.marginals(core, core_marginals, solve_part))
     return replace(of_core, flat=flat, seconds=seconds, predicted_seconds=predicted)
 
 
-def _core(model: Model, method: str) -> Simplification | None:
+def _extract_core(model: Model, method: str) -> Simplification | None:
     """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
     if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree", "ganak"):
         return None
@@ -223,16 +223,16 @@ def _core(model: Model, method: str) -> Simplification | None:
     return core if core.step is not None and core.step.conditionals else None
 
 
-def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Found:
-    def solve_finite(solver: Solver) -> _Found:
+def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Solution:
+    def solve_finite(solver: Solver) -> _Solution:
         predicted, begin = solver.predict_seconds(marginals=marginals), time.perf_counter()
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError
         flat = None if flat is None else problem.decode_marginals(flat)
-        return _Found(solver, log_z, flat, problem.representatives, time.perf_counter() - begin, predicted)
+        return _Solution(solver, log_z, flat, problem.representatives, time.perf_counter() - begin, predicted)
 
-    return request.first(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
+    return request.first_answer(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
 
 
 def sample(
@@ -258,7 +258,7 @@ def sample(
     try:
         return _draw(model, count, rng, request)
     except IntractableError:
-        core = _core(model, method)
+        core = _extract_core(model, method)
         if core is None or core.step is None:
             raise
         return core.step.lift(_draw(core.model, count, rng, request), rng)
@@ -266,5 +266,5 @@ def sample(
 
 def _draw(model: Model, count: int, rng: np.random.Generator, request: _Request) -> IntArray:
     problem = Problem(model)
-    _, states = request.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
+    _, states = request.first_answer(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
     return problem.origin.lift(states)

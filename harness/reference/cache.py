@@ -51,8 +51,8 @@ def load(model: Model, method: str, limits: Limits, *, marginals: bool) -> Exact
     checksum, _, content = data.partition(b"\n")
     if checksum != _checksum(model, content):
         return None
-    told, _, numbers = content.partition(b"\n")
-    told_of: dict[str, Any] = json.loads(told)
+    header, _, numbers = content.partition(b"\n")
+    told_of: dict[str, Any] = json.loads(header)
     flat = np.frombuffer(numbers, dtype=NUMBERS).astype(np.float64)
     cards, cost = model.cardinalities, told_of["cost"]
     more = limits.max_bytes > told_of["max_bytes"] or limits.seconds > told_of["limit_seconds"]
@@ -73,7 +73,7 @@ def load(model: Model, method: str, limits: Limits, *, marginals: bool) -> Exact
 
 def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None:
     """Stores an answer that was found within limits; does nothing where the folder cannot be written."""
-    told = {
+    header = {
         "log_z": float(answer.log_z),
         "width": None if answer.width is None else int(answer.width),
         "seconds": float(answer.seconds),
@@ -84,7 +84,7 @@ def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None
         "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
-    content = json.dumps(told).encode() + b"\n" + numbers
+    content = json.dumps(header).encode() + b"\n" + numbers
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)

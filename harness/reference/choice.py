@@ -51,10 +51,10 @@ def candidates(
     """
     if method == "auto":
         return _by_cost(problem, solvers, plugins_last, sampling=sampling)
-    return _named(problem, method, solvers, sampling=sampling)
+    return _build_method(problem, method, solvers, sampling=sampling)
 
 
-def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
+def _build_method(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
     kind = solvers.kind(method)
     assert kind is not None  # `check_method` has been here
     if sampling and not kind.can_sample:
@@ -72,27 +72,27 @@ def _by_cost(problem: Problem, solvers: Solvers, plugins_last: bool | None, *, s
     enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
     for stage in solvers.stages(size):
-        found = _applicable(problem, stage, solvers, sampling=sampling)
-        yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
-        costly += [s for s in found if s.seconds > enough]
+        solvers_of_stage = _applicable(problem, stage, solvers, sampling=sampling)
+        yield from sorted((s for s in solvers_of_stage if s.seconds <= enough), key=lambda s: s.seconds)
+        costly += [s for s in solvers_of_stage if s.seconds > enough]
     if plugins_last is None:
         costly += _applicable(problem, plugin_names(), solvers, sampling=sampling)
     yield from sorted(costly, key=lambda s: s.seconds * s.risk)
     if plugins_last:
-        found = _applicable(problem, plugin_names(), solvers, sampling=sampling)
-        yield from sorted(found, key=lambda s: s.seconds)
+        solvers_of_stage = _applicable(problem, plugin_names(), solvers, sampling=sampling)
+        yield from sorted(solvers_of_stage, key=lambda s: s.seconds)
 
 
 def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, sampling: bool) -> list[Solver]:
     """The solvers of a stage that fit, up to one that takes next to nothing."""
-    found: list[Solver] = []
+    applicable: list[Solver] = []
     for name in stage:
         try:
             kind = solvers.kind(name)
             if kind is None or (sampling and not kind.can_sample) or kind.passed_by(problem):
                 continue
-            found.append(kind.build(problem))
-            if found[-1].seconds < solvers.nothing:
+            applicable.append(kind.build(problem))
+            if applicable[-1].seconds < solvers.nothing:
                 break
         except BrokenPluginError as error:
             left_out(str(error))
@@ -100,7 +100,7 @@ def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, s
             problem.remarks.append(f"the exact method {name!r} needs {why}")
         except NotApplicableError:
             continue
-    return found
+    return applicable
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Limits:
     slicing: bool = False
 
 
-def first(
+def first_answer(
     problem: Problem, solvers: Iterator[Solver], limits: Limits, action: Callable[[Solver], T], *, marginals: bool
 ) -> tuple[Solver, T]:
     """The first solver that gives a result, and the result.
@@ -131,7 +131,7 @@ def first(
     """
     refusals: list[tuple[float, str]] = []
     for whole in solvers:
-        for solver in _ways(whole, limits, marginals=marginals):
+        for solver in _solver_and_fallbacks(whole, limits, marginals=marginals):
             seconds = solver.predict_seconds(marginals=marginals)
             if solver.memory(marginals=marginals) > limits.max_bytes or seconds > limits.seconds:
                 refusals.append(_refusal(solver, limits, marginals=marginals))
@@ -155,7 +155,7 @@ def first(
     raise IntractableError(f"{problem.name}: no exact answer: {'; '.join(dict.fromkeys([*least, *problem.remarks]))}")
 
 
-def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
+def _solver_and_fallbacks(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
     """The solver, and where it does not answer its fallbacks and slices, by their time."""
     whole.most_bytes, whole.most_seconds = limits.max_bytes, min(whole.most_seconds, limits.seconds)
     yield whole
@@ -171,10 +171,10 @@ def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]
 def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float, str]:
     """What the way needs, to sort by, and the sentence that says both of its figures."""
     needed, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
-    allowed = f"{_human(limits.max_bytes)} is allowed (max_gib)"
+    allowed = f"{_format_bytes(limits.max_bytes)} is allowed (max_gib)"
     if limits.seconds < math.inf:
         allowed += f" and {limits.seconds:.3g} s (budget)"
-    took = f"{_human(needed)} of memory and {_duration(seconds)}, and {allowed}"
+    took = f"{_format_bytes(needed)} of memory and {_format_seconds(seconds)}, and {allowed}"
     if (count := getattr(getattr(solver, "order", None), "unsearched", 0)) > 0:
         return math.inf, f"{solver.name} searches for no order of {count} variables that are in no chain and on no tree"
     if not solver.complete:
@@ -185,13 +185,13 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     return needed, f"{solver.name} {width}would take{in_slices} {took}"
 
 
-def _duration(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     if seconds >= 1e9:
         return "more than 30 years"
     return f"{seconds:.2g} s" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
-def _human(count: int) -> str:
+def _format_bytes(count: int) -> str:
     if count >= 2**80:  # more than a million EiB
         return f"2^{count.bit_length() - 1 - 60} EiB"
     value = float(count)

@@ -226,11 +226,11 @@ def _drawing(pairwise: Pairwise) -> FloatArray:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(pairwise.size))
     graph.add_edges_from(pairwise.edges.tolist())
-    found: tuple[bool, Any] = nx.check_planarity(graph)
-    if not found[0]:
+    planarity: tuple[bool, Any] = nx.check_planarity(graph)
+    if not planarity[0]:
         raise refusal
-    drawn: dict[int, tuple[int, int]] = nx.combinatorial_embedding_to_pos(found[1])
-    return np.array([drawn[v] for v in range(pairwise.size)], dtype=np.float64)
+    positions: dict[int, tuple[int, int]] = nx.combinatorial_embedding_to_pos(planarity[1])
+    return np.array([positions[v] for v in range(pairwise.size)], dtype=np.float64)
 
 
 def _loop_matrix(pairwise: Pairwise, position: FloatArray) -> sparse.csc_array:

@@ -213,13 +213,13 @@ def _states(bits: int) -> IntArray:
 
 def _terms(on: FloatArray, off: FloatArray) -> list[FloatArray]:
     """(n, 2^g) of each group of columns of `on` and `off` (n, V): products of one of both each, as in `_states`."""
-    found = []
+    blocks = []
     for begin in range(0, on.shape[1], _GROUP):
         terms = np.ones((len(on), 1))
         for v in range(begin, min(begin + _GROUP, on.shape[1])):
             terms = np.concatenate([terms * off[:, v : v + 1], terms * on[:, v : v + 1]], axis=1)
-        found.append(terms)
-    return found
+        blocks.append(terms)
+    return blocks
 
 
 def _smaller_sides(pairwise: Pairwise) -> IntArray:

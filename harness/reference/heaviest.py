@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
-from spinbench.reference.choice import Limits, first
+from spinbench.reference.choice import Limits, first_answer
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, Scope
@@ -57,6 +57,6 @@ def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, f
     problem = Problem(model)
     tree = MaxTree(problem, problem.order)
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
-    _, states = first(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
-    found = problem.origin.lift(states)
-    return found, float(original_log_weights(model, found))
+    _, states = first_answer(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
+    state = problem.origin.lift(states)
+    return state, float(original_log_weights(model, state))

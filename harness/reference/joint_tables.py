@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
-from spinbench.reference.choice import Limits, first
+from spinbench.reference.choice import Limits, first_answer
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, Network, Scope
@@ -41,13 +41,13 @@ def pairs(model: Model, *, max_bytes: int | None = None) -> Pairs:
     problem = _WholeProblem(model)
     solvers = iter([BucketTree.build(problem)])
     limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
-    _, tables = first(problem, solvers, limits, lambda solver: solver.joint_tables(), marginals=True)
+    _, tables = first_answer(problem, solvers, limits, lambda solver: solver.joint_tables(), marginals=True)
     if isinstance(model, FactorGraph):
-        return [_expanded(factor, problem.origin, tables).ravel() for factor in model.factors]
+        return [_table_of_factor(factor, problem.origin, tables).ravel() for factor in model.factors]
     return _of_edges(model, problem.origin, tables)
 
 
-def expanded(factor: Factor, origin: Origin, joint: FloatArray) -> FloatArray:
+def expand_table(factor: Factor, origin: Origin, joint: FloatArray) -> FloatArray:
     """A table over all states of a factor's scope, zero where a state is not possible.
 
     Args:
@@ -87,11 +87,11 @@ def _one(origin: Origin, v: int) -> int:
     return origin.states[v].index(1) if origin.carriers[v] >= 0 else origin.states[v][0]
 
 
-def _expanded(factor: Factor, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
+def _table_of_factor(factor: Factor, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
     scope = [int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0]
     ascending = tuple(sorted(scope))
     joint = tables[ascending].transpose([ascending.index(u) for u in scope]) if scope else np.ones(())
-    return expanded(factor, origin, joint)
+    return expand_table(factor, origin, joint)
 
 
 def _of_edges(model: PairwiseModel, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
@@ -113,7 +113,7 @@ class _WholeProblem(Problem):
     def network(self) -> Network:
         network = super().network
         tables = dict(network.tables)
-        for scope in self._asked():
+        for scope in self._factor_scopes():
             tables.setdefault(scope, np.zeros([network.cardinalities[v] for v in scope]))
         return Network(network.cardinalities, tables, network.constant)
 
@@ -121,8 +121,10 @@ class _WholeProblem(Problem):
     def pairs(self) -> IntArray:
         return pairs_of(self.network.tables)
 
-    def _asked(self) -> set[Scope]:
+    def _factor_scopes(self) -> set[Scope]:
         model, source = self.model, self.origin.carriers
-        asked = [factor.scope for factor in model.factors] if isinstance(model, FactorGraph) else model.edges.tolist()
-        scopes = {tuple(sorted({int(source[v]) for v in scope} - {-1})) for scope in asked}
+        model_scopes = (
+            [factor.scope for factor in model.factors] if isinstance(model, FactorGraph) else model.edges.tolist()
+        )
+        scopes = {tuple(sorted({int(source[v]) for v in scope} - {-1})) for scope in model_scopes}
         return scopes - {()}

@@ -28,15 +28,15 @@ def default_max_bytes() -> int:
     Raises:
         SpinbenchError: the environment says what is no number of GiB.
     """
-    told = os.environ.get(VARIABLE)
-    if told is None:
+    setting = os.environ.get(VARIABLE)
+    if setting is None:
         return int(SHARE * available_bytes())
     try:
-        gib = float(told)
+        gib = float(setting)
     except ValueError:
         gib = math.nan
     if not 0 < gib <= MAX_GIB:
-        raise SpinbenchError(f"{VARIABLE}={told!r} is set; a positive number of GiB is needed, 2^33 at most")
+        raise SpinbenchError(f"{VARIABLE}={setting!r} is set; a positive number of GiB is needed, 2^33 at most")
     return max(int(gib * 2**30), 1)
 
 

@@ -92,13 +92,13 @@ def merge_tables(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArra
 
 def condition(network: Network, variables: Sequence[int], states: Sequence[int]) -> Network:
     """The network over the other variables, numbered anew, with some held at states; its constant may be -inf."""
-    held = dict(zip(variables, states, strict=True))
-    rest = [v for v in range(len(network.cardinalities)) if v not in held]
+    state_of = dict(zip(variables, states, strict=True))
+    rest = [v for v in range(len(network.cardinalities)) if v not in state_of]
     place = {v: k for k, v in enumerate(rest)}
 
     def pieces() -> Iterator[tuple[Scope, FloatArray]]:
         for scope, table in network.tables.items():
-            part = table[tuple(held.get(v, slice(None)) for v in scope)]
+            part = table[tuple(state_of.get(v, slice(None)) for v in scope)]
             yield tuple(place[v] for v in scope if v in place), np.asarray(part)
 
     return merge_tables(tuple(network.cardinalities[v] for v in rest), pieces(), network.constant)
@@ -125,15 +125,15 @@ def pairwise_of(
     ends = np.fromiter(chain.from_iterable(scopes), dtype=np.int64)
     end, at = np.cumsum(order) - order, np.cumsum(1 << order) - (1 << order)
     single, pair = order == 1, order == 2
-    variable, here = ends[end[single]], at[single]
-    i, j, there = ends[end[pair]], ends[end[pair] + 1], at[pair]
-    to_i, to_j = values[there + 2] - values[there], values[there + 1] - values[there]
+    variable, single_at = ends[end[single]], at[single]
+    i, j, pair_at = ends[end[pair]], ends[end[pair] + 1], at[pair]
+    to_i, to_j = values[pair_at + 2] - values[pair_at], values[pair_at + 1] - values[pair_at]
     ends = np.concatenate([variable, i, j])
-    pulls = np.concatenate([values[here + 1] - values[here], to_i, to_j])
+    pulls = np.concatenate([values[single_at + 1] - values[single_at], to_i, to_j])
     if np.bincount(ends, np.abs(pulls), minlength=n).max(initial=0.0) > MAX_PULL:
         return None
     biases: FloatArray = np.bincount(ends, pulls, minlength=n).astype(np.float64)
-    weights = values[there + 3] - values[there + 2] - to_j
+    weights = values[pair_at + 3] - values[pair_at + 2] - to_j
     edges, couplings = canonical_edges(np.stack([i, j], axis=1), weights, n)
     constant += float(values[at].sum())
     return Pairwise(biases, *without_zeros(edges, couplings), constant)

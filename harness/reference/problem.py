@@ -114,8 +114,8 @@ class Problem:
     ) -> None:
         self.model, self.hopeless, self.search_seconds, self.max_bytes = model, hopeless, search_seconds, max_bytes
         self.remarks: list[str] = []
-        self._given = _given_pairs(model)
-        self.cardinalities = model.cardinalities if self._given is not None else self.origin.derived_cardinalities
+        self._couplings = _view_couplings(model)
+        self.cardinalities = model.cardinalities if self._couplings is not None else self.origin.derived_cardinalities
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class Problem:
     def origin(self) -> Origin:
         """How the model's variables follow from those of the problem, each from one at most."""
         model = self.model
-        if self._given is not None:
+        if self._couplings is not None:
             return Origin.identity(model.cardinalities)
         if isinstance(model, PairwiseModel):
             return Origin.of_groups(model.num_variables, model.groups)
@@ -135,16 +135,16 @@ class Problem:
     @property
     def representatives(self) -> Sequence[int]:
         """(n,) for each variable of the problem the first of the model's that it carries."""
-        return self.origin.representatives if self._given is None else range(self.model.num_variables)
+        return self.origin.representatives if self._couplings is None else range(self.model.num_variables)
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""
-        if self._given is not None or self.origin.is_identity:
+        if self._couplings is not None or self.origin.is_identity:
             return flat
-        known, origin = split(flat, self.cardinalities), self.origin
+        marginals, origin = split(flat, self.cardinalities), self.origin
         decoded = []
         for k, states, carriers in zip(origin.cardinalities, origin.states, origin.variables, strict=True):
-            decoded.append(np.bincount(states, known[carriers[0]] if carriers else None, minlength=k))
+            decoded.append(np.bincount(states, marginals[carriers[0]] if carriers else None, minlength=k))
         return np.concatenate(decoded)
 
     @cached_property
@@ -163,8 +163,8 @@ class Problem:
     @cached_property
     def pairs(self) -> IntArray:
         """(E, 2) variables that share a table."""
-        if self._given is not None:
-            return self._given.edges
+        if self._couplings is not None:
+            return self._couplings.edges
         return pairs_of(self.network.tables)
 
     @cached_property
@@ -181,15 +181,15 @@ class Problem:
     @cached_property
     def pairwise_view(self) -> Pairwise | None:
         """The view of finite couplings between binary variables; None where there is none."""
-        if self._given is not None:
-            return self._given
+        if self._couplings is not None:
+            return self._couplings
         network = self.network
         return pairwise_of(network.cardinalities, list(network.tables), list(network.tables.values()), network.constant)
 
     @cached_property
     def flat(self) -> FlatFactors:
         """The general view in flat arrays; for models of pairs no table is made one by one."""
-        return flat_network(self.network) if self._given is None else flat_pairs(self._given)
+        return flat_network(self.network) if self._couplings is None else flat_pairs(self._couplings)
 
     @property
     def pairwise(self) -> Pairwise:
@@ -209,10 +209,10 @@ class Problem:
         Raises:
             NotApplicableError: the model is none.
         """
-        found = grid_sites(self.pairwise)
-        if found is None:
+        sites = grid_sites(self.pairwise)
+        if sites is None:
             raise NotApplicableError("an open-boundary grid, and this model is none")
-        return found
+        return sites
 
 
 class NetworkProblem(Problem):
@@ -222,7 +222,7 @@ class NetworkProblem(Problem):
         self.network = network
         self.cardinalities = network.cardinalities
         self.hopeless, self.search_seconds, self.max_bytes = HOPELESS, 0.0, math.inf
-        self._name, self._given = name, None
+        self._name, self._couplings = name, None
         self.remarks = []
 
     @property
@@ -230,7 +230,7 @@ class NetworkProblem(Problem):
         return self._name
 
 
-def _given_pairs(model: Model) -> Pairwise | None:
+def _view_couplings(model: Model) -> Pairwise | None:
     """The view of couplings, where the model shows it as it is."""
     if isinstance(model, FactorGraph):
         scopes, tables = [f.scope for f in model.factors], [f.log_table for f in model.factors]
@@ -245,15 +245,15 @@ def _lower(graph: FactorGraph, origin: Origin) -> Network:
     sources, cards = origin.carriers.tolist(), origin.derived_cardinalities
     every = Origin.identity(origin.cardinalities).states
     unchanged = [
-        v >= 0 and own == every_state for v, own, every_state in zip(sources, origin.states, every, strict=True)
+        v >= 0 and possible == all_states for v, possible, all_states in zip(sources, origin.states, every, strict=True)
     ]
 
     def pieces() -> Iterable[tuple[Scope, FloatArray]]:
         for scope, table in ((factor.scope, factor.log_table) for factor in graph.factors):
-            kept = tuple([sources[v] for v in scope if sources[v] >= 0])
+            rest = tuple([sources[v] for v in scope if sources[v] >= 0])
             if all(unchanged[v] for v in scope):
-                yield kept, table
+                yield rest, table
             else:
-                yield kept, table[np.ix_(*(origin.states[v] for v in scope))].reshape([cards[u] for u in kept])
+                yield rest, table[np.ix_(*(origin.states[v] for v in scope))].reshape([cards[u] for u in rest])
 
     return merge_tables(cards, pieces(), graph.log_constant)

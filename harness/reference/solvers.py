@@ -72,7 +72,7 @@ class Solvers:
         """
         if name in BUILT_IN:
             return self.kinds.get(name)
-        plugin: Kind = plugins.load("solvers", name, _malformed)
+        plugin: Kind = plugins.load("solvers", name, _check_solver)
         return plugin
 
     def search_seconds(self, size: int) -> float:
@@ -84,7 +84,7 @@ class Solvers:
         return (STAGES[0], STAGES[2], STAGES[1]) if size > max(self.compiled_from, MANY) else STAGES
 
 
-def _malformed(solver: Any) -> str:
+def _check_solver(solver: Any) -> str:
     missing = [name for name in ("build", "passed_by", "can_sample") if not hasattr(solver, name)]
     return f"is no solver: it has no {missing[0]}" if missing else ""
 

@@ -15,7 +15,7 @@ from spinbench.mathematics.graphs.lowering import pieces
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, factors
 from spinbench.methods.messages.arrays import MessagePassing
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.reference.joint_tables import Pairs, both, expanded
+from spinbench.reference.joint_tables import Pairs, both, expand_table
 from spinbench.reference.problem import Problem
 
 Scope = tuple[int, ...]
@@ -39,7 +39,7 @@ def pair_beliefs(
     if isinstance(model, FactorGraph):
         origin = Problem(model).origin
         joint = tables.of(*pieces(model))
-        return [expanded(f, origin, table).ravel() for f, table in zip(model.factors, joint, strict=True)]
+        return [expand_table(f, origin, table).ravel() for f, table in zip(model.factors, joint, strict=True)]
     if model.groups:
         problem = Problem(model)
         scopes = list(problem.network.tables)

@@ -16,7 +16,7 @@ from spinbench.inference.checks import best_states
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import compute_simplification
-from spinbench.reference.choice import Limits, candidates, first
+from spinbench.reference.choice import Limits, candidates, first_answer
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
@@ -125,7 +125,7 @@ def _exact(request: BoundRequest) -> Iterator[Finding]:
 
     problem = Problem(compute_simplification(request.model).model)
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
-    _, log_z = first(problem, solvers, Limits(int(request.max_gib * 2**30)), solve, marginals=False)
+    _, log_z = first_answer(problem, solvers, Limits(int(request.max_gib * 2**30)), solve, marginals=False)
     yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
 
 

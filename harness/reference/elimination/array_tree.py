@@ -70,8 +70,8 @@ class ArrayTree(BucketTree):
         scope: Any = getattr(self.on, "scope", contextlib.nullcontext)
         return scope()  # type: ignore[no-any-return]
 
-    def _turned(self, scope: Scope) -> Any:
-        return self.on.to_device(np.ascontiguousarray(super()._turned(scope)))
+    def _transpose_table(self, scope: Scope) -> Any:
+        return self.on.to_device(np.ascontiguousarray(super()._transpose_table(scope)))
 
     def _host(self, array: Any) -> FloatArray:
         return np.array(self.on.to_host(array))

@@ -108,9 +108,9 @@ class BucketTree(Elimination):
         self.position = np.empty(n, dtype=np.int64)
         self.position[self.order.order] = np.arange(n)
         position = self.position.tolist()
-        self.own: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
+        self.scopes_by_variable: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
         for scope in self.network.tables:
-            self.own[min(scope, key=position.__getitem__)].append(scope)
+            self.scopes_by_variable[min(scope, key=position.__getitem__)].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
         pairs = pairs_of(self.network.tables)  # all of them, where the problem's may be those of couplings alone
@@ -125,14 +125,14 @@ class BucketTree(Elimination):
 
     def _memory(self, marginals: bool) -> int:
         """Exact in the tables that are kept; the arithmetic takes one and a half cliques and two messages."""
-        live = peak = kept = 0
+        live = peak = conditionals = 0
         messages = [math.prod(self._shape(clique[1:])) for clique in self.clique]
         for v in self.listed:
             entries, message = messages[v] * self.network.cardinalities[v], messages[v]
-            peak = max(peak, live + kept + entries + entries // 2 + 2 * message)
+            peak = max(peak, live + conditionals + entries + entries // 2 + 2 * message)
             live += message - sum(messages[c] for c in self.children[v])
-            kept += entries if marginals else 0
-            peak = max(peak, live + kept)
+            conditionals += entries if marginals else 0
+            peak = max(peak, live + conditionals)
         return 8 * peak
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
@@ -146,7 +146,7 @@ class BucketTree(Elimination):
         messages: dict[int, FloatArray] = {}
         conditionals: list[FloatArray] = [np.empty(0)] * len(self.clique)
         for v in self.listed:
-            pieces = [(self._sorted(scope), self._turned(scope)) for scope in self.own[v]]
+            pieces = [(self._sort_scope(scope), self._transpose_table(scope)) for scope in self.scopes_by_variable[v]]
             pieces += [(self.clique[c][1:], messages.pop(c)) for c in self.children[v]]
             messages[v], conditional = self._eliminate(v, pieces)
             shift = float(messages[v].max())
@@ -174,10 +174,10 @@ class BucketTree(Elimination):
         message += peak
         return message, table
 
-    def _sorted(self, scope: Scope) -> Scope:
+    def _sort_scope(self, scope: Scope) -> Scope:
         return tuple(sorted(scope, key=self.position.__getitem__))
 
-    def _turned(self, scope: Scope) -> FloatArray:
+    def _transpose_table(self, scope: Scope) -> FloatArray:
         order = sorted(range(len(scope)), key=lambda k: self.position[scope[k]])
         return self.network.tables[scope].transpose(order)
 
@@ -217,19 +217,19 @@ class BucketTree(Elimination):
             marginals[v] = marginal / marginal.sum()
             if joint is not None:
                 whole = self._host(belief)
-                joint |= {scope: self._within(whole, self.clique[v], scope) for scope in self.own[v]}
+                joint |= {scope: self._within(whole, self.clique[v], scope) for scope in self.scopes_by_variable[v]}
             for child in self.children[v]:
-                wanted = self.clique[child][1:]
-                drop = tuple(k for k, u in enumerate(self.clique[v]) if u not in wanted)
+                separator = self.clique[child][1:]
+                drop = tuple(k for k, u in enumerate(self.clique[v]) if u not in separator)
                 priors[child] = belief.sum(axis=drop) if drop else belief
         return marginals
 
     @staticmethod
     def _within(belief: FloatArray, clique: Scope, scope: Scope) -> FloatArray:
         """What a clique's table says of a part of its variables, axes in the order of `scope`."""
-        kept = [u for u in clique if u in scope]
+        remaining = [u for u in clique if u in scope]
         table = belief.sum(axis=tuple(k for k, u in enumerate(clique) if u not in scope))
-        turned = np.asarray(table).transpose([kept.index(u) for u in scope])
+        turned = np.asarray(table).transpose([remaining.index(u) for u in scope])
         return np.asarray(turned / turned.sum())
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
@@ -240,6 +240,6 @@ class BucketTree(Elimination):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
             index: tuple[Any, ...] = slice(None), *(states[:, u] for u in self.clique[v][1:])
-            given = table[index]
-            states[:, v] = draw_states(given.reshape(len(table), -1), count, rng)
+            conditional = table[index]
+            states[:, v] = draw_states(conditional.reshape(len(table), -1), count, rng)
         return states

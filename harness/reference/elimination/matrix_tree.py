@@ -67,17 +67,17 @@ class MatrixTree(BucketTree):
 
     def _split(self, v: int) -> Product:
         """Into two groups, each table into the one that it makes larger by less."""
-        pieces: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.own[v]]
+        pieces: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.scopes_by_variable[v]]
         pieces += [(child, self.products[child].message) for child in self.children[v]]
         pieces.sort(key=lambda piece: -self._size(piece[1]))
         groups: tuple[list[Scope | int], list[Scope | int]] = [], []
         scopes: list[Scope] = [(), ()]
         for key, scope in pieces:
-            joined = [tuple(dict.fromkeys((*old, *scope))) for old in scopes]
-            growth = [self._size(new) - self._size(old) for new, old in zip(joined, scopes, strict=True)]
+            unions = [tuple(dict.fromkeys((*old, *scope))) for old in scopes]
+            growth = [self._size(new) - self._size(old) for new, old in zip(unions, scopes, strict=True)]
             side = int(len(scope) == 1 or growth[1] < growth[0])  # L is often one message, which needs no copy then
             groups[side].append(key)
-            scopes[side] = joined[side]
+            scopes[side] = unions[side]
         left, right = scopes
         rows = tuple(u for u in left if u not in right and u != v)
         columns = tuple(u for u in right if u not in left and u != v)
@@ -119,8 +119,8 @@ class MatrixTree(BucketTree):
         """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""
         live = peak = left = right = partial = 0
         for v in self.listed:
-            one, other, message = self._sizes(v)
-            left, right, peak = max(left, one), max(right, other), max(peak, live + message)
+            larger, smaller, message = self._sizes(v)
+            left, right, peak = max(left, larger), max(right, smaller), max(peak, live + message)
             partial = max(partial, *self._partial_sizes(v))
             live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
         tables = sum(table.size for table in self.network.tables.values())
@@ -154,12 +154,12 @@ class MatrixTree(BucketTree):
             ZeroWeightError: Z = 0.
         """
         flat = flat_network(self.network)
-        values, reaches, taken = flat.linear()
+        values, reaches, shift = flat.linear()
         places = itertools.pairwise(flat.offset.tolist())
         tables: dict[Scope | int, Table] = {}
         for scope, (begin, end), reach in zip(self.network.tables, places, reaches.tolist(), strict=True):
             tables[scope] = Table(values[begin:end].reshape(self._shape(scope)), scope, 0.0, reach)
-        constants = [self.network.constant, taken]
+        constants = [self.network.constant, shift]
         for v in self.listed:
             if self.stopped:
                 raise PrecisionError("elimination was interrupted")
@@ -233,8 +233,8 @@ class MatrixTree(BucketTree):
             weights = np.ones((self.network.cardinalities[v], count))
             for table in (tables[key] for key in (*self.products[v].left, *self.products[v].right)):
                 index: tuple[Any, ...] = slice(None), *(states[:, u] for u in table.scope if u != v)
-                given = np.moveaxis(table.values, table.scope.index(v), 0)[index]
-                weights *= given.reshape(len(given), -1)
+                factor = np.moveaxis(table.values, table.scope.index(v), 0)[index]
+                weights *= factor.reshape(len(factor), -1)
             states[:, v] = draw_states(weights, count, rng)
         return states
 
@@ -242,7 +242,7 @@ class MatrixTree(BucketTree):
     def _divide(belief: FloatArray, scope: Scope, message: Table) -> None:
         """Overwrites a message by what a table over more axes says of its own, over itself."""
         drop = tuple(k for k, u in enumerate(scope) if u not in message.scope)
-        kept = tuple(u for u in scope if u in message.scope)
+        remaining = tuple(u for u in scope if u in message.scope)
         summed = belief.sum(axis=drop) if drop else belief
-        turned = summed.transpose([kept.index(u) for u in message.scope])
+        turned = summed.transpose([remaining.index(u) for u in message.scope])
         np.divide(turned, message.values, out=message.values, where=message.values > 0)

@@ -66,18 +66,18 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     logs = np.log2(np.asarray(cardinalities, dtype=np.float64))
     cliques = [order.order[[p, *separator]] for p, separator in enumerate(order.separators)]
     heavy = [members for members in cliques if logs[members].sum() > order.log2_largest - HEAVY_BITS]
-    held = np.array([np.isin(np.arange(n), members) for members in heavy])
-    sizes = held @ logs
+    in_clique = np.array([np.isin(np.arange(n), members) for members in heavy])
+    sizes = in_clique @ logs
     chosen: list[int] = []
     while sizes.max() > 1 and len(chosen) < n:
         weights = np.exp2(sizes - sizes.max())
-        candidates = np.flatnonzero(held[sizes > sizes.max() - 1].any(axis=0))
-        share = weights @ held[:, candidates] / weights.sum()
+        candidates = np.flatnonzero(in_clique[sizes > sizes.max() - 1].any(axis=0))
+        share = weights @ in_clique[:, candidates] / weights.sum()
         overhead = np.log2(share + (1 - share) * np.exp2(logs[candidates])) / logs[candidates]
         v = int(candidates[np.argmin(overhead)])
         chosen.append(v)
-        sizes = sizes - held[:, v] * logs[v]
-        held[:, v] = False
+        sizes = sizes - in_clique[:, v] * logs[v]
+        in_clique[:, v] = False
     return chosen
 
 
@@ -97,8 +97,8 @@ class SlicedElimination(Solver):
         self.backend = whole.backend  # type: ignore[misc]
         cards = whole.problem.cardinalities
         self.count = math.prod(cards[v] for v in self.variables)
-        held = set(self.variables)
-        self.rest = [v for v in range(len(cards)) if v not in held]
+        sliced = set(self.variables)
+        self.rest = [v for v in range(len(cards)) if v not in sliced]
         place = {v: k for k, v in enumerate(self.rest)}
         self._listed = np.array([place[v] for v in whole.order.order.tolist() if v in place], dtype=np.int64)
         self._one = self._slice([0] * len(self.variables))
@@ -177,12 +177,12 @@ class SlicedElimination(Solver):
             solver.interrupt()
 
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
-        one = self._slice(states)
-        one.room = vars(self._rooms)  # this thread's
-        if one.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
+        tree = self._slice(states)
+        tree.room = vars(self._rooms)  # this thread's
+        if tree.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
             return -np.inf, None
         refusal = PrecisionError("elimination was interrupted")
-        for solver in (one, *one.fallbacks()):
+        for solver in (tree, *tree.fallbacks()):
             if self._stopped.is_set():
                 break
             self._running.add(solver)
@@ -199,9 +199,9 @@ class SlicedElimination(Solver):
     def _all_marginals(self, rest: FloatArray, weights: FloatArray, states: list[tuple[int, ...]]) -> FloatArray:
         """Of all variables one after another, from those of the rest and the weights of all slices."""
         cards = self.whole.problem.cardinalities
-        found = [np.empty(0)] * len(cards)
+        marginals = [np.empty(0)] * len(cards)
         for v, marginal in zip(self.rest, split(rest, [cards[v] for v in self.rest]), strict=True):
-            found[v] = marginal / marginal.sum()
-        for v, held in zip(self.variables, np.array(states).T, strict=True):
-            found[v] = np.bincount(held, weights, minlength=cards[v]) / weights.sum()
-        return np.concatenate(found)
+            marginals[v] = marginal / marginal.sum()
+        for v, sliced_states in zip(self.variables, np.array(states).T, strict=True):
+            marginals[v] = np.bincount(sliced_states, weights, minlength=cards[v]) / weights.sum()
+        return np.concatenate(marginals)

@@ -219,8 +219,8 @@ class Exchangeable(Solver):
         """The tables over counts, what their elimination takes, and the compositions."""
         if not self.complete:
             return 8 * self.count_order.least_entries
-        kept = self.count_order.entries if marginals else 0.0
-        cliques = 2 * 2.0 ** min(self.count_order.log2_largest, 1000.0) + kept
+        stored_entries = self.count_order.entries if marginals else 0.0
+        cliques = 2 * 2.0 ** min(self.count_order.log2_largest, 1000.0) + stored_entries
         return 8 * (self.entries + int(cliques) + 5 * self.count_entries)
 
     @cached_property
@@ -248,7 +248,7 @@ class Exchangeable(Solver):
             return log_z, None
         single = split(flat, tuple(map(len, self.counts)))
         means = [p @ counts / n for p, counts, n in zip(single, self.counts, self.classes.sizes, strict=True)]
-        found = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
+        marginals_of_variables = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
         joint = tree.joint_tables() if self.inner else {}
         states: dict[Scope, FloatArray] = {(c,): mean for c, mean in enumerate(means)} | {(): np.ones(())}
         inner_means: dict[tuple[Scope, int], FloatArray] = {}  # thousands of inner variables share their conditionals
@@ -258,8 +258,8 @@ class Exchangeable(Solver):
                 if classes not in states:
                     states[classes] = self._pair_states(classes, joint)
                 inner_means[classes, id(conditional)] = np.tensordot(states[classes], conditional, axes=len(classes))
-            found[v] = inner_means[classes, id(conditional)]
-        return log_z, np.concatenate(found)
+            marginals_of_variables[v] = inner_means[classes, id(conditional)]
+        return log_z, np.concatenate(marginals_of_variables)
 
     def _pair_states(self, classes: Scope, joint: dict[Scope, FloatArray]) -> FloatArray:
         """(K, K') joint probabilities of two different variables of these classes, from those of compositions."""
@@ -272,14 +272,14 @@ class Exchangeable(Solver):
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the counts, then which variables of a class are in which state, then the inner variables."""
-        drawn = self._count_tree().sample(count, rng)
+        compositions = self._count_tree().sample(count, rng)
         states = np.empty((count, len(self.classes.labels)), dtype=np.int64)
         for c, counts in enumerate(self.counts):
             members = np.flatnonzero(self.classes.labels == c)
             ranks = rng.random((count, len(members))).argsort(axis=1).argsort(axis=1)
-            ends = np.cumsum(counts[drawn[:, c]], axis=1)
+            ends = np.cumsum(counts[compositions[:, c]], axis=1)
             states[:, members] = (ranks[:, :, None] >= ends[:, None, :-1]).sum(axis=2)
         for v, neighbours, conditional in self.inner:
-            given = conditional[tuple(states[:, u] for u in neighbours)]
-            states[:, v] = draw_states(given.reshape(-1, conditional.shape[-1]).T, count, rng)
+            probabilities = conditional[tuple(states[:, u] for u in neighbours)]
+            states[:, v] = draw_states(probabilities.reshape(-1, conditional.shape[-1]).T, count, rng)
         return states

@@ -43,7 +43,7 @@ class Tables(NamedTuple):
 def tables_by_shape(network: FlatFactors) -> list[Tables]:
     """All tables, of which no two are over the same variables."""
     flat = FactorArrays(network.states, network.scope, np.diff(network.start), network.values[:], network.offset)
-    return [Tables(scopes, flat.stack_tables(which, shape)) for which, scopes, shape in flat.group_by_shape()]
+    return [Tables(scopes, flat.stack_tables(factors, shape)) for factors, scopes, shape in flat.group_by_shape()]
 
 
 def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
@@ -91,8 +91,8 @@ def _random(rng: np.random.Generator, *shape: int) -> Hashes:
 
 def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
     """A random number for each value, the same for values that differ by rounding alone."""
-    there = values != 0  # most entries of couplings' tables are zero
-    levels, at, counts = np.unique(np.append(0.0, values[there]), return_inverse=True, return_counts=True)
+    nonzero = values != 0  # most entries of couplings' tables are zero
+    levels, at, counts = np.unique(np.append(0.0, values[nonzero]), return_inverse=True, return_counts=True)
     near = np.diff(levels) <= RELATIVE_DIFFERENCE * np.maximum(1.0, np.abs(levels[1:]))
     cluster = np.append(0, np.cumsum(~near))
     first, last = np.searchsorted(cluster, cluster), np.searchsorted(cluster, cluster, side="right") - 1
@@ -101,7 +101,7 @@ def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
         cluster = np.arange(len(levels))
     hashed = _random(rng, len(levels))[cluster]
     result = np.full(values.shape, hashed[at[0]])
-    result[there] = hashed[at[1:]]
+    result[nonzero] = hashed[at[1:]]
     return result
 
 

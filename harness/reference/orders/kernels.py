@@ -40,26 +40,26 @@ class Graph(NamedTuple):
 
 
 @njit(**COMPILED)
-def count_ones(word):  # type: ignore[no-untyped-def]
+def count_ones(bits):  # type: ignore[no-untyped-def]
     """Of a uint64."""
-    word -= (word >> ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    bits -= (bits >> ONE) & np.uint64(0x5555555555555555)
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit(**COMPILED)
 def members(row, near):  # type: ignore[no-untyped-def]
     """Writes the set bits of a row into `near`, and returns their number."""
-    found = 0
-    for word in range(row.size):
-        rest = row[word]
+    count = 0
+    for w in range(row.size):
+        rest = row[w]
         while rest:
             lowest = rest & (~rest + ONE)
-            near[found] = 64 * word + count_ones(lowest - ONE)
-            found += 1
+            near[count] = 64 * w + count_ones(lowest - ONE)
+            count += 1
             rest ^= lowest
-    return found
+    return count
 
 
 @njit(**COMPILED)
@@ -69,15 +69,15 @@ def remove(v, near, graph):  # type: ignore[no-untyped-def]
         graph.bits[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
         graph.degree[u] -= 1
         graph.size[u] -= graph.weight[v]
-        for word in range(graph.bits.shape[1]):  # pairs (v, t) with t near u alone
-            graph.fill[u] -= count_ones(graph.bits[u, word] & ~graph.bits[v, word])
+        for w in range(graph.bits.shape[1]):  # pairs (v, t) with t near u alone
+            graph.fill[u] -= count_ones(graph.bits[u, w] & ~graph.bits[v, w])
 
 
 @njit(**COMPILED)
 def connect(u, w, graph, both, near):  # type: ignore[no-untyped-def]
     """Adds an edge; it spares each common neighbour one. `both` and `near` are room for a row and its members."""
-    for word in range(both.size):
-        both[word] = graph.bits[u, word] & graph.bits[w, word]
+    for k in range(both.size):
+        both[k] = graph.bits[u, k] & graph.bits[w, k]
     common = members(both, near)
     for t in near[:common]:
         graph.fill[t] -= 1

@@ -148,7 +148,11 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
     while goatd.is_installed() and spent < _worth(best, seconds, max_bytes, better):
         since, before = time.perf_counter(), best
         for order in goatd.portfolio_orders(cardinalities, pairs, seed, budget):
-            best = min(best, order_cost(order, cardinalities, pairs, best.log2_total), key=lambda one: one.log2_total)
+            best = min(
+                best,
+                order_cost(order, cardinalities, pairs, best.log2_total),
+                key=lambda candidate: candidate.log2_total,
+            )
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
@@ -162,15 +166,15 @@ def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) ->
     if not goatd.is_installed():
         return order_cost(min_fill_order(cardinalities, pairs, seed), cardinalities, pairs, OUT_OF_REACH)
     graph = goatd.build_graph(cardinalities, pairs)
-    made = goatd.decompose_by_min_fill(graph, seed)
+    tree = goatd.decompose_by_min_fill(graph, seed)
     for trial in range(1, FIRST_TRIES):
-        entries_seconds = ENTRY_SECONDS * 2.0 ** min(made.bag_mass, 1000.0)
+        entries_seconds = ENTRY_SECONDS * 2.0 ** min(tree.bag_mass, 1000.0)
         if not trial * TRY_SECONDS * len(cardinalities) < entries_seconds < WORTH_TRIES:
             break
-        made = min(made, goatd.decompose_by_min_fill(graph, seed + trial), key=lambda tree: tree.bag_mass)
-    if made.bag_mass > OUT_OF_REACH:
-        return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
-    return order_cost(goatd.order_of(made.bags, made.edges), cardinalities, pairs, OUT_OF_REACH)
+        tree = min(tree, goatd.decompose_by_min_fill(graph, seed + trial), key=lambda tree: tree.bag_mass)
+    if tree.bag_mass > OUT_OF_REACH:
+        return Order(np.empty(0, dtype=np.int64), tree.treewidth, tree.treewidth + 1.0, tree.bag_mass)
+    return order_cost(goatd.order_of(tree.bags, tree.edges), cardinalities, pairs, OUT_OF_REACH)
 
 
 def _worth(best: Order, seconds: float, max_bytes: float, better: bool) -> float:
@@ -204,7 +208,7 @@ def candidate_orders(
         order_cost(order, cardinalities, pairs, best, lattice=True) for order in row_orders(len(cardinalities), pairs)
     ]
     orders = [*greedy, *(row for row in rows if row.log2_total < best)]
-    return sorted(orders, key=lambda order: order.log2_total)
+    return sorted(orders, key=lambda candidate: candidate.log2_total)
 
 
 def order_cost(
@@ -237,21 +241,21 @@ def order_cost(
 
 def pairs_of(scopes: Iterable[Scope]) -> IntArray:
     """(E, 2) variables that share a scope."""
-    found = {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    unordered_pairs = {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
+    return np.array(sorted(unordered_pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int) -> list[list[int]]:
     """By min-fill, with ties at random but in the first."""
     if not goatd.is_installed():
         return [min_fill_order(cardinalities, pairs, tries * seed + trial) for trial in range(min(tries, keep))]
-    graph, made = goatd.build_graph(cardinalities, pairs), []
+    graph, decompositions = goatd.build_graph(cardinalities, pairs), []
     for trial in range(tries):
         deadline.check()
         ties: dict[str, Any] = {"ties": "sample", "weights": [min(k, 2**31) for k in cardinalities]} if trial else {}
-        made.append(goatd.decompose_by_min_fill(graph, tries * seed + trial, **ties))
-    made.sort(key=lambda each: each.bag_mass)
-    return [goatd.order_of(each.bags, each.edges) for each in made[:keep]]
+        decompositions.append(goatd.decompose_by_min_fill(graph, tries * seed + trial, **ties))
+    decompositions.sort(key=lambda each: each.bag_mass)
+    return [goatd.order_of(each.bags, each.edges) for each in decompositions[:keep]]
 
 
 def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:

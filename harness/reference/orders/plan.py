@@ -71,11 +71,11 @@ def depth_first(order: IntArray, cardinalities: Sequence[int], pairs: IntArray) 
             message[p] = min(message[p] * states[q], 1e300)
         (children[min(separator)] if separator else roots).append(p)
         children[p].sort(key=lambda child: message[child] - peak[child])
-        held = top = 0.0
+        stored = top = 0.0
         for child in children[p]:
-            top = max(top, held + peak[child])
-            held += message[child]
-        peak[p] = max(top, held + message[p])
+            top = max(top, stored + peak[child])
+            stored += message[child]
+        peak[p] = max(top, stored + message[p])
     waiting = sorted(roots, key=lambda root: message[root] - peak[root])
     backwards = []
     while waiting:
@@ -107,13 +107,13 @@ def place_messages(sizes: Sequence[int], parents: Sequence[int]) -> tuple[list[i
 
 
 def _merge_intervals(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for begin, end in intervals:
-        if found and found[-1][1] == begin:
-            found[-1] = (found[-1][0], end)
+        if merged and merged[-1][1] == begin:
+            merged[-1] = (merged[-1][0], end)
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged
 
 
 def least_width(size: int, pairs: IntArray, enough: int) -> int:
@@ -141,11 +141,11 @@ def row_orders(size: int, pairs: IntArray) -> Iterator[list[int]]:
         pairs: (E, 2) variables that share a table.
     """
     yield list(range(size))
-    near, found = neighbours(size, pairs), dict[int, int]()
+    near, levels = neighbours(size, pairs), dict[int, int]()
     for v in range(size):
-        if v not in found:
-            found |= breadth_first(near, list(breadth_first(near, v))[-1])
-    yield list(found)[::-1]
+        if v not in levels:
+            levels |= breadth_first(near, list(breadth_first(near, v))[-1])
+    yield list(levels)[::-1]
 
 
 def breadth_first(near: Sequence[set[int]], start: int) -> dict[int, int]:

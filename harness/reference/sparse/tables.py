@@ -71,24 +71,25 @@ def growth(table: Table, other: Table, cards: Sequence[int]) -> float:
     return len(other.logs) / math.prod(cards[v] for v in other.scope if v in table.scope)
 
 
-def product(table: Table, other: Table, cards: Sequence[int], most: float) -> Table:
+def product(table: Table, other: Table, cards: Sequence[int], max_rows: float) -> Table:
     """Of two tables.
 
     Raises:
-        TooManyError: more than `most` rows.
+        TooManyError: more than `max_rows`.
     """
     shared = [v for v in table.scope if v in other.scope]
     extra = [v for v in other.scope if v not in table.scope]
     keys = _keys(table, shared, cards), _keys(other, shared, cards)
-    here, there = _pairs(*_matched(*keys, _size(shared, cards)), most)
-    if not extra and len(here) == len(table.logs):
+    table_rows, other_rows = _pairs(*_compress_keys(*keys, _size(shared, cards)), max_rows)
+    if not extra and len(table_rows) == len(table.logs):
         states, mine = table.states, table.links
     else:
-        own = _take_states(table, table.scope, here)
-        states = np.concatenate([own, _take_states(other, extra, there)]) if extra else own
-        mine = tuple((bucket, rows[here]) for bucket, rows in table.links)
-    theirs = tuple((bucket, rows[there]) for bucket, rows in other.links)
-    return Table(table.scope + tuple(extra), states, table.logs[here] + other.logs[there], mine + theirs)
+        states = _take_states(table, table.scope, table_rows)
+        if extra:
+            states = np.concatenate([states, _take_states(other, extra, other_rows)])
+        mine = tuple((bucket, rows[table_rows]) for bucket, rows in table.links)
+    theirs = tuple((bucket, rows[other_rows]) for bucket, rows in other.links)
+    return Table(table.scope + tuple(extra), states, table.logs[table_rows] + other.logs[other_rows], mine + theirs)
 
 
 def sum_out(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
@@ -96,12 +97,12 @@ def sum_out(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
     rest = [u for u in table.scope if u != v]
     keys, size = _keys(table, rest, cards), _size(rest, cards)
     if size > max(_SMALL, _DENSE * len(keys)):
-        known, keys = np.unique(keys, return_inverse=True)
-        size = len(known)
-    above, one = _number_keys(keys, size)
-    logs, conditional = _shares(table.logs, above, len(one))
-    links = ((bucket, np.arange(len(one), dtype=np.int32)),)
-    message = Table(tuple(rest), _take_states(table, rest, one), logs, links)
+        distinct, keys = np.unique(keys, return_inverse=True)
+        size = len(distinct)
+    above, representatives = _number_keys(keys, size)
+    logs, conditional = _shares(table.logs, above, len(representatives))
+    links = ((bucket, np.arange(len(representatives), dtype=np.int32)),)
+    message = Table(tuple(rest), _take_states(table, rest, representatives), logs, links)
     return Summed(message, above, conditional)
 
 
@@ -111,10 +112,10 @@ def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
     Raises:
         TooManyError: int64 cannot number them.
     """
-    found = math.prod(cards[v] for v in scope)
-    if found >= 2**62:
+    joint_states = math.prod(cards[v] for v in scope)
+    if joint_states >= 2**62:
         raise TooManyError
-    return found
+    return joint_states
 
 
 def _keys(table: Table, scope: Sequence[int], cards: Sequence[int]) -> AnyInts:
@@ -134,31 +135,31 @@ def _take_states(table: Table, scope: Sequence[int], rows: AnyInts) -> AnyInts:
     return states
 
 
-def _matched(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, AnyInts, int]:
+def _compress_keys(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, AnyInts, int]:
     """Keys below a size that is in proportion to their number."""
     if size <= max(_SMALL, _DENSE * (len(mine) + len(theirs))):
         return mine, theirs, size
-    known, numbers = np.unique(theirs, return_inverse=True)
-    place = np.minimum(np.searchsorted(known, mine), len(known) - 1)
-    return np.where(known[place] == mine, place, len(known)), numbers, len(known) + 1
+    distinct, numbers = np.unique(theirs, return_inverse=True)
+    place = np.minimum(np.searchsorted(distinct, mine), len(distinct) - 1)
+    return np.where(distinct[place] == mine, place, len(distinct)), numbers, len(distinct) + 1
 
 
-def _pairs(mine: AnyInts, theirs: AnyInts, size: int, most: float) -> tuple[AnyInts, AnyInts]:
+def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple[AnyInts, AnyInts]:
     """Rows of both whose keys, below a size, are alike.
 
     Raises:
-        TooManyError: more than `most` pairs.
+        TooManyError: more than `max_pairs`.
     """
     counts = np.bincount(theirs, minlength=size)
     times = counts[mine]
-    if times.sum() > most:
+    if times.sum() > max_pairs:
         raise TooManyError
     rows = np.arange(len(mine), dtype=np.int32)
     if counts.max(initial=0) <= 1:  # most products: of a table with another over some of its variables
         place = np.empty(size, dtype=np.int32)
         place[theirs] = np.arange(len(theirs), dtype=np.int32)
-        here = rows if times.all() else rows[times > 0]
-        return here, place[mine[here]]
+        matching = rows if times.all() else rows[times > 0]
+        return matching, place[mine[matching]]
     narrow = theirs.astype(np.uint16) if size <= 2**16 else theirs  # sorted in linear time
     order = np.argsort(narrow, kind="stable").astype(np.int32)
     first = (np.cumsum(counts) - counts)[mine] - (np.cumsum(times) - times)
@@ -170,9 +171,9 @@ def _number_keys(keys: AnyInts, size: int) -> tuple[AnyInts, AnyInts]:
     row = np.full(size, -1, dtype=np.int32)
     row[keys] = np.arange(len(keys), dtype=np.int32)
     present = np.flatnonzero(row >= 0)
-    one = row[present]
+    representatives = row[present]
     row[present] = np.arange(len(present), dtype=np.int32)
-    return row[keys], one
+    return row[keys], representatives
 
 
 def _shares(logs: FloatArray, numbers: AnyInts, count: int) -> tuple[FloatArray, FloatArray]:

@@ -70,7 +70,7 @@ class Eliminated(NamedTuple):
 class Limits(NamedTuple):
     """Of an elimination: rows of all products together, and when the clock `perf_counter` says that it is too late."""
 
-    most: float
+    max_rows: float
     end: float = math.inf
 
 
@@ -96,56 +96,56 @@ def eliminate(
     """
     listed = list(order)
     place = {v: k for k, v in enumerate(listed)}
-    held: list[list[Table]] = [[] for _ in listed]
+    tables_of_bucket: list[list[Table]] = [[] for _ in listed]
     for scope, log_table in tables.items():
-        held[min(place[v] for v in scope)].append(table_of(scope, log_table))
+        tables_of_bucket[min(place[v] for v in scope)].append(table_of(scope, log_table))
     none = np.empty(0, dtype=np.int64)
     buckets: list[Bucket] = [Bucket(none, none, np.empty(0), ())] * len(listed)
-    left = limits.most
+    left = limits.max_rows
     for k, v in enumerate(listed):
         deadline.check()
         if time.perf_counter() > limits.end:
             raise TooManyError
-        table, left = _multiply_tables(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
+        table, left = _multiply_tables(tables_of_bucket[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
         message, above, conditional = sum_out(table, v, v, cards)
         buckets[v] = Bucket(table.states[table.scope.index(v)], above, conditional, table.links)
-        held[k] = []
+        tables_of_bucket[k] = []
         if message.scope:
-            held[min(place[u] for u in message.scope)].append(message)
+            tables_of_bucket[min(place[u] for u in message.scope)].append(message)
         else:
             constant += float(message.logs[0])
     rows = sum(len(bucket.states) for bucket in buckets)
     return Eliminated(constant, listed, tuple(cards), buckets, rows)
 
 
-def _multiply_tables(tables: list[Table], cards: Sequence[int], most: float) -> tuple[Table, float]:
+def _multiply_tables(tables: list[Table], cards: Sequence[int], max_rows: float) -> tuple[Table, float]:
     """The product, beginning with the largest table, always with what makes least of it; and how many rows are left."""
     rest = sorted(tables, key=lambda table: len(table.logs))
-    found = rest.pop()
+    merged = rest.pop()
     while rest:
-        other = min(rest, key=lambda table: growth(found, table, cards))
+        other = min(rest, key=lambda table: growth(merged, table, cards))
         rest = [table for table in rest if table is not other]
-        found = product(found, other, cards, most)
-        most -= len(found.logs)
-    if not len(found.logs):
+        merged = product(merged, other, cards, max_rows)
+        max_rows -= len(merged.logs)
+    if not len(merged.logs):
         raise ZeroWeightError
-    return found, most
+    return merged, max_rows
 
 
 def marginals_of(done: Eliminated) -> list[FloatArray]:
     """(K,) of each variable."""
-    found: list[FloatArray] = [np.empty(0)] * len(done.cards)
+    marginals: list[FloatArray] = [np.empty(0)] * len(done.cards)
     priors: dict[int, FloatArray] = {}
     for v in reversed(done.order):
         bucket = done.buckets[v]
         belief = bucket.conditional * priors.pop(v)[bucket.above] if v in priors else bucket.conditional
-        found[v] = _added(bucket.states, belief, done.cards[v]) / belief.sum()
+        marginals[v] = _sum_by_place(bucket.states, belief, done.cards[v]) / belief.sum()
         for child, rows in bucket.links:
-            priors[child] = _added(rows, belief, int(done.buckets[child].above.max()) + 1)
-    return found
+            priors[child] = _sum_by_place(rows, belief, int(done.buckets[child].above.max()) + 1)
+    return marginals
 
 
-def _added(places: AnyInts, values: FloatArray, size: int) -> FloatArray:
+def _sum_by_place(places: AnyInts, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)
 
 
@@ -154,22 +154,22 @@ class Drawer:
 
     def __init__(self, done: Eliminated) -> None:
         self._done = done
-        self._sorted = [_Sorted(bucket) for bucket in done.buckets]
+        self._sorted_buckets = [_SortedBucket(bucket) for bucket in done.buckets]
 
     def draw(self, uniform: FloatArray) -> IntArray:
         """(n, count) states, from uniform numbers (n, count): each variable given those eliminated after it."""
         states = np.empty(uniform.shape, dtype=np.int64)
-        given: dict[int, AnyInts] = {}
+        separator_rows: dict[int, AnyInts] = {}
         none = np.zeros(uniform.shape[1], dtype=np.int64)
         for v in reversed(self._done.order):
             bucket = self._done.buckets[v]
-            row = self._sorted[v].row(given.pop(v, none), uniform[v])
+            row = self._sorted_buckets[v].row(separator_rows.pop(v, none), uniform[v])
             states[v] = bucket.states[row]
-            given |= {child: rows[row] for child, rows in bucket.links}
+            separator_rows |= {child: rows[row] for child, rows in bucket.links}
         return states
 
 
-class _Sorted:
+class _SortedBucket:
     """The rows of a bucket by the rows of its message."""
 
     def __init__(self, bucket: Bucket) -> None:
@@ -182,8 +182,8 @@ class _Sorted:
         end = self.ends[above]
         begin = np.where(above > 0, self.ends[above - 1], 0)
         low = np.where(begin > 0, self.shares[begin - 1], 0.0)
-        wanted = low + uniform * (self.shares[end - 1] - low)
-        at = np.clip(np.searchsorted(self.shares, wanted, side="right"), begin, end - 1)
+        target = low + uniform * (self.shares[end - 1] - low)
+        at = np.clip(np.searchsorted(self.shares, target, side="right"), begin, end - 1)
         return np.asarray(self.order[at])
 
 
@@ -210,26 +210,26 @@ class SparseTree(Solver):
 
     def predict_seconds(self, *, marginals: bool) -> float:
         """Of all the rows that memory has room for; of whole tables where there is no hope."""
-        rows = self._most_rows if self._hopeful else math.inf
+        rows = self._most_rows if self._is_hopeful else math.inf
         return _ROW * min(self.order.entries, rows)
 
     @property
-    def _hopeful(self) -> bool:
+    def _is_hopeful(self) -> bool:
         return self.order.entries <= _THINNED * self._most_rows
 
     def memory(self, *, marginals: bool) -> int:
         """Nothing yet, or that of whole tables where there is no hope; once it is done, that of the rows."""
-        if "_eliminated" in self.__dict__:
-            return BYTES * self._eliminated.rows
+        if "_elimination" in self.__dict__:
+            return BYTES * self._elimination.rows
         entries = int(min(self.order.entries, 2.0**60))
-        return 0 if self._hopeful else 8 * entries
+        return 0 if self._is_hopeful else 8 * entries
 
     @property
     def _most_rows(self) -> float:
         return self.most_bytes / BYTES
 
     @cached_property
-    def _eliminated(self) -> Eliminated:
+    def _elimination(self) -> Eliminated:
         network, order = self.problem.network, self.order.order.tolist()
         limits = Limits(self._most_rows)
         try:
@@ -239,12 +239,12 @@ class SparseTree(Solver):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
-        done = self._eliminated
+        done = self._elimination
         return done.log_z, np.concatenate([np.empty(0), *marginals_of(done)]) if marginals else None
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Each variable given those eliminated after it, many draws at a time."""
-        drawer, n = Drawer(self._eliminated), len(self.problem.cardinalities)
+        drawer, n = Drawer(self._elimination), len(self.problem.cardinalities)
         states = np.empty((count, n), dtype=np.int64)
         chunk = max(1, _DRAWN // max(n, 1))
         for begin in range(0, count, chunk):

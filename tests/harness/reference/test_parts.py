@@ -14,7 +14,7 @@ from spinbench.measuring import result_metrics
 from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
 from spinbench.reference import answering, cache
-from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, first
+from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, first_answer
 from spinbench.reference.elimination import slices
 from spinbench.reference.problem import Problem
 
@@ -103,7 +103,7 @@ def test_draws_of_a_wide_network_are_drawn_from_what_is_left() -> None:
     model = condition(network, {23: 0, 20: 1})
     solvers = candidates(Problem(model), "bucket_tree", reference.NUMPY_SOLVERS, sampling=True)
     with pytest.raises(IntractableError):
-        first(Problem(model), solvers, Limits(2**10), lambda each: each.solve(marginals=True), marginals=True)
+        first_answer(Problem(model), solvers, Limits(2**10), lambda each: each.solve(marginals=True), marginals=True)
     states = reference.sample(model, 20_000, seed=3, method="bucket_tree", max_bytes=2**12)
     assert np.isfinite(model.log_weight(states)).all()
     exact = reference.solve(model, cache=False).probabilities
