@@ -144,14 +144,14 @@ class LibraryTrajectories(OnJax, Kernel):
         with self._scope():
             arguments = state.keys, state.step, steps, state.chains, state.step_size
             state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*arguments))
-            position = self._jax.vmap(self._moves.position)(state.chains)
         state.step += steps
-        statistics = {
-            "p": np.asarray(p).T,
-            "accept": np.asarray(accepted),
-            "step_size": np.full(len(p), state.step_size),
-        }
-        return state, statistics | ({} if self._method.log_z == "none" else {"alpha": np.asarray(position).T})
+        step_size = np.full(len(p), state.step_size)
+        return state, {"p": np.asarray(p).T, "accept": np.asarray(accepted), "step_size": step_size}
+
+    def look(self, state: Trajectories) -> dict[str, Array]:
+        with self._scope():
+            alpha = np.asarray(self._jax.vmap(self._moves.position)(state.chains)).T
+        return {} if self._method.log_z == "none" else {"alpha": alpha}
 
     def _density(self, precision: Any) -> Callable[[Any], Any]:
         jax, b = self._jax, self._bias

@@ -1,8 +1,9 @@
-"""What chains saw before the run: on their way from independent draws, of probes, and in burn-in's windows."""
+"""What chains saw before the run: on their way from independent draws, of probes, and in burn-in's windows; and what
+makes few numbers of what they see later."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,3 +58,18 @@ class Arrival(NamedTuple):
 
     steps: int
     values: FloatArray
+
+
+class LookDigest(Protocol):
+    """Makes few numbers of the looks of a run while it goes on, where what is seen takes much memory.
+
+    Attributes:
+        min_looks: of a run that has so many samples.
+    """
+
+    @property
+    def min_looks(self) -> int: ...
+
+    def digest(self, looks: list[dict[str, FloatArray]]) -> LookDigest:
+        """Replace looks, oldest first, once they are enough; what does so with those to come."""
+        ...

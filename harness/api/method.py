@@ -13,6 +13,7 @@ from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
+    from spinbench.api.burn_in import LookDigest
     from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
     from spinbench.models import Model
@@ -249,6 +250,10 @@ class Method(ABC):
             The state, and the steps that were made; what is left of `steps` becomes burn-in.
         """
         return state, 0
+
+    def digest(self, model: Model, tables: Tables, chains: int) -> LookDigest | None:
+        """What makes few numbers of a run's looks while it goes on; None: they are kept as they are."""
+        return None
 
     def for_annealing(self) -> Method:
         """The method with those settings under which its program has `temper`."""

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api.burn_in import Arrival, Climb, Probes
+from spinbench.api.burn_in import Arrival, Climb, LookDigest, Probes
 from spinbench.api.pooled import Means
 from spinbench.api.types import Reduction, check_reductions
 from spinbench.errors import InvalidResultError
@@ -46,7 +46,7 @@ class Trace:
         counts: steps of each batch.
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
             it has taken: those that it was asked for beyond its end are none.
-        looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each.
+        looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each, or what `digest` makes.
         climb: what the warm-up saw, where the method has one that sees something.
         wanted: sweeps that it would have taken where it was given too few.
         seconds: of the whole run, where its budget is one; None where samples are counted.
@@ -85,6 +85,7 @@ class Trace:
         self.counts: list[int] = []
         self.samples = 0
         self.looks: list[dict[str, FloatArray]] = []
+        self.digest: LookDigest | None = None
         self.climb: Climb | None = None
         self.wanted = 0
         self.seconds: float | None = None

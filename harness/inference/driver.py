@@ -89,7 +89,7 @@ def drive(
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
     max_checkpoints = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
     due = schedule.checkpoints(min(checkpoints, max_checkpoints))
-    snapshots = Snapshots(budget, engine, state, start, seed, climbs=trace.climb is not None)
+    snapshots = Snapshots(budget, engine, state, start, seed, trace)
     stopping_rule, final = StoppingRule(budget), None
     laps: list[tuple[int, float, float]] = []
     for steps in schedule.batches():

@@ -47,16 +47,17 @@ class Snapshots:
         engine, state: of the run.
         start: (N, C) states to start from.
         seed: of the run.
-        climbs: whether slopes are looked at, which rungs below need.
+        trace: of the warm-up. Where chains have climbed, slopes are looked at, which rungs below need.
 
     Attributes:
         next: step after which to look again.
     """
 
     def __init__(
-        self, budget: Budget, engine: Engine, state: State, start: np.ndarray, seed: int, *, climbs: bool
+        self, budget: Budget, engine: Engine, state: State, start: np.ndarray, seed: int, trace: Trace
     ) -> None:
-        look_steps = engine.look_steps(state) if hasattr(engine, "look_steps") and not climbs else 0
+        self._min_looks = MIN_LOOKS if trace.digest is None else trace.digest.min_looks
+        look_steps = engine.look_steps(state) if hasattr(engine, "look_steps") and trace.climb is None else 0
         self._surely_looks = look_steps > 0
         # an engine that records states has to see them after steps of its choice
         self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
@@ -71,7 +72,7 @@ class Snapshots:
             while self._every >= 2 * FIRST_INTERVAL:
                 self._every //= 2
         if budget.samples is not None:
-            self._every = max(1, min(budget.samples // MIN_LOOKS, self._every))
+            self._every = max(1, min(budget.samples // self._min_looks, self._every))
         self.next: float = self._every
         self._start, self._seed, self._climbs, self._climbed = start, seed, 0, 0
 
@@ -103,13 +104,15 @@ class Snapshots:
 
     def _thin(self, trace: Trace, samples: int) -> None:
         """Every other look goes, and they are taken half as often, where they are too many after so many samples."""
-        numbers = 1
+        numbers, min_looks = 1, self._min_looks
         for values in trace.looks[0].values():
             numbers += values.size
-        max_looks = max(MAX_NUMBERS // numbers, 2 * MIN_LOOKS)
-        while len(trace.looks) > (max_looks if 2 * self._every > self._long_interval else 2 * MIN_LOOKS):
+        max_looks = max(MAX_NUMBERS // numbers, 2 * min_looks)
+        while len(trace.looks) > (max_looks if 2 * self._every > self._long_interval else 2 * min_looks):
             del trace.looks[::2]
             self._every *= 2
+        if trace.digest is not None and 2 * self._every > self._long_interval:
+            trace.digest = trace.digest.digest(trace.looks)
         self.next = samples // self._every * self._every + self._every
 
     def _climb_again(self, engine: Engine, trace: Trace, climb: Climb) -> None:

@@ -222,6 +222,7 @@ def _drive(
     engine = bound.engine if recorder is None else cast(Engine, recorder)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
+    trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
         warm_up = starts.restore_starts(warm_up, states, how.seed)

@@ -19,7 +19,7 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    log_z_statistics,
+    look_at_field,
     noise_rows,
     unit_log_odds,
 )
@@ -40,7 +40,7 @@ class BlackJAXMethod(RelaxedMethod):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p: (N, C) σ(u). accept, evaluations: (C,) acceptance probability, evaluations of the density of the last
-        sample. step_size: (C,). Then those of `relaxed.log_z_reductions`."""
+        sample. step_size: (C,)."""
         return {**super().reductions, "accept": "sum", "evaluations": "sum", "step_size": "last"}
 
     def diagnostics(self, trace: Trace) -> dict[str, float]:
@@ -55,6 +55,8 @@ class BlackJAXMethod(RelaxedMethod):
 class BlackJAXProgram(ChainProgram):
     """Of p(x) over a backend's arrays, at the positions (N, C) of chains."""
 
+    log_z: family.LogZ
+
     def draw_positions(self, key: Key, t: RelaxedTables, s: Array) -> Array:
         """x ~ p(x|s) for s (N, C)."""
         return draw_position(self._xp, t, s, self._backend.normal(key, (noise_rows(t), s.shape[1])))
@@ -65,10 +67,13 @@ class BlackJAXProgram(ChainProgram):
         normaliser = family.log_normaliser(self._xp, t.sites, unit_log_odds(self._xp, t, x))
         return normaliser - 0.5 * self._xp.sum(x * pull, axis=0)
 
-    def chain_statistics(self, t: RelaxedTables, x: Array, log_z: family.LogZ) -> dict[str, Array]:
-        """The statistics that marginals and log Z are made of."""
-        u = unit_log_odds(self._xp, t, x)
-        return {"p": family.unit_means(self._xp, t.sites, u), **log_z_statistics(self._xp, t, u, log_z)}
+    def chain_means(self, t: RelaxedTables, x: Array) -> Array:
+        """(N, C): σ(u) at x, of which marginals are made."""
+        return family.unit_means(self._xp, t.sites, unit_log_odds(self._xp, t, x))
+
+    def look(self, key: Key, t: RelaxedTables, state: Any) -> dict[str, Array]:
+        """α, of which log Z is made."""
+        return look_at_field(t, unit_log_odds(self._xp, t, state.chains.position), self.log_z)
 
 
 def for_single_chain(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -16,7 +16,7 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    log_z_statistics,
+    look_at_field,
     noise_rows,
     unit_log_odds,
 )
@@ -93,9 +93,12 @@ class BlockGibbs(RelaxedMethod):
             return draw_given_states(backend.fold_in(key, 1), t, s)
 
         def observe(t: RelaxedTables, state: BlockGibbsState) -> dict[str, Array]:
-            return {self.units: getattr(state, self.units), **log_z_statistics(xp, t, state.u, self.log_z)}
+            return {self.units: getattr(state, self.units)}
 
-        return Program(init=draw_given_states, step=step, observe=observe)
+        def look(key: Key, t: RelaxedTables, state: BlockGibbsState) -> dict[str, Array]:
+            return look_at_field(t, state.u, self.log_z)
+
+        return Program(init=draw_given_states, step=step, observe=observe, look=look)
 
     def warm_up(
         self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace

@@ -53,7 +53,7 @@ class DHMC(RelaxedMethod):
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given. With
             unit mass and A = I it sets λ_min(Q), hence the step: 0.1 to 0.5 do well.
         log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
-            are reported together, zero_state (which looks at every step) with zero_state_bar. The paper fits and
+            are reported together, zero_state with zero_state_bar. The paper fits and
             evaluates its Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
     """
 
@@ -109,8 +109,7 @@ class DHMC(RelaxedMethod):
     def reductions(self) -> Mapping[str, Reduction]:
         """The statistics of the state after each step.
 
-        p: (N, C) σ(u). accept: (C,) acceptance probability of the last proposal. step_size: (C,) before jitter. Then
-        those of `relaxed.log_z_reductions`.
+        p: (N, C) σ(u). accept: (C,) acceptance probability of the last proposal. step_size: (C,) before jitter.
         """
         return {**super().reductions, "accept": "sum", "step_size": "last"}
 

@@ -12,7 +12,7 @@ from spinbench.methods.relaxed.tables import (
     RelaxedTables,
     draw_position,
     gram_product,
-    log_z_statistics,
+    look_at_field,
     noise_rows,
 )
 
@@ -92,5 +92,8 @@ class DHMCProgram(ChainProgram):
         """What `DHMC.reductions` lists."""
         point = state.point
         step = state.step_size.step + self._xp.zeros_like(state.accept)
-        statistics = {"p": point.p, "accept": state.accept, "step_size": step}
-        return {**statistics, **log_z_statistics(self._xp, tables, point.u, self.method.log_z)}
+        return {"p": point.p, "accept": state.accept, "step_size": step}
+
+    def look(self, key: Key, tables: RelaxedTables, state: DHMCState) -> dict[str, Array]:
+        """α, of which log Z is made."""
+        return look_at_field(tables, state.point.u, self.method.log_z)

@@ -46,7 +46,7 @@ class EllipticalSliceProgram(BlackJAXProgram):
         from blackjax.mcmc import elliptical_slice
 
         super().__init__(backend)
-        self.method, self.sampler = method, elliptical_slice
+        self.log_z, self.sampler = method.log_z, elliptical_slice
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
         """z ~ p(z|s)."""
@@ -70,7 +70,7 @@ class EllipticalSliceProgram(BlackJAXProgram):
     def warm(self, key: Key, t: RelaxedTables, state: State) -> State:
         """A sample, added to the window."""
         state = self.step(key, t, state)
-        p = family.unit_means(self._xp, t.sites, unit_log_odds(self._xp, t, state.chains.position))
+        p = self.chain_means(t, state.chains.position)
         total = state.total + self._xp.mean(p, axis=1, keepdims=True)
         return state._replace(total=total, count=state.count + 1)
 
@@ -83,9 +83,8 @@ class EllipticalSliceProgram(BlackJAXProgram):
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
         """What `BlackJAXMethod.reductions` lists; every step is accepted, and has no size."""
-        statistics = self.chain_statistics(t, state.chains.position, self.method.log_z)
-        none = self._xp.zeros_like(state.evaluations)
-        return {**statistics, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
+        p, none = self.chain_means(t, state.chains.position), self._xp.zeros_like(state.evaluations)
+        return {"p": p, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
 
     def _initial_chains(self, t: RelaxedTables, m: Array, z: Array) -> Any:
         return self.sampler.EllipSliceState(z, self._tilted_log_likelihood(t, m, z))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend, Estimate, Key, Reduction
+from spinbench.api import Array, Backend, Estimate, Key
 from spinbench.api.accelerators import take
 from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import UnsupportedError
@@ -21,6 +21,7 @@ from spinbench.mathematics.claims import MarginalClaims, log_z_parts, marginal_c
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
+from spinbench.methods.relaxed.digest import GaussianDigest
 from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,17 +30,6 @@ LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
 SLOWEST_SHARE = 1.0
 # Standard errors of the mean of chains from which they are not yet where the run finds them.
 MAX_ARRIVAL_SE = 4.0
-
-
-def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
-    """The statistics that the estimators behind a `log_z` setting need.
-
-    zero_state: (C,) -log Π_i (1 + exp(u_i)), combined by log-sum-exp over all steps.
-    alpha: (N, C) α after a batch's last step, of which all estimators are made or judged.
-    """
-    if log_z == "none":
-        return {}
-    return {"zero_state": "logsumexp", "alpha": "last"} if log_z == "zero_state" else {"alpha": "last"}
 
 
 def planning_seconds(model: Model, factor: str) -> float:
@@ -133,7 +123,7 @@ def relaxed_estimate(
 
     Args:
         relaxation: of the model.
-        trace: with `units`, "sum" of (N, C), and the statistics of `log_z_reductions`.
+        trace: with `units`, "sum" of (N, C), and looks at α.
         log_z: which estimator is the answer; where it has too few draws, there is none and log Z is unresolved.
         units: name of the statistic.
         diagnostics: to be passed on.
@@ -164,9 +154,16 @@ def relaxed_estimate(
 
 
 def _estimate_log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> LogZEstimates:
-    alpha = trace.series("alpha")
+    if relaxation.model.num_variables > estimators.MAX_VARIABLES:
+        return LogZEstimates({}, {"log_z_max_variables": float(estimators.MAX_VARIABLES)})
+    if isinstance(trace.digest, GaussianDigest) and trace.digest.fit is not None:
+        return trace.digest.log_z(trace.looks, memory)
+    if not trace.looks:
+        return LogZEstimates()
+    alpha = trace.looked("alpha")
     if log_z == "zero_state":
-        return estimators.zero_state(relaxation, trace.series("zero_state"), alpha)
+        _, normaliser = relaxation.conditional(alpha.transpose(0, 2, 1) + relaxation.bias)
+        return estimators.zero_state(relaxation, -normaliser, alpha)
     return estimators.gaussian(relaxation, alpha, memory, in_sample=log_z == "mirrored_in_sample")
 
 

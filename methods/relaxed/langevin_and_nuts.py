@@ -122,7 +122,7 @@ class AdaptiveStepProgram(BlackJAXProgram):
         self, method: AdaptiveStepMethod, backend: Backend, init_chain: Any, move_chain: Any, *, adapts_mass: bool
     ) -> None:
         super().__init__(backend)
-        self.update_step_size = dual_averaging(backend.xp)
+        self.update_step_size, self.log_z = dual_averaging(backend.xp), method.log_z
         self.method, self.init_chain, self.move_chain, self.adapts_mass = method, init_chain, move_chain, adapts_mass
 
     def init(self, key: Key, t: RelaxedTables, start: Array) -> State:
@@ -169,9 +169,9 @@ class AdaptiveStepProgram(BlackJAXProgram):
 
     def observe(self, t: RelaxedTables, state: State) -> dict[str, Array]:
         """What `BlackJAXMethod.reductions` lists."""
-        statistics = self.chain_statistics(t, state.chains.position, self.method.log_z)
+        p = self.chain_means(t, state.chains.position)
         step = state.tuning.step_size.step + self._xp.zeros_like(state.accept)
-        return {**statistics, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
+        return {"p": p, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
 
     def _log_density_of_chain(self, t: RelaxedTables) -> Any:
         return for_single_chain(lambda x: self.log_density(t, x))

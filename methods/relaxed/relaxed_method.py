@@ -13,6 +13,7 @@ from spinbench.foundation.settings import check_choice, check_setting, is_int_at
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.digest import MIN_DRAWS, MIN_LOOKS, GaussianDigest
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables, build_tables
 from spinbench.models import Model, PairwiseModel
 
@@ -25,10 +26,10 @@ class RelaxedMethod(Method):
         diagonal: "minshift", "dd", "sdp" (`relaxation.diagonal`), or N numbers.
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given.
         log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
-            are reported together, zero_state (which looks at every step) with zero_state_bar.
-        draws: of all chains together, evenly spaced, that the estimators get, as far as there are
-            so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
-            a chain with a budget in samples.
+            are reported together, zero_state with zero_state_bar.
+        draws: of all chains together, evenly spaced, that the estimators get at least, as far as there are
+            so many samples; None: as many as take a tenth of the run, and 1,024 or more. Estimators that fit and
+            evaluate on the same draws take at most `estimators.MAX_DRAWS`.
     """
 
     diagonal: str | Sequence[float] = "sdp"
@@ -58,12 +59,17 @@ class RelaxedMethod(Method):
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """`units`: σ(u) of x, or s. Then those of `family.log_z_reductions`."""
-        return {self.units: "sum", **family.log_z_reductions(self.log_z)}
+        """`units`: σ(u) of x, or s."""
+        return {self.units: "sum"}
 
-    def batches(self, chains: int) -> int:
-        """As many as `draws` asks for."""
-        return 0 if self.draws is None or self.log_z == "none" else -(-self.draws // chains)
+    def digest(self, model: Model, tables: RelaxedTables, chains: int) -> GaussianDigest | None:
+        """How draws compare with a Gaussian, where log Z is made of that and chains are enough for two halves."""
+        if self.log_z == "none":
+            return None
+        assert isinstance(model, PairwiseModel)
+        min_looks = max(-(-(self.draws or MIN_DRAWS) // chains), MIN_LOOKS)
+        fits = chains > 1 and self.log_z in ("bridge", "mirrored")
+        return GaussianDigest(Relaxation(model, tables.d), min_looks, fits)
 
     def planning_seconds(self, model: Model) -> float:
         """Of dense matrices."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spinbench.api import Array
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
+from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed import family
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,11 +91,7 @@ def unit_log_odds(xp: Any, tables: Any, x: Array) -> Array:
     return (xp.matmul(tables.root, x) if harmonium else x) + tables.bias[:, None]
 
 
-def log_z_statistics(xp: Any, tables: Any, u: Array, log_z: family.LogZ) -> dict[str, Array]:
-    """Those of `family.log_z_reductions`."""
-    statistics = {}
-    if log_z == "zero_state":
-        statistics["zero_state"] = -family.log_normaliser(xp, tables.sites, u)
-    if log_z != "none":
-        statistics["alpha"] = u - tables.bias[:, None]
-    return statistics
+def look_at_field(tables: Any, u: Array, log_z: family.LogZ) -> dict[str, Array]:
+    """alpha: (N, C), of which all estimators of log Z are made or judged; nothing where there is none."""
+    has_log_z = log_z != "none" and tables.bias.shape[0] <= MAX_VARIABLES
+    return {"alpha": u - tables.bias[:, None]} if has_log_z else {}

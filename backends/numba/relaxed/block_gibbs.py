@@ -14,18 +14,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, draw_field, make_factor
 from spinbench.backends.numba.relaxed.point import add_scaled
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.backends.numba.relaxed.tiles import ENTRY, NEVER, ONCE, Layout, lanes
+from spinbench.backends.numba.relaxed.tiles import ENTRY, NEVER, ONCE, Layout
 from spinbench.backends.numba.relaxed.units import (
     Groups,
-    add_log,
     add_to_sums,
     draw_noise,
     draw_units,
-    log_normaliser,
     make_groups,
     unit_means,
 )
@@ -62,23 +61,12 @@ class BlockGibbsState:
 
 
 class Scratch(NamedTuple):
-    """Work space of a tile: noise, of `rows` rows; uniform numbers v, states s, and work; energy (L,) float64."""
+    """Work space of a tile: noise; uniform numbers v, states s, and work."""
 
     noise: Array
-    rows: int
     v: Array
     s: Array
     work: Array
-    energy: Array
-
-
-class StepSums(NamedTuple):
-    """Sums over steps, of p or of s as `means` says, all tiles; of exponentials, -log Π (1 + exp(u_i)), if `zero`."""
-
-    sums: Array
-    means: bool
-    zero_state: Array
-    zero: bool
 
 
 class BlockGibbsKernel(RelaxedKernel):
@@ -97,35 +85,32 @@ class BlockGibbsKernel(RelaxedKernel):
             chains=Chains(layout.keys(seed), layout.scatter(u), layout.scatter(p)),
         )
 
-    def advance(self, state: BlockGibbsState, steps: int) -> tuple[BlockGibbsState, dict[str, Array]]:
-        layout, log_z = state.layout, self._method.log_z
-        totals = StepSums(layout.zeros(), self._method.units == "p", layout.energies(), log_z == "zero_state")
-        totals.zero_state[:] = -np.inf
-        rows = state.system.factor.noise
+    def positions(self, state: BlockGibbsState) -> Array:
+        return state.chains.u
+
+    def sample(self, state: BlockGibbsState, steps: int, copies: Copies) -> dict[str, Array]:
+        layout, system, chains = state.layout, state.system, state.chains
+        sums, means = layout.zeros(), self._method.units == "p"
         v, s, work = (layout.tile() for _ in range(3))
-        scratch = Scratch(layout.tile(rows), rows, v, s, work, np.empty(layout.lanes))
-        state.counter = np.uint64(_steps(state.system, state.chains, scratch, totals, state.counter, steps))
-        statistics = {self._method.units: layout.gather(totals.sums)}
-        if totals.zero:
-            statistics["zero_state"] = layout.gather_energies(totals.zero_state)
-        if log_z != "none":
-            # rounded as the tiles are, so that a state's α does not depend on the batch
-            statistics["alpha"] = layout.gather(state.chains.u) - self._tables.bias[:, None]
-        return state, statistics
+        scratch = Scratch(layout.tile(system.factor.noise), v, s, work)
+        state.counter = np.uint64(_steps(system, chains, scratch, sums, means, copies, state.counter, steps))
+        return {self._method.units: layout.gather(sums)}
 
 
 @njit(**ENTRY)
-def _steps(system, chains, scratch, statistics, counter, steps):
-    """`steps` samples of every chain, added to `statistics`; the next counter."""
+def _steps(system, chains, scratch, sums, means, copies, counter, steps):
+    """`steps` samples of every chain, their p or, unless `means`, s added to `sums`, with copies of u on the way; the
+    next counter."""
     after = counter
     for t in range(len(chains.u)):
         u, p, after = chains.u[t], chains.p[t], counter
-        for _ in range(steps):
+        next_copy, k = copies.first, 0
+        for step in range(1, steps + 1):
             after = _step(system, chains.keys[t], after, u, p, scratch)
-            add_to_sums(p if statistics.means else scratch.s, system.n, statistics.sums[t])
-            if statistics.zero:
-                log_weight = -log_normaliser(u, system.groups, system.n, scratch.energy)
-                add_log(log_weight, statistics.zero_state[t], lanes(scratch.s))
+            add_to_sums(p if means else scratch.s, system.n, sums[t])
+            if step == next_copy:
+                add_to_sums(u, system.n, copies.states[k, t])
+                next_copy, k = next_copy + copies.every, k + 1
     return after
 
 
@@ -135,7 +120,7 @@ def _step(system, keys, counter, u, p, scratch):
     n = system.n
     counter = fill_uniform(keys, counter, scratch.v)
     draw_units(scratch.v, p, system.groups, n, scratch.s)
-    counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
+    counter = draw_noise(keys, counter, scratch.noise, system.factor.noise)
     draw_field(system.factor, scratch.s, scratch.noise, scratch.work, u)
     add_scaled(u, 1.0, system.bias, n, u)
     unit_means(u, system.groups, n, p)

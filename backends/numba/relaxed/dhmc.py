@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
+from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed.factors import make_factor
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
@@ -17,7 +18,6 @@ from spinbench.backends.numba.relaxed.trajectories import Chains, Settings, Step
 from spinbench.backends.numba.relaxed.units import make_groups
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.dhmc_dynamics import Tilt, make_dynamics
 from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
@@ -52,7 +52,6 @@ class DHMCKernel(RelaxedKernel):
             adapts=method.adapts,
             target=method.target_acceptance,
             log_limit=method.log_limit,
-            zero_state=method.log_z == "zero_state",
         )
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> DHMCState:
@@ -71,7 +70,7 @@ class DHMCKernel(RelaxedKernel):
         )
 
     def warm(self, state: DHMCState, steps: int) -> DHMCState:
-        state.total += self._run(state, steps, warm=True).p
+        state.total += self._run(state, steps, self._copies(state.layout, steps + 1, 1, 0), warm=True).p
         return state
 
     def adapt(self, state: DHMCState, last: bool) -> DHMCState:
@@ -87,20 +86,17 @@ class DHMCKernel(RelaxedKernel):
             state.step_size, state.total = self._restart(step), layout.zeros()
         return state
 
-    def advance(self, state: DHMCState, steps: int) -> tuple[DHMCState, dict[str, Array]]:
-        sums, layout, log_z = self._run(state, steps, warm=False), state.layout, self._method.log_z
+    def positions(self, state: DHMCState) -> Array:
+        return state.chains.points.position
+
+    def _alpha(self, positions: Array) -> Array:
+        return super()._alpha(unit_log_odds(np, self._tables, positions))
+
+    def sample(self, state: DHMCState, steps: int, copies: Copies) -> dict[str, Array]:
+        sums, layout = self._run(state, steps, copies, warm=False), state.layout
         accept = layout.gather_energies(sums.accept)
-        statistics = {
-            "p": layout.gather(sums.p),
-            "accept": accept,
-            "step_size": np.full_like(accept, state.step_size.step),
-        }
-        if log_z == "zero_state":
-            statistics["zero_state"] = layout.gather_energies(sums.zero_state)
-        if log_z != "none":
-            u = unit_log_odds(np, self._tables, layout.gather(state.chains.points.position))
-            statistics["alpha"] = u - self._tables.bias[:, None]
-        return state, statistics
+        step_size = np.full_like(accept, state.step_size.step)
+        return {"p": layout.gather(sums.p), "accept": accept, "step_size": step_size}
 
     def _restart(self, step: Any) -> StepSize:
         """Of plain numbers, as compiled code takes them."""
@@ -115,19 +111,16 @@ class DHMCKernel(RelaxedKernel):
         )
         tilt = Tilt(m[:, None], shift, np.zeros_like(position))
         state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
-        normaliser = np.ascontiguousarray(family.log_normaliser(np, tables.sites, state_point.u))
         x, p, push = (layout.scatter(v) for v in (state_point.position, state_point.p, state_point.push))
-        return frame, Point(x, p, push, *(layout.spread_energies(e) for e in (state_point.potential, normaliser)))
+        return frame, Point(x, p, push, layout.spread_energies(state_point.potential))
 
-    def _run(self, state: DHMCState, steps: int, *, warm: bool) -> StepSums:
+    def _run(self, state: DHMCState, steps: int, copies: Copies, *, warm: bool) -> StepSums:
         layout = state.layout
-        sums = StepSums(layout.zeros(), layout.energies(), layout.energies())
-        sums.zero_state[:] = -np.inf
-        rows = state.system.factor.noise
+        sums = StepSums(layout.zeros(), layout.energies(), copies)
         u, velocity, work, position, p, push = (layout.tile() for _ in range(6))
-        energy, potential, normaliser = np.zeros((3, layout.lanes))
-        target = Point(position, p, push, potential, normaliser)
-        scratch = Scratch(layout.tile(rows), rows, u, velocity, work, energy, target)
+        energy, potential = np.zeros((2, layout.lanes))
+        target = Point(position, p, push, potential)
+        scratch = Scratch(layout.tile(state.system.factor.noise), u, velocity, work, energy, target)
         counter, state.step_size = take_samples(
             *(state.system, self._settings, state.chains, state.step_size, scratch, sums),
             *(state.counter, warm, steps),

@@ -84,9 +84,7 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
             add_scaled(r, -half, target.push, n, r)
             quadratic = _half_dot(x, Kx, n)
     after = _half_dot(r, r, n)
-    normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
-    potential = quadratic - normaliser
-    store(address(target.normaliser, 0), 0, normaliser)
+    potential = quadratic - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)
     return (after - kinetic) + (potential - load_lanes(address(origin.potential, 0), 0, lanes(x)))
 
@@ -153,8 +151,6 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
         product(factor.gram, f, target.push)
         gained = gained + _kick(target.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
     add_scaled(scratch.u, -1.0, frame.bias, n, y)
-    normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
-    potential = _tilt(frame.m, scratch.u, n) - normaliser
-    store(address(target.normaliser, 0), 0, normaliser)
+    potential = _tilt(frame.m, scratch.u, n) - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)
     return gained + (potential - load_lanes(address(origin.potential, 0), 0, lanes(y)))

@@ -14,16 +14,15 @@ from spinbench.backends.numba.simd import Array, address, choose, load_lanes, lo
 
 
 class Point(NamedTuple):
-    """As `spinbench.methods.relaxed.dhmc_dynamics.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
+    """As `spinbench.methods.relaxed.dhmc_dynamics.Point`, without u, of one tile, or of all (T, …).
 
-    Of one tile, or of all (T, …); energies (L,) or (T, L).
+    The potential is (L,) or (T, L).
     """
 
     position: Array
     p: Array
     push: Array
     potential: Array
-    normaliser: Array
 
 
 class Frame(NamedTuple):
@@ -36,10 +35,9 @@ class Frame(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space of a tile: noise, of `rows` rows; u, velocity and work; energy (L,) float64; a trajectory's end."""
+    """Work space of a tile: noise; u, velocity and work; energy (L,) float64; a trajectory's end."""
 
     noise: Array
-    rows: int
     u: Array
     velocity: Array
     work: Array
@@ -58,15 +56,10 @@ def add_scaled(x, scale, y, n, out):
 
 
 @nb.njit(**KERNEL)
-def load_energies(energies, lanes):
-    """Float64, one in each lane."""
-    return load_lanes(address(energies, 0), 0, lanes)
-
-
-@nb.njit(**KERNEL)
 def add_energies(more, out, lanes):
     """out += more: float64, one in each lane."""
-    store(address(out, 0), 0, load_energies(out, lanes) + load_energies(more, lanes))
+    to = address(out, 0)
+    store(to, 0, load_lanes(to, 0, lanes) + load_lanes(address(more, 0), 0, lanes))
 
 
 @nb.njit(**KERNEL)
@@ -75,8 +68,8 @@ def move(moving, proposal, current, n):
     _take(moving, proposal.position, current.position, n)
     _take(moving, proposal.p, current.p, n)
     _take(moving, proposal.push, current.push, n)
-    _take_energies(moving, proposal.potential, current.potential, lanes(current.p))
-    _take_energies(moving, proposal.normaliser, current.normaliser, lanes(current.p))
+    new, old = address(proposal.potential, 0), address(current.potential, 0)
+    store(old, 0, choose(moving, load_lanes(new, 0, lanes(current.p)), load_lanes(old, 0, lanes(current.p))))
 
 
 @nb.njit(**KERNEL)
@@ -86,8 +79,3 @@ def _take(moving, new, old, n):
         at = i * unit(old)
         value = choose(moving, load_vector(source, at), load_vector(target, at))
         store(target, at, value)
-
-
-@nb.njit(**KERNEL)
-def _take_energies(moving, new, old, lanes):
-    store(address(old, 0), 0, choose(moving, load_energies(new, lanes), load_energies(old, lanes)))

@@ -1,29 +1,68 @@
-"""What the kernels of block Gibbs and DHMC do on the host before their first step."""
+"""What the kernels of block Gibbs and DHMC do on the host: before their first step, and where log Z is looked for."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed.factors import WIDEST_BAND, two_colours
 from spinbench.backends.numba.relaxed.tiles import Layout
-from spinbench.backends.numba.simd import Array
+from spinbench.backends.numba.simd import Array, zeros_aligned
 from spinbench.mathematics.relaxation.density import Relaxation
+from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
 from spinbench.models import PairwiseModel
 
+# That a look takes, at draws which were copied on the way; of `dhmc` less.
+LOOK_STEPS = 3
+
 
 class RelaxedKernel(Kernel):
-    """The layout of chains, and where they begin."""
+    """The layout of chains, where they begin, and looks for log Z."""
 
     def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         self._real = np.dtype(backend.precision)
         self._method, self._tables = method, tables
+        self._has_looks = method.log_z != "none" and len(tables.bias) <= MAX_VARIABLES
         needed = tables.precision is not None
         self._halves = two_colours(Relaxation(model, tables.d).gram) if needed else None
+
+    @abstractmethod
+    def sample(self, state: Any, steps: int, copies: Copies) -> dict[str, Array]:
+        """So many steps of the state, their statistics, and copies of `positions` on the way."""
+
+    @abstractmethod
+    def positions(self, state: Any) -> Array:
+        """(T, P) or (T, N, L): u or x, all tiles."""
+
+    def advance(self, state: Any, steps: int) -> tuple[Any, dict[str, Array]]:
+        return state, self.sample(state, steps, self._copies(state.layout, steps + 1, 1, 0))
+
+    def look(self, state: Any) -> dict[str, Array]:
+        # rounded as the tiles are, so that a state's α does not depend on the batch
+        return {"alpha": self._alpha(state.layout.gather(self.positions(state)))} if self._has_looks else {}
+
+    def look_steps(self, state: Any) -> int:
+        return LOOK_STEPS if self._has_looks else 0
+
+    def advance_and_look(
+        self, state: Any, steps: int, first: int, every: int
+    ) -> tuple[Any, dict[str, Array], dict[str, Array]]:
+        copies = self._copies(state.layout, first, every, 1 + (steps - first) // every)
+        statistics = self.sample(state, steps, copies)
+        return state, statistics, {"alpha": self._alpha(state.layout.gather(copies.states))}
+
+    def _copies(self, layout: Layout, first: int, every: int, count: int) -> Copies:
+        return Copies(first, every, zeros_aligned((count, layout.tiles, *layout.shape(layout.n)), np.dtype(np.float64)))
+
+    def _alpha(self, positions: Array) -> Array:
+        """(…, N, C) from u or x."""
+        return positions - self._tables.bias[:, None]
 
     def _layout(self, chains: int) -> Layout:
         n = len(self._tables.bias)

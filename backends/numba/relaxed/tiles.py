@@ -114,11 +114,12 @@ class Layout:
         return out
 
     def gather(self, tiles: Array) -> Array:
-        """(N, C) float64 from all tiles."""
-        rows = tiles.T if self.single else tiles.transpose(1, 0, 2).reshape(self.n, -1)
-        values = rows[: self.n, : self.chains]
+        """(…, N, C) float64 from all tiles."""
+        axis = -2 if self.single else -3
+        rows = np.moveaxis(tiles, axis, axis + 1)
+        values = rows.reshape(*rows.shape[: axis + 1], -1)[..., : self.n, : self.chains]
         out = np.empty(values.shape)
-        out[self.order] = values
+        out[..., self.order, :] = values
         return out
 
     def spread_energies(self, values: Array) -> Array:

@@ -16,14 +16,14 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
 from spinbench.backends.numba.relaxed.integrators import travel_by_leapfrog, travel_by_rotation
-from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, load_energies, move
+from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, move
 from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes
 from spinbench.backends.numba.relaxed.units import (
     Groups,
-    add_log,
     add_to_sums,
     chain_uniforms,
     draw_noise,
@@ -42,7 +42,7 @@ class System(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Of the method: `leaps` a trajectory, relative `jitter`, what burn-in does, whether to report the zero state.
+    """Of the method: `leaps` a trajectory, relative `jitter`, what burn-in does.
 
     Dual averaging, if the method `adapts`, aims at the mean acceptance `target` with steps up to exp(`log_limit`).
     """
@@ -52,7 +52,6 @@ class Settings(NamedTuple):
     adapts: bool
     target: float
     log_limit: float
-    zero_state: bool
 
 
 class Chains(NamedTuple):
@@ -65,11 +64,11 @@ class Chains(NamedTuple):
 
 
 class StepSums(NamedTuple):
-    """Sums over steps: of p, all tiles; of acceptance and, of exponentials, log Π 1 / (1 + exp(u_i)), (T, L)."""
+    """Sums over steps: of p, all tiles; of acceptance (T, L). Copies of positions on the way."""
 
     p: Array
     accept: Array
-    zero_state: Array
+    copies: Copies
 
 
 _adapted = nb.njit(**KERNEL)(dual_averaging(np))
@@ -77,7 +76,7 @@ _adapted = nb.njit(**KERNEL)(dual_averaging(np))
 
 @njit(**ENTRY)
 def take_samples(system, settings, chains, step_size, scratch, sums, counter, warm, steps):
-    """`steps` samples of every chain: moves points and adds to `sums`; the next counter, and the step size.
+    """`steps` samples of every chain: moves points, adds to `sums`, copies positions; the next counter, the step size.
 
     Burn-in, if `warm`, adapts the step size of all chains together after each step; later on, each tile takes all of
     its steps.
@@ -98,13 +97,15 @@ def take_samples(system, settings, chains, step_size, scratch, sums, counter, wa
 def _take_tile(system, settings, chains, step, scratch, sums, t, counter, steps):
     """Samples of tile t."""
     points, accept = chains.points, chains.accept[t]
-    current = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
-    for _ in range(steps):
+    current = Point(points.position[t], points.p[t], points.push[t], points.potential[t])
+    next_copy, k = sums.copies.first, 0
+    for sample in range(1, steps + 1):
         counter = _sample(system, settings, scratch, current, chains.keys[t], counter, step, accept)
         add_to_sums(current.p, system.n, sums.p[t])
         add_energies(accept, sums.accept[t], lanes(current.p))
-        if settings.zero_state:
-            add_log(-load_energies(current.normaliser, lanes(current.p)), sums.zero_state[t], lanes(current.p))
+        if sample == next_copy:
+            add_to_sums(current.position, system.n, sums.copies.states[k, t])
+            next_copy, k = next_copy + sums.copies.every, k + 1
     return counter
 
 
@@ -115,7 +116,7 @@ def _sample(system, settings, scratch, current, keys, counter, step, accept):
     if settings.jitter > 0.0:
         size = size * (1.0 + settings.jitter * (2.0 * chain_uniforms(current.p, keys, counter) - 1.0))
         counter += np.uint64(1)
-    counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
+    counter = draw_noise(keys, counter, scratch.noise, system.factor.noise)
     gain = _travel(system, settings.leaps, size, scratch, current)
     # a trajectory that diverged to NaN is refused
     zero = 0.0 * size  # a step is finite

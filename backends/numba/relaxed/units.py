@@ -30,8 +30,6 @@ from spinbench.backends.numba.simd import (
     load,
     load_lanes,
     load_vector,
-    log1p,
-    magnitude,
     sigmoid,
     softplus,
     store,
@@ -93,14 +91,6 @@ def add_to_sums(values, n, sums):
         at = i * unit(values)
         more = convert(load_vector(whence, at), 0.0)
         store(to, at, load_lanes(to, at, lanes(values)) + more)
-
-
-@nb.njit(**KERNEL)
-def add_log(value, sums, lanes):
-    """sums = log(exp(sums) + exp(value)): float64, as many as the tuple `lanes` has entries."""
-    to = address(sums, 0)
-    old = load_lanes(to, 0, lanes)
-    store(to, 0, larger(old, value) + log1p(exp(-magnitude(old - value))))
 
 
 @nb.njit(**KERNEL)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,9 +37,8 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.bennett import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import UNSEEN, Claim
+from spinbench.mathematics.relaxation.cross_fits import CrossFit, Draws, Gaussian, halves_of
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
-
-Rows = tuple[slice, slice, slice]
 
 # Fewer leave nothing to find a standard error from.
 MIN_BATCHES = 8
@@ -126,33 +125,49 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     most = min(MAX_DRAWS, max(1024.0, MAX_WORK / n**2))
     step = max(1, min(int(np.ceil(batches * chains / most)), batches // needed))
     alpha = alpha[step - 1 :: step]
-    halves = [_Draws(relaxation, alpha[rows]) for rows in _halves(*alpha.shape)]
-    fits = [_Gaussian.conditional(relaxation, half) for half in halves]
-    rng = np.random.default_rng(zlib.crc32(halves[0].z.tobytes()))
-
-    # log q(z) - log p*(z) of each half's draws under the other half's fit
-    crossed = [half.series(fits[1 - k].log_density(half.z) - half.log_target) for k, half in enumerate(halves)]
-    proposed = [_proposal_log_ratios(relaxation, fits[1 - k], crossed[k].size, rng) for k in (0, 1)]
-    bridge = _mean_ratio([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2, _UNSEEN_OF_HALF) for k in (0, 1)], memory)
-    weights = {"mirrored": crossed}
+    halves = [Draws(relaxation, alpha[rows]) for rows in halves_of(*alpha.shape)]
+    fit = CrossFit(relaxation, *(Gaussian.conditional(relaxation, half) for half in halves))
+    found = _bridge(*fit.compare_halves(halves), relaxation.model.log_constant, memory)
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
         with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little
-            plain = _Gaussian.of_draws(np.concatenate([half.z for half in halves], axis=1))
-            in_sample_ratios = [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
-            weights["mirrored_in_sample"] = in_sample_ratios
-    constant = relaxation.model.log_constant
-    estimates = {"bridge": bridge.claim.plus(constant)}
-    for name, parts in weights.items():
-        level, error = _log_mean_of_halves(parts)
-        unsupported = Claim(-level, np.inf, np.inf)
-        found = beside(Claim(-level, error, error), bridge) if name == "mirrored" else unsupported
-        estimates[name] = found.plus(constant)
+            plain = Gaussian.of_draws(np.concatenate([half.z for half in halves], axis=1))
+            level, _ = _log_mean_of_halves(
+                [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
+            )
+            plain_claim = Claim(-level, np.inf, np.inf).plus(relaxation.model.log_constant)
+            return replace(found, estimates={**found.estimates, "mirrored_in_sample": plain_claim})
+    return found
+
+
+def bridge(forward: FloatArray, backward: FloatArray, constant: float, memory: float) -> LogZEstimates:
+    """ "bridge" and "mirrored", of draws that were compared with a fit to earlier ones.
+
+    Args:
+        forward, backward: (B, C) of `CrossFit.compare`, C > 1.
+        constant: the model's, which is added.
+        memory: as of `gaussian`.
+    """
+    half = forward.shape[1] // 2
+    columns = slice(None, half), slice(half, None)
+    return _bridge([forward[:, c] for c in columns], [backward[:, c].ravel() for c in columns], constant, memory)
+
+
+def _bridge(
+    forward: Sequence[FloatArray], backward: Sequence[FloatArray], constant: float, memory: float
+) -> LogZEstimates:
+    """Of both halves."""
+    directions = [
+        ratio(ahead, back, FEWEST_CHAINS // 2, _UNSEEN_OF_HALF) for ahead, back in zip(forward, backward, strict=True)
+    ]
+    mean = _mean_ratio(directions, memory)
+    level, error = _log_mean_of_halves([-ahead for ahead in forward])
+    mirrored = beside(Claim(-level, error, error), mean)
     notes = {
-        "log_z_draws": float(alpha.shape[0] * chains),
-        "log_z_overlap": bridge.overlap,
-        "log_z_weight_ess": bridge.weight,
+        "log_z_draws": float(sum(ahead.size for ahead in forward)),
+        "log_z_overlap": mean.overlap,
+        "log_z_weight_ess": mean.weight,
     }
-    return LogZEstimates(estimates, notes)
+    return LogZEstimates({"bridge": mean.claim.plus(constant), "mirrored": mirrored.plus(constant)}, notes)
 
 
 def _too_large() -> LogZEstimates:
@@ -166,87 +181,6 @@ def _mean_ratio(directions: Sequence[Ratio], memory: float) -> Ratio:
     apart, halves = abs(values[0] - values[1]) / 2, (float(np.hypot(*ses)) / 2, float(np.hypot(*bounds)) / 2)
     se, bound = (max(half, apart - half) for half in halves)
     return Ratio(sum(values) / 2, se, float(np.hypot(bound, memory / 2)), min(overlaps), sum(shared), all(supported))
-
-
-class _Draws:
-    """Draws of one half: z (N, n), log p*(z) (n,) without its constants, p(s = 1|x) (N, n)."""
-
-    def __init__(self, relaxation: Relaxation, alpha: FloatArray) -> None:
-        self._batches, n, self._chains = alpha.shape
-        field = np.ascontiguousarray(alpha.transpose(1, 0, 2)).reshape(n, -1)
-        self.z = _inverse(relaxation.cholesky) @ field
-        means, log_normaliser = relaxation.conditional(field.T + relaxation.bias)
-        self.means = means.T
-        self.log_target = log_normaliser - 0.5 * np.einsum("ij,ij->j", self.z, self.z)
-
-    def series(self, values: FloatArray) -> FloatArray:
-        """(n,) to (B, C)."""
-        return values.reshape(self._batches, self._chains)
-
-
-@dataclass(frozen=True)
-class _Gaussian:
-    """N(mean, root rootᵀ), root lower triangular; densities without (2π)^(-N/2), which cancels."""
-
-    mean: FloatArray
-    root: FloatArray
-
-    @classmethod
-    def conditional(cls, relaxation: Relaxation, draws: _Draws) -> _Gaussian:
-        """From the moments of z given s and those of s given x."""
-        n, p = len(draws.means), draws.means
-        mean = p.mean(axis=1)
-        covariance = _covariance(p, mean)
-        within = np.diag((p * (1 - p)).mean(axis=1))
-        for group in relaxation.model.groups:
-            block = np.ix_(group, group)
-            within[block] = np.diag(mean[list(group)]) - p[list(group)] @ p[list(group)].T / p.shape[1]
-        L = relaxation.cholesky
-        return cls(L.T @ mean, _cholesky(np.eye(n) + L.T @ (covariance + within) @ L))
-
-    @classmethod
-    def of_draws(cls, z: FloatArray) -> _Gaussian:
-        """From the mean and covariance of the draws."""
-        mean = z.mean(axis=1)
-        return cls(mean, _cholesky(_covariance(z, mean)))
-
-    def log_density(self, z: FloatArray) -> FloatArray:
-        """(n,) for z (N, n)."""
-        y = _inverse(self.root) @ (z - self.mean[:, None])
-        return np.asarray(-0.5 * np.einsum("ij,ij->j", y, y) - np.log(np.diag(self.root)).sum())
-
-
-def _cholesky(covariance: FloatArray) -> FloatArray:
-    return np.linalg.cholesky(covariance).astype(np.float64, copy=False)
-
-
-def _inverse(root: FloatArray) -> FloatArray:
-    """Of a lower triangular matrix; with many draws, products with it cost a third of triangular solves."""
-    from scipy.linalg import solve_triangular
-
-    return np.asarray(solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False))
-
-
-def _covariance(values: FloatArray, mean: FloatArray) -> FloatArray:
-    centred = values - mean[:, None]
-    return np.asarray(centred @ centred.T / max(values.shape[1] - 1, 1))
-
-
-def _halves(batches: int, n: int, chains: int) -> list[Rows]:
-    everything = slice(None)
-    if chains > 1:
-        return [(everything, everything, slice(None, chains // 2)), (everything, everything, slice(chains // 2, None))]
-    return [(slice(None, batches // 2), everything, everything), (slice(batches // 2, None), everything, everything)]
-
-
-def _proposal_log_ratios(relaxation: Relaxation, q: _Gaussian, count: int, rng: np.random.Generator) -> FloatArray:
-    """log p*(z) - log q(z), (count,), of draws z from q."""
-    noise = rng.standard_normal((len(q.mean), count))
-    z = q.mean[:, None] + q.root @ noise
-    _, log_normaliser = relaxation.conditional((relaxation.cholesky @ z).T + relaxation.bias)
-    target = log_normaliser - 0.5 * np.einsum("ij,ij->j", z, z)
-    log_q = -0.5 * np.einsum("ij,ij->j", noise, noise) - np.log(np.diag(q.root)).sum()
-    return np.asarray(target - log_q)
 
 
 def _log_mean_of_halves(parts: Sequence[FloatArray]) -> tuple[float, float]:

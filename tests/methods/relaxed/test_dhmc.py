@@ -29,13 +29,14 @@ FORMS = ("identity", "harmonium", "preconditioned", "sparse")
 
 def trace_of(method: DHMC, model: PairwiseModel, samples: int, burn_in: int, chains: int = 16) -> Trace:
     backend = NumpyBackend()
-    trace = Trace(method.reductions)
-    engine = ProgramEngine(method.program(backend), backend, method.plan(model), method.reductions)
+    trace, tables = Trace(method.reductions), method.plan(model)
+    trace.digest = method.digest(model, tables, chains)
+    engine = ProgramEngine(method.program(backend), backend, tables, method.reductions)
     start = np.random.default_rng(0).integers(0, 2, size=(model.num_variables, chains)).astype(np.int8)
     drive(
         engine,
         trace,
-        lambda trace: method.estimate(model, method.plan(model), trace),
+        lambda trace: method.estimate(model, tables, trace),
         Budget(samples=samples, burn_in=burn_in),
         start=start,
         seed=1,
@@ -109,7 +110,7 @@ def test_zero_force_accepts_everything(form: str, sign: float) -> None:
     assert (trace.series("accept") == 1.0).all()
     tables = method.plan(model)
     Q = model.dense() + np.diag(tables.d)
-    draws = trace.series("alpha")[::4].transpose(0, 2, 1).reshape(-1, 4)
+    draws = trace.looked("alpha").transpose(0, 2, 1).reshape(-1, 4)
     gap = draws - Q @ np.full(4, 0.5 + 0.5 * sign)  # N(Qm, Q)
     assert (np.abs(gap.mean(axis=0)) < 5 * np.sqrt(np.diag(Q) / len(gap))).all()
     np.testing.assert_allclose(gap.T @ gap / len(gap), Q, atol=5 * 2 * Q.max() / np.sqrt(len(gap)))
