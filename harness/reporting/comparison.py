@@ -14,7 +14,7 @@ from rich.text import Text
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
 from spinbench.history.regression_test import formatting, judge, measurements
-from spinbench.history.regression_test.judge import Failure, Finding, Judgement
+from spinbench.history.regression_test.judge import Failure, Finding, Judgement, LevelChange
 from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from spinbench.history.recorder import History
 
 PAGE = "compare.html"
-VERDICT_STYLES = {"worse": "red", "better": "green", "fails": "red", "mended": "green"}
+VERDICT_STYLES = {
+    **dict.fromkeys(("worse", "fails", "weaker"), "red"),
+    **dict.fromkeys(("better", "mended", "stronger"), "green"),
+}
 SIGNIFICANT_VERDICTS = ("worse", "better")
 
 
@@ -51,6 +54,11 @@ class Comparison:
     def failures(self) -> tuple[Failure, ...]:
         """Cells that work on one side only."""
         return self.judgement.failures
+
+    @property
+    def level_changes(self) -> tuple[LevelChange, ...]:
+        """Cells whose numbers rest on weaker or stronger evidence on side B."""
+        return self.judgement.level_changes
 
     def significant_differences(self) -> list[Finding]:
         """What changed."""
@@ -184,6 +192,12 @@ def differences_table(comparison: Comparison) -> Table:
     for failure in comparison.failures:
         board.add_row(
             Text(failure.verdict, style=VERDICT_STYLES[failure.verdict]), Text(failure.error), *map(Text, failure.place)
+        )
+    for change in comparison.level_changes:
+        title = f"evidence of {formatting.TITLES[change.quantity]}"
+        board.add_row(
+            Text(change.verdict, style=VERDICT_STYLES[change.verdict]),
+            *map(Text, (title, *change.place, change.base, change.head)),
         )
     return board
 

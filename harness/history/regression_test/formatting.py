@@ -9,6 +9,7 @@ from spinbench.history.regression_test.effects import ALL
 from spinbench.history.regression_test.judge import Finding, Judgement, Tested, sort_findings
 from spinbench.history.regression_test.measurements import Place
 
+TITLES = {"marginals": "marginals", "log_z": "log Z"}
 LEVELS = {"all": "all cells together", "group": "group", "cell": "cell"}
 _HEADER = ("", "benchmark", "cell", "base", "head", "ratio", "95 % interval", "p")
 
@@ -19,13 +20,16 @@ def format_lines(judgement: Judgement) -> list[str]:
 
 
 def format_changes(judgement: Judgement) -> list[str]:
-    """An aligned table of what is worse, better, fails or is mended; nothing where nothing is."""
+    """An aligned table of what is worse, better, fails, is mended or rests on other evidence, if anything is."""
     changes = [finding for finding in sort_findings(judgement.findings) if finding.verdict in ("worse", "better")]
     rows = [_format_finding(finding) for finding in changes]
     rows += [
         (failure.verdict, "", format_place(failure.place), "", "", "", "", failure.error)
         for failure in judgement.failures
     ]
+    for change in judgement.level_changes:
+        title, place = f"evidence of {TITLES[change.quantity]}", format_place(change.place)
+        rows.append((change.verdict, title, place, change.base, change.head, "", "", ""))
     return align_columns([_HEADER, *rows] if rows else [])
 
 
@@ -40,11 +44,13 @@ def format_summary(judgement: Judgement) -> str:
     """How many of what."""
     counts = Counter[str](finding.verdict for finding in judgement.findings)
     counts.update(failure.verdict for failure in judgement.failures)
+    counts.update(change.verdict for change in judgement.level_changes)
     tests = sum(finding.p is not None for finding in judgement.findings)
     return (
         f"{tests} tests: {counts['worse']} worse, {counts['better']} better, "
         f"{counts['not worse than 10 %']} not worse than 10 %, the others undecided; "
-        f"{counts['fails']} cells fail that worked, {counts['mended']} work that failed"
+        f"{counts['fails']} cells fail that worked, {counts['mended']} work that failed; "
+        f"{counts['weaker']} numbers rest on weaker evidence, {counts['stronger']} on stronger"
     )
 
 

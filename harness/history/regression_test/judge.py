@@ -5,6 +5,7 @@ What is judged, and how, stands in conf/axes/inference.yaml.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,10 @@ from spinbench.history.axes import Metric
 from spinbench.history.regression_test.effects import EFFECTS, Effects
 from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
+from spinbench.inference.checks.evidence import LEVELS
 
+# Whose levels of evidence are compared.
+QUANTITIES = ("marginals", "log_z")
 # Share of their time for which runs waited, from which on the machine is called busy.
 BUSY_WAITING = 0.5
 
@@ -64,6 +68,22 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class LevelChange:
+    """A number of a cell that rests on weaker or stronger evidence at head than at base, for most seeds.
+
+    Attributes:
+        quantity: "marginals" or "log_z".
+        base, head: the levels.
+    """
+
+    place: Place
+    verdict: Literal["weaker", "stronger"]
+    quantity: str
+    base: str
+    head: str
+
+
+@dataclass(frozen=True)
 class Tested:
     """The units of a level, how many have which verdict, and the ratio that would have been found with probability 0.8
     at the median one."""
@@ -81,6 +101,7 @@ class Judgement:
     Attributes:
         findings: of every metric: cells, groups and all.
         failures: cells that work on one side only.
+        level_changes: cells whose numbers rest on other evidence than before.
         tested: by metric and level.
         identical, common: runs of equal seeds whose numbers are equal to the last bit, and all of them.
         notes: sentences about what was not judged, and about disturbances.
@@ -88,6 +109,7 @@ class Judgement:
 
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
+    level_changes: tuple[LevelChange, ...]
     tested: tuple[Tested, ...]
     identical: int
     common: int
@@ -123,6 +145,7 @@ def judge(sides: Sides) -> Judgement:
             *(finding for tested_effects in effects for finding in _findings_without_test(tested_effects, sides)),
         ),
         failures=tuple(_find_failures(sides)),
+        level_changes=tuple(_find_level_changes(sides)),
         tested=tuple(
             Tested(
                 tested_effects.metric,
@@ -214,6 +237,24 @@ def _majority_error(this_side: Mapping[int, Run], other_side: Mapping[int, Run])
     common = [other_side[seed] for seed in seeds if seed in other_side] or (list(other_side.values()) if seeds else [])
     errors = [run.failed for run in common if run.failed]
     return errors[0] if errors and 2 * len(errors) >= len(common) else ""
+
+
+def _find_level_changes(sides: Sides) -> Iterable[LevelChange]:
+    """Of cells where at least half of the common seeds changed to the same side."""
+    for place, quantity in itertools.product(sides.common, QUANTITIES):
+        base, head = sides.base[place], sides.head[place]
+        changes: dict[Literal["weaker", "stronger"], Counter[tuple[str, str]]]
+        changes, pairs = {"weaker": Counter(), "stronger": Counter()}, 0
+        for seed in base.keys() & head.keys():
+            before, after = (side[seed].levels.get(quantity, "") for side in (base, head))
+            if before not in LEVELS or after not in LEVELS:
+                continue
+            pairs += 1
+            if before != after:
+                changes["weaker" if LEVELS.index(before) < LEVELS.index(after) else "stronger"][before, after] += 1
+        for verdict, counts in changes.items():
+            if counts and 2 * counts.total() >= pairs:
+                yield LevelChange(place, verdict, quantity, *counts.most_common(1)[0][0])
 
 
 def _disturbance_notes(runs: Sequence[Run]) -> Iterable[str]:

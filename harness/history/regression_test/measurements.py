@@ -61,6 +61,7 @@ class Run:
         yardstick: seconds of a fixed loop before and after the run; empty where that was not measured.
         waited: share of the run for which others had the processor; None where that is not known.
         disturbed: whether the measuring process was oversubscribed.
+        levels: what "marginals" and "log_z" rest on, "exact" to "doubtful"; empty where the record is older than that.
     """
 
     failed: str
@@ -75,6 +76,7 @@ class Run:
     yardstick: tuple[float, ...] = ()
     waited: float | None = None
     disturbed: bool = False
+    levels: Mapping[str, str] = field(default_factory=dict)
 
 
 # A commit's runs, or a sweep's, by cell and seed.
@@ -125,6 +127,7 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
         yardstick=tuple(load.yardstick or ()),
         waited=waited / wall if wall and waited is not None else None,
         disturbed=bool(record.oversubscribed),
+        levels=result.levels or {},
     )
 
 

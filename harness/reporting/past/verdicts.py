@@ -22,6 +22,8 @@ METRIC_TITLES: Mapping[str, str] = {
     "step_cpu_seconds": "CPU seconds of a step",
     "marginal_rmse": "RMSE of the marginals",
 }
+# In the order in which a commit's line has them.
+VERDICTS = ("worse", "better", "fails", "mended", "weaker", "stronger")
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,10 @@ def describe_series(row: CommitSeries) -> list[str]:
     output = []
     for step in row.steps:
         judgement = step.judgement
-        changed = {finding.verdict for finding in judgement.findings} | {
-            finding.verdict for finding in judgement.failures
-        }
-        verdicts = [verdict for verdict in ("worse", "better", "fails", "mended") if verdict in changed]
+        changed: set[str] = {finding.verdict for finding in judgement.findings}
+        changed |= {failure.verdict for failure in judgement.failures}
+        changed |= {change.verdict for change in judgement.level_changes}
+        verdicts = [verdict for verdict in VERDICTS if verdict in changed]
         output.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(verdicts) or 'no change'}")
         output += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
     remarks = formatting.format_remarks(row.steps[-1].judgement) if row.steps else []

@@ -179,6 +179,22 @@ def test_a_cell_that_fails_stands_on_the_page(report: Any) -> None:
     assert "killed &amp; gone" in page
 
 
+def test_cells_whose_numbers_rest_on_other_evidence_are_listed(rng: np.random.Generator, tmp_path: Path) -> None:
+    sides = []
+    for level in ("exact", "converged"):
+        levels = {"marginals": "converged", "log_z": level}
+        contents = [{**one.content, "result": {**one.content["result"], "levels": levels}} for one in side(rng)]
+        sides.append(typed(contents))
+    found = compare_records(*sides)
+    assert {(one.verdict, one.quantity, one.base, one.head) for one in found.level_changes} == {
+        ("weaker", "log_z", "exact", "converged")
+    }
+    assert len(found.level_changes) == comparison.differences_table(found).row_count == len(MODELS) * len(METHODS)
+    assert "6 numbers rest on weaker evidence, 0 on stronger" in " ".join(comparison.summary_sentences(found))
+    page = comparison.write_comparison_page(found, ("a", "b"), tmp_path).read_text()
+    assert page.count(">weaker<") == len(MODELS) * len(METHODS)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

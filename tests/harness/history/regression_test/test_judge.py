@@ -13,6 +13,7 @@ import pytest
 from gate_runs import CELLS, Factor, group, nothing, runs, slower, wronger
 
 from spinbench.history.regression_test.effects import ALL
+from spinbench.history.regression_test.formatting import format_changes
 from spinbench.history.regression_test.judge import Judgement, judge
 from spinbench.history.regression_test.measurements import Place, Run, Runs, Sides
 
@@ -181,6 +182,29 @@ def test_failures_are_those_of_cells_that_worked(lost: range, verdict: list[str]
     assert {(one.place[:3], one.error) for one in found.failures} <= {(SLOW, "killed")}
     assert [one.verdict for one in mended.failures] == ["mended"] * len(verdict)
     assert (found.red, mended.red, always.failures) == (bool(verdict), False, ())
+
+
+@pytest.mark.parametrize(
+    ("fallen", "expected"),
+    [
+        (range(3), [("weaker", SLOW, "log_z", "exact", "converged")]),
+        (range(2), [("weaker", SLOW, "log_z", "exact", "converged")]),
+        (range(1), []),
+    ],
+    ids=["all", "most", "few"],
+)
+def test_numbers_that_rest_on_weaker_evidence_are_said(
+    fallen: range, expected: list[tuple[Any, ...]], rng: np.random.Generator
+) -> None:
+    good = changed(runs(rng, SEEDS), lambda *_: {"levels": {"marginals": "converged", "log_z": "exact"}})
+    fall = {"levels": {"marginals": "converged", "log_z": "converged"}}
+    weaker = changed(good, lambda place, seed, _: fall if place[:3] == SLOW and seed in fallen else {})
+    found, back, old = compared(good, weaker), compared(weaker, good), compared(runs(rng, SEEDS), weaker)
+    assert [(one.verdict, one.place[:3], one.quantity, one.base, one.head) for one in found.level_changes] == expected
+    assert [one.verdict for one in back.level_changes] == ["stronger"] * len(expected)
+    assert (found.red, old.level_changes) == (False, ())
+    lines = " ".join(format_changes(found)[1:])
+    assert ("weaker" in lines and "evidence of log Z" in lines and "converged" in lines) == bool(expected)
 
 
 @pytest.mark.parametrize(
