@@ -117,8 +117,9 @@ def test_nobody_follows_a_run_that_was_given_up(notebook: FakeNotebook, monkeypa
 @pytest.mark.parametrize(
     ("call", "who"),
     [
-        (lambda: spinbench.bracket(GRID, "5 s"), "bracket of grid"),  # ends at once: exact
-        (lambda: spinbench.advise(GRID, "5 s", candidates=["exact"]), "advice on grid"),
+        # both end at once: exact
+        (lambda: spinbench.bracket(GRID, "30 s"), "bracket of grid"),
+        (lambda: spinbench.advise(GRID, "30 s", candidates=["exact"]), "advice on grid"),
     ],
 )
 def test_an_answer_speaks_for_the_runs_that_it_takes(call: Any, who: str, notebook: FakeNotebook) -> None:
