@@ -248,7 +248,7 @@ def init(arguments: argparse.Namespace) -> int:
 def publish(arguments: argparse.Namespace) -> int:
     """`spinbench publish`."""
     from spinbench.history import publish as site
-    from spinbench.reporting.display import short_path
+    from spinbench.reporting.progress_display import short_path
 
     index = site.publish(history_root(), offline=arguments.offline)
     server = f"{Path(sys.executable).name} -m http.server -d {short_path(index.parent)}"

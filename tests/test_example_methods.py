@@ -14,7 +14,7 @@ from gate_checks import EXAMPLES, GATE
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import binding, registry
-from spinbench.inference.starts import random_start
+from spinbench.inference.initial_states import random_start
 from spinbench.models import FactorGraph, generators
 from spinbench.testing import method_checks
 

@@ -30,7 +30,7 @@ from spinbench.auditing.checks import (
     pair_events,
     pair_probabilities,
 )
-from spinbench.auditing.effective import autocorrelation_times
+from spinbench.auditing.effective_sizes import autocorrelation_times
 from spinbench.auditing.known import (
     SPACING,
     check_bracket,

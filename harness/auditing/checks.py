@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from spinbench.auditing.effective import (
+from spinbench.auditing.effective_sizes import (
     FloatArray,
     autocorrelation_times,
     binomial_p_values,

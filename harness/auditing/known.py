@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest
-from spinbench.auditing.effective import FloatArray, binomial_p_values
+from spinbench.auditing.effective_sizes import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_modes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.auditing.effective import FloatArray, autocorrelation_times
+from spinbench.auditing.effective_sizes import FloatArray, autocorrelation_times
 from spinbench.models import FactorGraph
 
 IntArray = npt.NDArray[np.int64]

@@ -28,8 +28,8 @@ from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, single_line
 from spinbench.history.axes import Cell, Column
-from spinbench.history.intake import filter_records
 from spinbench.history.journal import Journal, Replicates
+from spinbench.history.record_filter import filter_records
 from spinbench.history.series import Identity, SeriesIndex, label_entry
 from spinbench.measuring.record_types import Record
 

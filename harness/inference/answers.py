@@ -19,8 +19,8 @@ from spinbench.api import Estimate
 from spinbench.api.bounds import stated
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
+from spinbench.inference.batch_timings import Seconds
 from spinbench.inference.budget import Budget
-from spinbench.inference.laps import Seconds
 from spinbench.inference.marginals import wrap_marginals
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result

@@ -13,8 +13,8 @@ from spinbench.api import Engine, Estimate, State
 from spinbench.api.burn_in import Arrival
 from spinbench.api.trace import Trace
 from spinbench.foundation.deadline import Stopwatch
+from spinbench.inference.batch_timings import MAX_BYTES, MAX_SHARED_BYTES, MAX_VARIABLES, Checkpoint, Laps
 from spinbench.inference.budget import Budget
-from spinbench.inference.laps import MAX_BYTES, MAX_SHARED_BYTES, MAX_VARIABLES, Checkpoint, Laps
 from spinbench.inference.observers import Snapshots, StoppingRule
 from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
 from spinbench.inference.schedule import SampleSchedule, Schedule, TimeSchedule

@@ -17,8 +17,8 @@ from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.initial_states import spread_starts
 from spinbench.inference.request import check_model
-from spinbench.inference.starts import spread_starts
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs

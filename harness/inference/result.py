@@ -18,8 +18,8 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
+from spinbench.inference.batch_timings import Checkpoint, Laps, Seconds
 from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, log_z_evidence, marginals_evidence
-from spinbench.inference.laps import Checkpoint, Laps, Seconds
 from spinbench.inference.stored_states import exports
 from spinbench.inference.stored_states.source import RunSource, StateAndWeight
 from spinbench.mathematics import all_states

@@ -17,13 +17,13 @@ from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.platforms import one_blas_thread
-from spinbench.inference import answers, registry, starts
+from spinbench.inference import answers, initial_states, registry
+from spinbench.inference.batch_timings import Seconds
 from spinbench.inference.binding import BoundMethod, plan_and_bind
 from spinbench.inference.budget import ERRORS, Budget
 from spinbench.inference.checks.evidence import doubt
 from spinbench.inference.driver import Run, answer_at_once, drive
 from spinbench.inference.estimator import Estimator
-from spinbench.inference.laps import Seconds
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.notebook.progress import show_progress
 from spinbench.inference.origins import model_for_method
@@ -189,14 +189,14 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     """(N, C) states that the chains start from, of the model as the method takes it."""
     start, how = request.options.start, request.how
     if start is None:
-        return starts.initial_states(request.method, model, how.chains, how.seed)
+        return initial_states.initial_states(request.method, model, how.chains, how.seed)
     if not isinstance(start, str):
-        return starts.check_start(starts.merge_start(start, request.model, model), model)
-    starts.check_name(start, request.method)
-    backend = next(name for name in starts.PASSES if registry.support(start, name).runs)
+        return initial_states.check_start(initial_states.merge_start(start, request.model, model), model)
+    initial_states.check_name(start, request.method)
+    backend = next(name for name in initial_states.PASSES if registry.support(start, name).runs)
     alone = dataclasses.replace(model, origin=None)  # whose draws are of its own variables
-    draws = run(alone, start, seed=how.seed, simplify=False, **starts.how(alone, backend)).draws
-    return starts.check_start(starts.resample_draws(draws, model, how.chains, how.seed, start), model)
+    draws = run(alone, start, seed=how.seed, simplify=False, **initial_states.how(alone, backend)).draws
+    return initial_states.check_start(initial_states.resample_draws(draws, model, how.chains, how.seed, start), model)
 
 
 def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> RecordingEngine | None:
@@ -225,7 +225,7 @@ def _drive(
     trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
-        warm_up = starts.restore_starts(warm_up, states, how.seed)
+        warm_up = initial_states.restore_starts(warm_up, states, how.seed)
     with one_blas_thread(), show_progress(request.who, how.budget, lambda: trace.samples, chains):
         if at_once:
             return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)

@@ -83,7 +83,7 @@ class Metric(Part, frozen=True, kw_only=True):
 
 
 class Timing(Part, frozen=True, kw_only=True):
-    """Wall-clock seconds of the parts of a run, as `spinbench.inference.laps.Seconds` has them.
+    """Wall-clock seconds of the parts of a run, as `spinbench.inference.batch_timings.Seconds` has them.
 
     Attributes:
         run: of kept samples.

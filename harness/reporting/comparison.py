@@ -19,8 +19,8 @@ from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import page
-from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import new_table
 
 if TYPE_CHECKING:
     from spinbench.history.recorder import History

@@ -33,8 +33,8 @@ from spinbench.measuring.trust import (
     marginal_rmse_or_inf,
 )
 from spinbench.reporting import curves
-from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import new_table
 from spinbench.reporting.variants import RecordValue, group_by_variant, median_over_records, metric_value
 
 GLASS_MODEL = "regular_glass(beta=2)"

@@ -22,7 +22,7 @@ from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
-from spinbench.reporting.display import console, print_line
+from spinbench.reporting.progress_display import console, print_line
 
 _PIP_INSTALL = "pip install "
 _PEER_REQUIREMENT = re.compile(r"([\w.-]+)[^;]*;.*extra == ['\"]peers['\"]")

@@ -21,10 +21,10 @@ from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import content, drawing, export, figures, leaderboard, over_settings
-from spinbench.reporting import panels as model_panels
-from spinbench.reporting.drawing import PlotStyles
+from spinbench.reporting import accuracy_plots, export, leaderboard, page_content, plotting, settings_plots
+from spinbench.reporting import model_plots as model_panels
 from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.plotting import PlotStyles
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import Profile
 
@@ -90,7 +90,7 @@ def write_report(
     Raises:
         SpinbenchError: the folder cannot be written.
     """
-    with drawing.plot_style():
+    with plotting.plot_style():
         board = leaderboard.rows(records)
         styles = PlotStyles.from_rows(board)
         panel_files = []
@@ -100,8 +100,8 @@ def write_report(
         try:
             folder.mkdir(parents=True, exist_ok=True)
             files = export.write_tables(export.report_tables(records, board), folder)
-            for quantity, name in figures.FILE_NAMES.items():
-                files += figures.save_error_curves(
+            for quantity, name in accuracy_plots.FILE_NAMES.items():
+                files += accuracy_plots.save_error_curves(
                     board, quantity, *(folder / f"{name}.{kind}" for kind in ("png", "svg"))
                 )
             curve_pictures, heat_maps = (
@@ -130,22 +130,22 @@ def write_report(
 
 
 def _curve_pictures(board: Sequence[Row], styles: PlotStyles, folder: Path) -> Iterator[Picture]:
-    for i, curves in enumerate(over_settings.find_curves(board)):
+    for i, curves in enumerate(settings_plots.find_curves(board)):
         name = re.sub(r"[^A-Za-z0-9]+", "-", curves.setting)
         note = f"not drawn: {', '.join(curves.undrawn_curves)}".replace("\n", " ") if curves.undrawn_curves else ""
-        figure = over_settings.draw_curves(curves, styles)
+        figure = settings_plots.draw_curves(curves, styles)
         yield _save_picture(figure, f"over{i}", f"errors over {curves.setting}", folder / f"over-{name}", note)
 
 
 def _heat_map_pictures(board: Sequence[Row], folder: Path) -> Iterator[Picture]:
-    for i, heat_map in enumerate(over_settings.find_heat_maps(board)):
-        figure, label = over_settings.draw_heat_map(heat_map), f"errors over {heat_map.x} and {heat_map.y}"
+    for i, heat_map in enumerate(settings_plots.find_heat_maps(board)):
+        figure, label = settings_plots.draw_heat_map(heat_map), f"errors over {heat_map.x} and {heat_map.y}"
         yield _save_picture(figure, f"heat{i}", label, folder / f"heatmap-{i + 1}")
 
 
 def _save_picture(figure: Figure, name: str, label: str, stem: Path, note: str = "") -> Picture:
-    files = drawing.save_figure(figure, *(stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg", "pdf")))
-    return Picture(figure.get_figwidth(), drawing.render_inline_svg(figure, name, label, {}), note, tuple(files))
+    files = plotting.save_figure(figure, *(stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg", "pdf")))
+    return Picture(figure.get_figwidth(), plotting.render_inline_svg(figure, name, label, {}), note, tuple(files))
 
 
 def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> list[Path]:
@@ -170,7 +170,7 @@ def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> li
             days=dict.fromkeys([days[0], days[-1]]),
             cells=len(records),
             shared=sum(bool(record.oversubscribed) for record in records),
-            places=content.group_environments(records),
+            places=page_content.group_environments(records),
         )
     )
     try:
@@ -202,15 +202,15 @@ def template_environment() -> Environment:
     templates.filters |= {
         "path": quote,
         "breakable": _breakable_label,
-        "packed": content.compress_to_base64,
-        "setup": content.run_setup,
+        "packed": page_content.compress_to_base64,
+        "setup": page_content.run_setup,
     }
     templates.filters |= {
         "short": leaderboard.format_number,
         "with_error": leaderboard.format_with_error,
         "place": leaderboard.rank_label,
     }
-    templates.filters |= {"is_wrong": leaderboard.is_disqualified, "verdict": content.verdict_word}
+    templates.filters |= {"is_wrong": leaderboard.is_disqualified, "verdict": page_content.verdict_word}
     templates.filters |= {"errors": model_panels.format_rmse_by_seed, "answers": model_panels.format_log_z_by_seed}
     return templates
 
@@ -223,8 +223,8 @@ def _breakable_label(text: str) -> Markup:
 def _render_report(records: Sequence[Record], board: Sequence[Row], styles: PlotStyles, **parts: Any) -> str:
     started = [record.started_at for record in records]
     panels = list(model_panels.build_panels(board, styles))
-    shared, setups = content.common_setup(board)
-    swatches = {name: (drawing.COLOURS.index(colour), styles.fills[name]) for name, colour in styles.colours.items()}
+    shared, setups = page_content.common_setup(board)
+    swatches = {name: (plotting.COLOURS.index(colour), styles.fills[name]) for name, colour in styles.colours.items()}
     return (
         template_environment()
         .get_template("report.html")
@@ -237,8 +237,8 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
             setups=setups,
             limit=_MAX_VISIBLE_ROWS,
             across=rendering.report_section(records),
-            on_front=content.rows_on_front(board),
-            bounds=content.log_z_bounds(board),
+            on_front=page_content.rows_on_front(board),
+            bounds=page_content.log_z_bounds(board),
             unknown=any(row.log_z is not None and row.log_z_error is None for row in board),
             weighed=any(row.peak_mib is not None for row in board),
             many=any(row.replicates > 1 for row in board),
@@ -248,11 +248,11 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
             lines={backend: (_svg_dash_array(line), marker) for backend, (line, marker) in styles.lines.items()},
             panels=panels,
             further=model_panels.count_undrawn_models(board, panels),
-            problems=content.group_problems(records),
+            problems=page_content.group_problems(records),
             notes=leaderboard.collect_remarks(records),
-            places=content.group_environments(records),
+            places=page_content.group_environments(records),
             target=TARGET_RMSE,
-            data=content.script_data(records, board),
+            data=page_content.script_data(records, board),
             **parts,
         )
     )
@@ -260,7 +260,7 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
 
 def _filter_choices(records: Sequence[Record], board: Sequence[Row]) -> dict[str, list[str]]:
     axes = {axis: sorted({getattr(record.axes, axis) for record in records}) for axis in ("model", "method", "backend")}
-    verdicts = {content.verdict_word(row) for row in board} | {r.status for r in records if r.status == "skipped"}
+    verdicts = {page_content.verdict_word(row) for row in board} | {r.status for r in records if r.status == "skipped"}
     return {
         **axes,
         "status": [status for status in ("ok", "doubted", "contradicted", "failed", "skipped") if status in verdicts],

@@ -18,8 +18,8 @@ from spinbench.measuring.record_parts import Checkpoint, Metric
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import CELL, RecordError, read_record
 from spinbench.metrics import registry
-from spinbench.reporting.display import cell_name, new_table
 from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import cell_name, new_table
 
 # Folders, in the working folder and in the checkout, in which a record is looked for by its key or id.
 RECORD_FOLDERS = ("multirun", ".asv/journal")

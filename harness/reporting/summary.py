@@ -21,8 +21,7 @@ from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring import environment
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import COMMAND_FILE
-from spinbench.reporting import brackets, content, figures, leaderboard
-from spinbench.reporting.display import console, print_line, print_parts, short_path
+from spinbench.reporting import accuracy_plots, brackets, leaderboard, page_content
 from spinbench.reporting.leaderboard import (
     Row,
     format_number,
@@ -34,6 +33,7 @@ from spinbench.reporting.leaderboard import (
 )
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
+from spinbench.reporting.progress_display import console, print_line, print_parts, short_path
 
 ACCURACY_PICTURE = "accuracy.png"
 PROFILES_PICTURE = "profiles.png"
@@ -91,7 +91,8 @@ def show_report(records: Sequence[Record], folder: Path, name: str | None = None
         show_leaderboards(records)
         _print_problems(records)
         _draw_and_announce(
-            lambda: figures.draw_accuracy_over_time(records, folder / ACCURACY_PICTURE), "accuracy against wall-clock"
+            lambda: accuracy_plots.draw_accuracy_over_time(records, folder / ACCURACY_PICTURE),
+            "accuracy against wall-clock",
         )
 
 
@@ -146,7 +147,7 @@ def _print_problems(records: Sequence[Record]) -> None:
 def problem_lines(records: Sequence[Record]) -> list[str]:
     """One line for each reason for which cells failed or were skipped."""
     lines = []
-    for problem in content.group_problems(records):
+    for problem in page_content.group_problems(records):
         if problem["method"]:
             cells = f"{problem['method']} on {problem['backend']}, {', '.join(problem['models'])}"
             lines.append(f"{problem['status']}: {cells}: {problem['reason']}")

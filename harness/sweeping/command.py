@@ -12,13 +12,13 @@ from spinbench.foundation.platforms import check_supported
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a sweep; returns and raises as `sweep.sweep` and `over_commits.sweep` do."""
+    """Run a sweep; returns and raises as `sweep.sweep` and `commit_sweeps.sweep` do."""
     from spinbench.sweeping.arguments import Arguments
 
     if Arguments.parse(argv).commits is None:
         from spinbench.sweeping.sweep import sweep
     else:
-        from spinbench.sweeping.over_commits import sweep
+        from spinbench.sweeping.commit_sweeps import sweep
     return sweep(argv)
 
 

@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment
-from spinbench.sweeping import cellconfigs, explaining, omissions, search
-from spinbench.sweeping.refusals import CHECKS, Refusals
+from spinbench.sweeping import cellconfigs, exclusions, hydra_errors, search
+from spinbench.sweeping.settings_checks import CHECKS, Refusals
 
 
 def _seed(*parameters: int | float) -> int:
@@ -67,7 +67,7 @@ class Plan:
     multirun: bool
     cells: int
     varied: tuple[str, ...]
-    left_out: tuple[omissions.Entry, ...]
+    left_out: tuple[exclusions.Entry, ...]
     choices: Mapping[str, Sequence[str]]
 
     @property
@@ -82,7 +82,7 @@ def choices(overrides: Sequence[str], key: str) -> list[str]:
     Raises:
         SpinbenchError: an override cannot be read.
     """
-    with explaining.explain_errors():
+    with hydra_errors.explain_errors():
         return _values(OverridesParser.create(), overrides).get(key, [])
 
 
@@ -93,7 +93,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         SpinbenchError: what is wrong, as unknown names, or values that a method or a model refuses.
     """
     searchpath.install()
-    with explaining.explain_errors(), searchpath.initialize():
+    with hydra_errors.explain_errors(), searchpath.initialize():
         loader: Any = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
         refused = Refusals()
@@ -112,15 +112,15 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         with refused.collect():
             _no_subfolders(config)
         with refused.collect():
-            omissions.check(config, choices, lambda name: _is_member(loader, name))
+            exclusions.check(config, choices, lambda name: _is_member(loader, name))
         refused.raise_if_any()
         varied = tuple(key for key, options in choices.items() if len(options) > 1)
-        out = omissions.entries(config, line_choices)
+        out = exclusions.entries(config, line_choices)
         if search.is_search(config):
             search.check(config, choices)
             cells = search.cells(config, choices, out)
         else:
-            cells = omissions.count(choices, out)
+            cells = exclusions.count(choices, out)
         return Plan(config, many, cells, varied, out, choices)
 
 
@@ -152,10 +152,10 @@ def _drop_unknown(choices: Mapping[str, list[str]], refused: Refusals) -> tuple[
     while True:
         lines = _first(left)
         try:
-            with explaining.explain_errors():
-                return left, explaining.compose_first_cell(lines)
+            with hydra_errors.explain_errors():
+                return left, hydra_errors.compose_first_cell(lines)
         except SpinbenchError as error:
-            wrong = explaining.at_fault(error.__cause__, lines)
+            wrong = hydra_errors.at_fault(error.__cause__, lines)
             rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
             if len(rest) == len(left):  # none of these lines, but a file
                 raise
@@ -174,9 +174,9 @@ def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
         members = choices.get(name, [""]) if name in groups else [""]
         settings = [key for key in choices if heads[key] == name and not (key == name and name in groups)]
         for member in members:
-            with refused.collect(), explaining.explain_errors():
+            with refused.collect(), hydra_errors.explain_errors():
                 lines = _first({**choices, name: [member]})
-                composed = config if member == members[0] else explaining.compose_first_cell(lines)
+                composed = config if member == members[0] else hydra_errors.compose_first_cell(lines)
                 _check(composed, [name], refused)
                 for key in settings:
                     for other in cellconfigs.in_turn(composed, choices[key][1:]):
@@ -189,7 +189,7 @@ def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
 
 def _check(config: DictConfig, names: Iterable[str], refused: Refusals) -> None:
     for name in (name for name in names if name in CHECKS):
-        with refused.collect(), explaining.explain_errors():
+        with refused.collect(), hydra_errors.explain_errors():
             node = config[name]
             whole = OmegaConf.is_config(node)
             CHECKS[name](OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if whole else node)
@@ -201,18 +201,18 @@ def _try_appended(
     """What is appended beside the parts that know their settings has no effect: a slip of the keyboard."""
     lines = _first(choices)
     plain = [line for line in lines if not line.startswith("+")]
-    plain_config = config if plain == lines else explaining.compose_first_cell(plain)
+    plain_config = config if plain == lines else hydra_errors.compose_first_cell(plain)
     for override in parser.parse_overrides(lines):
         key = override.key_or_group
         appended = (override.is_add() or override.is_force_add()) and not override.is_hydra_override()
         elsewhere = key in config.hydra.runtime.choices or key.startswith(tuple(f"{name}." for name in CHECKS))
         if appended and not elsewhere and OmegaConf.select(plain_config, key, default=plain_config) is plain_config:
-            refused.add(explaining.unknown_key(key, plain_config))
+            refused.add(hydra_errors.unknown_key(key, plain_config))
 
 
 def _parse_overrides(parser: OverridesParser, lines: Sequence[str]) -> Iterator[Override]:
     for line in lines:
-        with explaining.readable(line):
+        with hydra_errors.readable(line):
             parsed = parser.parse_overrides([line])
         yield from parsed
 
@@ -224,14 +224,14 @@ def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str
     """
     options: dict[str, list[str]] = {}
     for override in _parse_overrides(parser, lines):
-        explaining.check(override)
+        hydra_errors.check(override)
         key = override.get_key_element()
         if override.is_interval_sweep():
             options[key] = [f"{key}={value}" for value in search.ends(override)]
             continue
         options[key] = [str(override.input_line)]
         if override.is_sweep_override():
-            with explaining.readable(str(override.input_line)):
+            with hydra_errors.readable(str(override.input_line)):
                 options[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
         if not options[key]:
             raise SpinbenchError(f"{override.input_line} was given, and nothing has such a name")

@@ -22,7 +22,7 @@ from spinbench.measuring.measure import extract_cell, measure_cell
 from spinbench.measuring.record_parts import Axes
 from spinbench.measuring.record_types import parse_record
 from spinbench.measuring.stages import Stages
-from spinbench.reporting import display
+from spinbench.reporting import progress_display
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
 from spinbench.sweeping import launchers
 
@@ -57,7 +57,7 @@ class State:
     """
 
     pool: WorkerPool = field(default_factory=WorkerPool)
-    display: display.Display | None = None
+    display: progress_display.Display | None = None
     varied: tuple[str, ...] = ()
     idle_since: float | None = None
     writing: float = 0.0
@@ -108,7 +108,7 @@ def run(config: DictConfig) -> str:
     name = ""
     if state.display is not None:
         varied = {key: OmegaConf.select(config, key) for key in state.varied}
-        name = display.cell_name(Axes(**records.axis_labels(cell)), varied)
+        name = progress_display.cell_name(Axes(**records.axis_labels(cell)), varied)
         state.display.start_cell(name)
     record = None
     state.writing = 0.0

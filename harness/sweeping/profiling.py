@@ -14,7 +14,7 @@ from spinbench.foundation.remarks import format_count
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
-from spinbench.reporting.display import new_table
+from spinbench.reporting.progress_display import new_table
 
 # What is done once for all cells.
 SWEEP = {

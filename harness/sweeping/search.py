@@ -24,7 +24,7 @@ from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import records, trust
 from spinbench.measuring.record_types import Record
-from spinbench.sweeping import omissions
+from spinbench.sweeping import exclusions
 from spinbench.sweeping.sweepers import CellSweeper
 
 # The name of the sweeper to Hydra.
@@ -111,14 +111,14 @@ def check(config: DictConfig, choices: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def cells(config: DictConfig, choices: Mapping[str, Sequence[str]], out: Sequence[omissions.Entry]) -> int:
+def cells(config: DictConfig, choices: Mapping[str, Sequence[str]], out: Sequence[exclusions.Entry]) -> int:
     """How many cells a search measures, at most: which of them are left out may hang on what a trial chooses.
 
     Raises:
         SpinbenchError: every combination is left out.
     """
     chosen = [key for key in choices if not is_measured_in_each_trial(key)]
-    return int(config.hydra.sweeper.n_trials) * omissions.most(choices, out, chosen)
+    return int(config.hydra.sweeper.n_trials) * exclusions.most(choices, out, chosen)
 
 
 def ends(override: Override) -> list[str]:
@@ -172,7 +172,7 @@ class Search(CellSweeper):
             chosen = [
                 [f"{key}={_suggest(trial, key, override)}" for key, override in space.items()] for trial in new_trials
             ]
-            batches = [omissions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
+            batches = [exclusions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
             returns = self.launch([cell for batch in batches for cell in batch], jobs)
             jobs += len(returns)
             keys = iter([override.return_value for override in returns])  # raises what ended a job

@@ -25,20 +25,20 @@ from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
 from spinbench.models.families import FILE
 from spinbench.models.loading import check_model_exists
-from spinbench.reporting import display, summary
+from spinbench.reporting import progress_display, summary
 from spinbench.sweeping import (
     cellconfigs,
     composition,
-    explaining,
+    hydra_errors,
     job,
     launchers,
+    preflight,
     profiling,
-    rehearsal,
     search,
     sweepers,
 )
 from spinbench.sweeping.arguments import Arguments
-from spinbench.sweeping.refusals import Refusals
+from spinbench.sweeping.settings_checks import Refusals
 
 SWEEPERS: dict[str, type[Sweeper]] = {sweepers.BASIC: sweepers.ProductSweeper, search.TARGET: search.Search}
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
@@ -76,8 +76,8 @@ def open_checked(arguments: Arguments, plan: composition.Plan) -> Path:
             the folder cannot be written.
     """
     _check_files(arguments, plan.config)
-    rehearsal.check(plan)
-    with explaining.explain_errors():
+    preflight.check(plan)
+    with hydra_errors.explain_errors():
         launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
 
@@ -105,10 +105,12 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
         entered: when it began, on the clock `time.perf_counter`.
     """
     line = _command_line(arguments, plan, folder)
-    output = display.console()
+    output = progress_display.console()
     bound = "at most " if search.is_search(plan.config) and plan.left_out else ""
-    output.print(f"{bound}{format_count(plan.cells, 'cell')} into {display.short_path(folder)}", soft_wrap=True)
-    resume = arguments.again(display.short_path(folder))
+    output.print(
+        f"{bound}{format_count(plan.cells, 'cell')} into {progress_display.short_path(folder)}", soft_wrap=True
+    )
+    resume = arguments.again(progress_display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.record_ids(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
@@ -192,7 +194,7 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
         return 1  # or it ended before the first record
     cell_records = records.latest_per_cell(everything, clock.earlier)
     status = int(any(record.status == "failed" and record.id not in clock.earlier for record in cell_records))
-    output = display.console()
+    output = progress_display.console()
     with clock.stage("report"):
         try:
             summary.show_report(cell_records, folder, name)
@@ -256,7 +258,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explaining.explain_errors(), sweepers.install(SWEEPERS):
+        with hydra_errors.explain_errors(), sweepers.install(SWEEPERS):
             hydra.main(config_path=f"pkg://{searchpath.PACKAGE}", config_name="config", **searchpath.RUNNING)(job.run)()
     finally:
         sys.argv = before[0]
@@ -270,7 +272,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
     # the axes are named anyway; launchers and the like are not the cell's
     hidden = (*records.CELL[:3], "launcher")
     varied = tuple(key for key in plan.varied if key not in hidden and not key.startswith(("hydra", "launcher.", "+")))
-    progress = display.Display(display.console(), plan.cells)
+    progress = progress_display.Display(progress_display.console(), plan.cells)
     if not launchers.side_by_side(plan.config):
         job.enter(job.State(display=progress, varied=varied, idle_since=time.perf_counter()))
         try:
@@ -279,7 +281,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         finally:
             job.leave()
         return
-    watcher: AbstractContextManager[object] = display.RecordWatcher(progress, folder, varied)
+    watcher: AbstractContextManager[object] = progress_display.RecordWatcher(progress, folder, varied)
     try:
         with launchers.tie_processes_to_parent(plan.config), progress, watcher:
             yield
@@ -287,4 +289,4 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         launchers.finish(plan.config)
         job.leave()
         if progress.remaining:
-            display.console().print(f"{progress.remaining} of {plan.cells} cells were not measured now")
+            progress_display.console().print(f"{progress.remaining} of {plan.cells} cells were not measured now")

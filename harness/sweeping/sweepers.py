@@ -22,7 +22,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from spinbench.sweeping import cellconfigs, launchers, omissions
+from spinbench.sweeping import cellconfigs, exclusions, launchers
 
 # The name of Hydra's own sweeper, which it takes where no other is asked for.
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
@@ -60,10 +60,10 @@ class CellSweeper(Sweeper):
             hydra_context=context, task_function=ShareTask(context, task_function, config), config=config
         )
 
-    def left_out(self, arguments: Sequence[str]) -> tuple[omissions.Entry, ...]:
+    def left_out(self, arguments: Sequence[str]) -> tuple[exclusions.Entry, ...]:
         """Which combinations are no cells, where these are the overrides of the command line."""
         keys = [override.get_key_element() for override in self._parser.parse_overrides(list(arguments))]
-        return omissions.entries(self._config, keys)
+        return exclusions.entries(self._config, keys)
 
     def launch(self, cells: Sequence[list[str]], first: int) -> list[Any]:
         """Run cells; what Hydra returns for each.
@@ -96,7 +96,7 @@ class ProductSweeper(CellSweeper):
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self._config, folder / "multirun.yaml")
         overrides = self._parser.parse_overrides([*self._params, *arguments])
-        cells = omissions.product(overrides, self.left_out(arguments))
+        cells = exclusions.product(overrides, self.left_out(arguments))
         step = self._batch or len(cells)
         for first in range(0, len(cells), step):
             for job_return in self.launch(cells[first : first + step], first):

@@ -14,7 +14,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.models import Model, PairwiseModel
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, require, skip
-from spinbench.testing.laws.known import SETTLED, find_solved_model
+from spinbench.testing.laws.large_models import SETTLED, find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values
 

@@ -19,9 +19,9 @@ from spinbench.models import condition
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
 from spinbench.testing.joint import compare_parts
-from spinbench.testing.laws import causes
+from spinbench.testing.laws import wrong_laws
 from spinbench.testing.laws.cases import CASES, FloatArray, Law, enumerate_law
-from spinbench.testing.laws.known import find_solved_model
+from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
 
@@ -156,7 +156,7 @@ def _require_exact_marginals(pair: Pair, sample: Sample, chains: int) -> None:
     allowed = limit * spread + FLOOR[pair.precision]
     if (bad := np.abs(error) > allowed).any():
         law = sample.bound.law
-        cause = causes.describe_cause(law.model, law.states, groups.mean(axis=0), exact, allowed)
+        cause = wrong_laws.describe_cause(law.model, law.states, groups.mean(axis=0), exact, allowed)
         raise CheckError(
             f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} of {chains} chains are off "
             f"by {error[bad]} ± {spread[bad]}{cause}"
@@ -275,7 +275,7 @@ def compare_answer(
         wrong = ~(np.abs(error) <= allowed)
         if exact and wrong.any():
             wrong_marginals = np.asarray(estimate.marginals)
-            cause = causes.describe_cause(law.model, law.states, wrong_marginals, marginals, allowed) if law else ""
+            cause = wrong_laws.describe_cause(law.model, law.states, wrong_marginals, marginals, allowed) if law else ""
             wrong_indices = np.flatnonzero(wrong).tolist()
             raise CheckError(f"marginals {wrong_indices} are off by {error[wrong]}; {allowed[wrong]} is allowed{cause}")
     compare_log_z(estimate, log_z, floor, limit, coupled=coupled)

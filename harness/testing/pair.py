@@ -18,7 +18,7 @@ from spinbench.models import Model
 from spinbench.testing.backends.arrays import PRECISIONS, available_precisions
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.laws.known import find_solved_model
+from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance_batches, run_burn_in
 
 CHAINS = 2048

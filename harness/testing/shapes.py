@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from spinbench.api import Precision
 from spinbench.errors import IntractableError, InvalidResultError
-from spinbench.inference.starts import random_start
+from spinbench.inference.initial_states import random_start
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_answer, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, CheckError, require, run_with_deadline, skip
 from spinbench.testing.diagnostics import compare_errors, count_steps, replica_sizes, require_mean_square
 from spinbench.testing.joint import require_certain_bounds
 from spinbench.testing.laws.cases import FloatArray, law
-from spinbench.testing.laws.known import ODD, SIZES, find_solved_model
+from spinbench.testing.laws.large_models import ODD, SIZES, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, LARGE_MODEL_SECONDS, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Trial, advance_batches
 

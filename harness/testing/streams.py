@@ -14,7 +14,7 @@ from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.laws.cases import FloatArray
-from spinbench.testing.laws.known import find_solved_model
+from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance_batches
 

@@ -15,16 +15,16 @@ from spinbench.inference.runner import run
 from spinbench.testing import (  # noqa: F401  modules register their checks
     agreement,
     answers,
-    conduct,
+    behaviour,
     diagnostics,
-    hidden,
-    kept,
-    many,
+    many_variables,
     shapes,
+    state_leaks,
+    stored_states,
     streams,
     variants,
 )
-from spinbench.testing.backends import arrays, members, randomness  # noqa: F401
+from spinbench.testing.backends import arrays, default_members, randomness  # noqa: F401
 from spinbench.testing.check import BACKEND_CHECKS, PAIR_CHECKS, Check, require, require_refusal, skip
 from spinbench.testing.diagnostics import MAX_REPLICAS
 from spinbench.testing.laws.cases import potts_model
@@ -112,8 +112,8 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
     if why := _device_refusal(backend, device):
         return [Check(backend, "construction", partial(skip, why))]
     named_bodies: list[tuple[str, Callable[[], None]]] = [
-        ("declaration", partial(members.check_declaration, backend)),
-        ("construction", partial(members.check_construction, backend)),
+        ("declaration", partial(default_members.check_declaration, backend)),
+        ("construction", partial(default_members.check_construction, backend)),
     ]
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in named_bodies]

@@ -19,8 +19,8 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity
 from spinbench.inference.driver import WINDOWS, drive
 from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.initial_states import random_start, spread_starts
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.starts import random_start, spread_starts
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
 

@@ -16,7 +16,7 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
-from spinbench.testing import agreement, answers, conduct, diagnostics, hidden, kept, shapes, streams
+from spinbench.testing import agreement, answers, behaviour, diagnostics, shapes, state_leaks, stored_states, streams
 from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, record_settings_read
@@ -267,7 +267,7 @@ def check_setting(pair: Pair, name: str, value: Any) -> None:
             with suppress(SkipTest):
                 diagnostics.check_calibration(other, "dense", only_trusted=True)
         with suppress(SkipTest):
-            kept.check_stored_binary_states(other)
+            stored_states.check_stored_binary_states(other)
         if other.native:
             _check_large_shapes(other)
 
@@ -305,9 +305,9 @@ def _check_large_shapes(pair: Pair) -> None:
     for body in (
         partial(shapes.check_chain_count, pair, ODD_CHAINS),
         partial(shapes.check_size, pair, LARGE_MODEL, only_trusted=True),
-        partial(hidden.check_hidden_state, pair),
-        partial(conduct.check_batching, pair),
-        partial(kept.check_burn_in_moves_chains, pair),
+        partial(state_leaks.check_hidden_state, pair),
+        partial(behaviour.check_batching, pair),
+        partial(stored_states.check_burn_in_moves_chains, pair),
     ):
         with suppress(SkipTest):
             body()

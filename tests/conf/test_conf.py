@@ -18,7 +18,7 @@ from spinbench.inference import kernels
 from spinbench.inference.budget import Budget
 from spinbench.models import specs
 from spinbench.sweeping import composition
-from spinbench.sweeping.refusals import CHECKS
+from spinbench.sweeping.settings_checks import CHECKS
 
 CONF = files("spinbench.conf")
 PRESETS = [(group, name) for group, names in searchpath.presets().items() for name in names]

@@ -13,13 +13,13 @@ import pytest
 from markdown_blocks import DOCS
 
 SWEEP = """
-from spinbench.reporting import display
+from spinbench.reporting import progress_display
 
-with display.Display(display.console(), 100) as shown:
+with progress_display.Display(progress_display.console(), 100) as shown:
     for cell in range(100):
         shown.start_cell(f"cell {cell}")
         shown.finish_cell(f"cell {cell}", None)
-display.console().print("the leaderboard")
+progress_display.console().print("the leaderboard")
 """
 RUN = """
 from spinbench.inference.notebook import progress

@@ -29,7 +29,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.driver import WINDOWS
-from spinbench.inference.starts import spread_starts
+from spinbench.inference.initial_states import spread_starts
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import summarise_travel

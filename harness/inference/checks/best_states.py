@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
-from spinbench.inference.starts import random_start
+from spinbench.inference.initial_states import random_start
 from spinbench.mathematics.coordinate_ascent import ascending
 from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model, PairwiseModel

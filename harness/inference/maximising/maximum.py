@@ -11,8 +11,8 @@ import numpy as np
 
 from spinbench.api import Method
 from spinbench.foundation.platforms import one_blas_thread
-from spinbench.inference import binding, starts
-from spinbench.inference.laps import Seconds
+from spinbench.inference import binding, initial_states
+from spinbench.inference.batch_timings import Seconds
 from spinbench.inference.maximising.annealing import (
     IntArray,
     anneal,
@@ -65,7 +65,7 @@ def _run_chains(request: Request) -> Result:
     method = request.method.for_annealing() if request.method.heaviest == "annealed" else request.method
     reduced = model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
-    start = starts.spread_starts(reduced, how.chains, how.seed, sampler=True)
+    start = initial_states.spread_starts(reduced, how.chains, how.seed, sampler=True)
     target = scale_log_weights(reduced, cold) if cools else reduced
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(

@@ -22,9 +22,9 @@ from spinbench.papers.gauging.points import (
     average_points,
     paper_method_name,
 )
-from spinbench.reporting import drawing, export
-from spinbench.reporting.display import new_table, short_path
+from spinbench.reporting import export, plotting
 from spinbench.reporting.leaderboard import format_with_error
+from spinbench.reporting.progress_display import new_table, short_path
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -40,8 +40,8 @@ STYLES: Mapping[str, tuple[str, str, Any]] = {
     name: (colour, marker, line)
     for name, colour, marker, line in zip(
         (EXACT, *NAMES.values()),
-        (drawing.INK, drawing.MUTED, *drawing.COLOURS),
-        ("_", "x", *drawing.MARKERS),
+        (plotting.INK, plotting.MUTED, *plotting.COLOURS),
+        ("_", "x", *plotting.MARKERS),
         ("--", "-", "-", (0, (7, 1.5)), "--", ":", "-.", "-"),
         strict=True,
     )
@@ -64,7 +64,7 @@ def report_gains(records: Sequence[Record], folder: Path) -> Sequence[Renderable
     return _write_report(records, folder, "gain")
 
 
-@drawing.plot_style()
+@plotting.plot_style()
 def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """Draw PATH.png and PATH.svg: one panel for each kind of graph, a curve a method, bars of one standard error.
 
@@ -75,7 +75,7 @@ def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None
     """
     panels = list(dict.fromkeys(point.panel for point in points))
     methods = sorted(dict.fromkeys(point.method for point in points), key=lambda method: method != EXACT)
-    figure = drawing.new_figure(3.7 * len(panels) + 2.0, 3.6)
+    figure = plotting.new_figure(3.7 * len(panels) + 2.0, 3.6)
     styles = _curve_styles(methods)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
         _draw_panel(axes, [point for point in points if point.panel == panel], styles)
@@ -88,10 +88,10 @@ def draw_figure(points: Sequence[Point], quantity: Quantity, path: Path) -> None
     figure.supxlabel(
         f"{_describe_averages(points)}; curves are shifted sideways, so that none hides another",
         fontsize=8.5,
-        color=drawing.MUTED,
+        color=plotting.MUTED,
     )
     for suffix in (".png", ".svg"):
-        drawing.save_figure(figure, path.with_name(path.name + suffix))
+        plotting.save_figure(figure, path.with_name(path.name + suffix))
 
 
 def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -> list[RenderableType]:
@@ -155,7 +155,7 @@ def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     last = max(len(methods) - 1, 1)
     for position, method in enumerate(methods):
         base = paper_method_name(method)
-        colour, marker, line = STYLES.get(base, (drawing.INK, "o", "-"))
+        colour, marker, line = STYLES.get(base, (plotting.INK, "o", "-"))
         edge = ("white", 0.5)
         if marker in "x_":  # markers without an inside
             edge = (colour, 1.2)
@@ -165,7 +165,7 @@ def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
             "markeredgecolor": edge[0],
             "markeredgewidth": edge[1],
             "linestyle": line,
-            "fillstyle": drawing.FILLS[occurrences[base] % len(drawing.FILLS)],
+            "fillstyle": plotting.FILLS[occurrences[base] % len(plotting.FILLS)],
             "linewidth": MAX_LINE_WIDTH + (MIN_LINE_WIDTH - MAX_LINE_WIDTH) * position / last,
             "markersize": MAX_MARKER_SIZE + (MIN_MARKER_SIZE - MAX_MARKER_SIZE) * position / last,
         }
@@ -191,5 +191,5 @@ def _draw_panel(axes: Axes, points: Sequence[Point], styles: Mapping[str, Mappin
             axes.errorbar(shifted_x, y, spread, label=method, elinewidth=0.8, **styles[method])
     axes.set_xlabel(AXIS_LABELS[points[0].axis])
     axes.set_xticks(across)
-    axes.grid(color=drawing.GRID, linewidth=0.6)
+    axes.grid(color=plotting.GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from spinbench.measuring.record_types import Record
 from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, format_settings, group_by_graph_set
-from spinbench.reporting import drawing, export, over_settings
-from spinbench.reporting.display import new_table, short_path
+from spinbench.reporting import export, plotting, settings_plots
 from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import new_table, short_path
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"
@@ -120,8 +120,8 @@ def draw_heat_maps(graphs: GraphSet, stem: Path) -> None:
     if not any(np.isfinite(field).any() for field in errors.values()):
         return
     labels = tuple(column.label for column in graphs.columns)
-    heat_map = over_settings.HeatMap("c2 (couplings)", "c1 (biases)", graphs.c2, graphs.c1, labels, errors)
-    with drawing.plot_style():
-        figure = over_settings.draw_heat_map(heat_map)
+    heat_map = settings_plots.HeatMap("c2 (couplings)", "c1 (biases)", graphs.c2, graphs.c1, labels, errors)
+    with plotting.plot_style():
+        figure = settings_plots.draw_heat_map(heat_map)
         figure.suptitle(graphs.title, fontsize=9.5, parse_math=False)
-        drawing.save_figure(figure, *(stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")))
+        plotting.save_figure(figure, *(stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")))

@@ -18,7 +18,7 @@ from spinbench.models.files.format import strip_gzip_suffix
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_cell, escape_unprintable
 from spinbench.reporting.commands.running import check_outputs
-from spinbench.reporting.display import Display, console, print_line, short_path
+from spinbench.reporting.progress_display import Display, console, print_line, short_path
 
 # Times as much memory as before with which a model is tried again: what is free changes from call to call.
 RETRY_MEMORY_FACTOR = 1.25

@@ -11,9 +11,9 @@ from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
-from spinbench.reporting.display import console, print_parts, short_path
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
+from spinbench.reporting.progress_display import console, print_parts, short_path
 
 
 def run_report(arguments: Namespace) -> int:

@@ -22,8 +22,8 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
-from spinbench.reporting.display import console, new_table, print_line, short_path
 from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import console, new_table, print_line, short_path
 
 # Backends, as they are tried where none is named.
 PREFERRED_BACKENDS = ("numba", "numpy", "jax")

@@ -15,7 +15,7 @@ from spinbench.history.gate import GateReport, compare_commits
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding
-from spinbench.reporting import drawing
+from spinbench.reporting import plotting
 
 # Metrics that are drawn.
 METRIC_TITLES: Mapping[str, str] = {
@@ -101,8 +101,8 @@ def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
         SpinbenchError: it cannot be written.
     """
     commits = [first, *(span.head for span in spans)]
-    with drawing.plot_style():
-        figure = drawing.new_figure(1.6 + 0.9 * max(len(commits), 4), 5.6)
+    with plotting.plot_style():
+        figure = plotting.new_figure(1.6 + 0.9 * max(len(commits), 4), 5.6)
         for panel, (metric, title) in zip(figure.subplots(len(METRIC_TITLES)), METRIC_TITLES.items(), strict=True):
             groups = _findings_by_solver(spans, metric)
             for number, (group, findings) in enumerate(sorted(groups.items())):
@@ -115,18 +115,18 @@ def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
                     ratios,
                     yerr=list(zip((0.0, 0.0), *map(_interval_half_widths, findings), strict=True)),
                     label=group,
-                    color=drawing.COLOURS[number % len(drawing.COLOURS)],
-                    marker=drawing.MARKERS[number % len(drawing.MARKERS)],
-                    linestyle=drawing.LINE_STYLES[number // len(drawing.COLOURS) % len(drawing.LINE_STYLES)],
+                    color=plotting.COLOURS[number % len(plotting.COLOURS)],
+                    marker=plotting.MARKERS[number % len(plotting.MARKERS)],
+                    linestyle=plotting.LINE_STYLES[number // len(plotting.COLOURS) % len(plotting.LINE_STYLES)],
                     capsize=2,
                 )
             if groups:
                 panel.legend(fontsize="small", ncols=2)
             panel.set_yscale("log")
-            panel.axhline(1.0, color=drawing.MUTED, linewidth=0.7)
+            panel.axhline(1.0, color=plotting.MUTED, linewidth=0.7)
             panel.set_ylabel(f"{title},\nratio to {first[:8]}")
             panel.set_xticks(range(len(commits)), [commit[:8] for commit in commits], rotation=30)
-        drawing.save_figure(figure, path)
+        plotting.save_figure(figure, path)
 
 
 def _findings_by_solver(spans: Sequence[GateReport], metric: str) -> dict[str, list[Finding | None]]:

@@ -16,10 +16,10 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import drawing
-from spinbench.reporting.display import new_table
+from spinbench.reporting import plotting
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
+from spinbench.reporting.progress_display import new_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +157,7 @@ def report_section(records: Sequence[Record]) -> dict[str, Any] | None:
     boards = []
     for number, board in enumerate(profiles.boards):
         heads, lines = board_table(board)
-        chart = drawing.render_inline_svg(draw_board(board, looks), f"across{number}", board_title(board), {})
+        chart = plotting.render_inline_svg(draw_board(board, looks), f"across{number}", board_title(board), {})
         unfolded = board in profiles.last
         boards.append(
             {"title": board_title(board), "unfolded": unfolded, "chart": chart, "heads": heads, "lines": lines}
@@ -176,18 +176,18 @@ def report_section(records: Sequence[Record]) -> dict[str, Any] | None:
 def solver_styles(boards: Iterable[Board]) -> SolverStyles:
     """For the solvers that are drawn."""
     names = sorted({solver for board in boards for solver in board.solvers[:MAX_SOLVERS]})
-    colours = {name: drawing.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
+    colours = {name: plotting.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
     n_by_colour: dict[str, int] = Counter()
     styles = {}
     for name, colour in colours.items():  # solvers of one colour differ in their lines
-        styles[name] = colour, drawing.LINE_STYLES[n_by_colour[colour] % len(drawing.LINE_STYLES)]
+        styles[name] = colour, plotting.LINE_STYLES[n_by_colour[colour] % len(plotting.LINE_STYLES)]
         n_by_colour[colour] += 1
     return styles
 
 
 def draw_board(board: Board, styles: SolverStyles) -> Figure:
     """One board with a legend."""
-    figure = drawing.new_figure(5.6, 3.3)
+    figure = plotting.new_figure(5.6, 3.3)
     _draw_profile(figure.subplots(), board, styles)
     return figure
 
@@ -196,7 +196,7 @@ def draw_boards(boards: Sequence[Board]) -> Figure:
     """All boards side by side, two in a row."""
     styles = solver_styles(boards)
     rows = -(-len(boards) // 2)
-    figure = drawing.new_figure(11.2, 3.5 * rows)
+    figure = plotting.new_figure(11.2, 3.5 * rows)
     panels = figure.subplots(rows, 2, squeeze=False)
     for spare in panels.flat[len(boards) :]:
         spare.set_visible(False)
@@ -210,8 +210,8 @@ def save_profiles(boards: Sequence[Board], *paths: Path) -> list[Path]:
     """Draw all boards into files; returns them, none where there is nothing to draw. As `drawing.save_figure`."""
     if not boards:
         return []
-    with drawing.plot_style():
-        return drawing.save_figure(draw_boards(boards), *paths)
+    with plotting.plot_style():
+        return plotting.save_figure(draw_boards(boards), *paths)
 
 
 def _draw_profile(axes: Axes, board: Board, styles: SolverStyles) -> None:
@@ -224,6 +224,6 @@ def _draw_profile(axes: Axes, board: Board, styles: SolverStyles) -> None:
     for i, solver in enumerate(board.solvers[:MAX_SOLVERS]):
         colour, line = styles[solver]
         axes.step(factors, shares[:, i], where="post", color=colour, linestyle=line, linewidth=1.5, label=solver)
-    drawing.set_log_ticks(axes.xaxis, 1, MAX_FACTOR)
-    drawing.add_grid(axes)
-    drawing.add_legend(axes, **{**drawing.LEGEND_BESIDE, "bbox_to_anchor": (1.0, 1.02), "fontsize": 8.5})
+    plotting.set_log_ticks(axes.xaxis, 1, MAX_FACTOR)
+    plotting.add_grid(axes)
+    plotting.add_legend(axes, **{**plotting.LEGEND_BESIDE, "bbox_to_anchor": (1.0, 1.02), "fontsize": 8.5})

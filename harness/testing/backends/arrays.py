@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
-from spinbench.testing.backends.standard import FORMS, OPERATIONS, SYNTAX, VERSION, WIDE
+from spinbench.testing.backends.array_api import FORMS, OPERATIONS, SYNTAX, VERSION, WIDE
 from spinbench.testing.check import BACKEND_CHECKS, require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}

@@ -27,7 +27,7 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 import spinbench.history.recorder, spinbench.reporting.summary, spinbench.sweeping.sweep
 from spinbench import cli
-from spinbench.reporting import display
+from spinbench.reporting import progress_display
 
 def start(*words):
     child = os.fork()

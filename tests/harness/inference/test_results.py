@@ -12,7 +12,7 @@ import pytest
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.deadline import Stopwatch
-from spinbench.inference.laps import QUANTILES, Checkpoint, Laps
+from spinbench.inference.batch_timings import QUANTILES, Checkpoint, Laps
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, Model, generators
 from tests.helpers.clock import Clock

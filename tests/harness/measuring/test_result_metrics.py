@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.api import Estimate
-from spinbench.inference.laps import Checkpoint
+from spinbench.inference.batch_timings import Checkpoint
 from spinbench.measuring import result_metrics
 from spinbench.models.generators import grid
 

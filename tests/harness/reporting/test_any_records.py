@@ -26,10 +26,10 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import remarks
 from spinbench.measuring import records
 from spinbench.measuring.measure import measure_cell
-from spinbench.reporting import content, curves, export, leaderboard, replay, summary
+from spinbench.reporting import curves, export, leaderboard, page_content, replay, summary
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
-from spinbench.reporting.whole_numbers import WideConsole
+from spinbench.reporting.wide_console import WideConsole
 
 GOOD = make(seed=1)
 VICTIMS = (make(seed=0, log_z=1.0), make(status="failed", error="it broke"))
@@ -70,8 +70,8 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     assert GOOD in [record.content for record in found]
     rows = leaderboard.rows(found)
     export.report_tables(found, rows)
-    content.script_data(found, rows)
-    content.group_problems(found)
+    page_content.script_data(found, rows)
+    page_content.group_problems(found)
     profile(found)
     for one in found:
         replay.render_record(one)

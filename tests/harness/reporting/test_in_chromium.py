@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_records import BOUNDED, HOSTILE, RECORDS, make, typed
 
-from spinbench.reporting import content, page
+from spinbench.reporting import page, page_content
 
 DOUBTED = {"status": "marginals not mixed, log Z unresolved"}
 SLOW = {"seconds": {"run": 1.0, "compile": 8.0, "plan": 1.0}}
@@ -184,7 +184,7 @@ def test_rows_are_low_on_a_narrow_screen(browser: Any, written: Callable[[str], 
 def test_a_record_is_shown_whole(browser: Any, written: Callable[[str], str]) -> None:
     browser.open(written("example"))
     browser.click(CELLS)
-    measured = {"result": content.to_javascript_numbers(RECORDS[0]["result"], content.MEASURED_DIGITS)}
+    measured = {"result": page_content.to_javascript_numbers(RECORDS[0]["result"], page_content.MEASURED_DIGITS)}
     assert json.loads(browser.evaluate(TEXT)) == {**RECORDS[0], **measured}
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from small_records import make, typed
 
-from spinbench.reporting import content, export, leaderboard, summary
+from spinbench.reporting import export, leaderboard, page_content, summary
 from spinbench.reporting.leaderboard import Row, format_number, format_with_error
 
 
@@ -73,7 +73,7 @@ def test_rows_that_nobody_vouches_for_come_last() -> None:
         ("gibbs", False, "1"),
         ("dhmc", True, "–"),
     ]
-    assert content.rows_on_front(board) == {0}
+    assert page_content.rows_on_front(board) == {0}
 
 
 def test_whose_kernel_ran_and_why_others_did_not() -> None:

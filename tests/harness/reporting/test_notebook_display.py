@@ -12,7 +12,7 @@ from small_sweeps import QUICK
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.inference.notebook import progress
-from spinbench.reporting import display
+from spinbench.reporting import progress_display
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
 
 
 def test_many_cells_make_one_short_output(notebook: FakeNotebook) -> None:
-    with display.Display(display.console(), 60) as shown:
+    with progress_display.Display(progress_display.console(), 60) as shown:
         for cell in range(60):
             shown.start_cell(f"cell {cell}")
             shown.finish_cell(f"cell {cell}", None)
     assert len({one.name for one in notebook.published}) == 1
     assert len(notebook.published) > 60
-    assert max(one.text.count("\n") for one in notebook.published) == display.LAST_LINES
+    assert max(one.text.count("\n") for one in notebook.published) == progress_display.LAST_LINES
     late = notebook.published[-2].text
     assert "[60/60] cell 59: measured before" in late
     assert "60/60 0:00:0" in late
@@ -36,12 +36,12 @@ def test_many_cells_make_one_short_output(notebook: FakeNotebook) -> None:
 
 
 def test_what_is_printed_stays_in_colour(notebook: FakeNotebook) -> None:
-    output = display.console()
+    output = progress_display.console()
     output.print("[bold]no markup & 1 < 2[/bold]")
     output.print(Text("red", style="red"))
-    with display.Display(output, 1) as shown:
+    with progress_display.Display(output, 1) as shown:
         shown.start_cell("cell")
-    display.console().print("after")
+    progress_display.console().print("after")
     last = notebook.published[-1]
     assert last.text == "[bold]no markup & 1 < 2[/bold]\nred\nafter"
     assert "1 &lt; 2" in last.html
@@ -64,7 +64,7 @@ def test_a_sweep_from_python_ends_with_its_leaderboard(
 
 
 def test_outside_of_a_notebook_each_cell_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with display.Display(display.console(), 2) as shown:
+    with progress_display.Display(progress_display.console(), 2) as shown:
         for cell in range(2):
             shown.start_cell(f"cell {cell}")
             shown.finish_cell(f"cell {cell}", None)

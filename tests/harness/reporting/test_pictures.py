@@ -16,8 +16,8 @@ from matplotlib.transforms import Bbox
 from small_records import BOUNDED, RECORDS, make, typed
 
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import content, curves, drawing, figures, leaderboard, over_settings, panels
-from spinbench.reporting.drawing import PlotStyles
+from spinbench.reporting import accuracy_plots, curves, leaderboard, model_plots, page_content, plotting, settings_plots
+from spinbench.reporting.plotting import PlotStyles
 
 
 def with_errors(*errors: float, **how: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
 def test_neither_dips_nor_crossings_of_the_truth_are_corners_of_the_front() -> None:
     lucky = with_errors(0.6, 0.001, 0.3)
     assert [error for _, error in curve_of(lucky).corners()] == [0.6, 0.3, 0.3]
-    assert content.rows_on_front(leaderboard.rows(typed([lucky, make("dhmc", rmse=0.05)]))) == {1}
+    assert page_content.rows_on_front(leaderboard.rows(typed([lucky, make("dhmc", rmse=0.05)]))) == {1}
     (crossing,) = typed([with_errors(0.8, 0.3, -0.001)])
     assert [error for _, error in curves.error_points(crossing, "log_z_error")] == [0.8, 0.3, 0.3]
 
@@ -72,16 +72,16 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
         for method, c1, c2 in itertools.product(("gibbs", "dhmc"), (1.0, 2.0), (0.5, 1.0, 3.0))
     ]
     alone = make("block_gibbs", settings={"c1": 1.0, "c2": 0.5})
-    (found,) = over_settings.find_heat_maps(leaderboard.rows(typed([*records, alone])))
+    (found,) = settings_plots.find_heat_maps(leaderboard.rows(typed([*records, alone])))
     assert (found.x, found.y, found.xs, found.ys) == ("model.c1", "model.c2", (1.0, 2.0), (0.5, 1.0, 3.0))
     assert found.columns == ("dhmc on numpy", "gibbs on numpy")
     expected = 0.01 * np.array([[0.5, 1.0], [1.0, 2.0], [3.0, 6.0]])
     np.testing.assert_allclose(found.errors["RMSE of the marginals"], [expected, expected])
-    printed = {text.get_text() for panel in over_settings.draw_heat_map(found).axes for text in panel.texts}
+    printed = {text.get_text() for panel in settings_plots.draw_heat_map(found).axes for text in panel.texts}
     assert {"0.0100", "0.0600", "0.100"} <= printed
     diagonal = [make(model=f"grid({n})", settings={"rows": n, "cols": n}) for n in (10, 20, 40)]
     for others in (RECORDS, diagonal):
-        assert over_settings.find_heat_maps(leaderboard.rows(typed(others))) == []
+        assert settings_plots.find_heat_maps(leaderboard.rows(typed(others))) == []
 
 
 def sizes(method: str, *steps: float, chains: int = 2, **how: Any) -> list[dict[str, Any]]:
@@ -100,13 +100,13 @@ STEPS = (0.1, 0.2, 0.4)
 def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
     records = [*sizes("dhmc", 0.5, 0.1, 0.2), *sizes("nuts", *STEPS), *sizes("mala", 0.1, 0.2)]
     board = leaderboard.rows(typed(records))
-    (over,) = over_settings.find_curves(board)
+    (over,) = settings_plots.find_curves(board)
     assert over.setting == "method.step"
     assert [(curve.name, tuple(curve.rows)) for curve in over.curves] == [
         ("dhmc on numpy", (0.1, 0.2, 0.5)),
         ("nuts on numpy", STEPS),
     ]
-    axes = over_settings.draw_curves(over, PlotStyles.from_rows(board)).axes[0]
+    axes = settings_plots.draw_curves(over, PlotStyles.from_rows(board)).axes[0]
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
     assert drawn["dhmc on numpy"] == pytest.approx([0.1, 0.05, 0.02])
     assert drawn["nuts on numpy"] == pytest.approx([0.1, 0.05, 0.025])
@@ -123,14 +123,14 @@ def test_a_setting_with_three_values_has_a_curve_for_each_method() -> None:
     ids=["two values are no curve", "what else differs", "a heat map shows it"],
 )
 def test_curves_over_a_setting(records: list[dict[str, Any]], names: list[str]) -> None:
-    found = over_settings.find_curves(leaderboard.rows(typed(records)))
+    found = settings_plots.find_curves(leaderboard.rows(typed(records)))
     assert [curve.name for over in found for curve in over.curves] == names
 
 
 def log_z_of(records: list[dict[str, Any]], model: str = "wide") -> tuple[Figure, Any]:
     """The picture of the answers for one model, and its axes."""
     board = [row for row in leaderboard.rows(typed(records)) if row.model == model]
-    figure = panels.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board))
+    figure = model_plots.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board))
     assert figure is not None
     (axes,) = figure.axes
     return figure, axes
@@ -167,7 +167,7 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(
 
 def test_without_a_bound_there_is_no_picture_of_log_z() -> None:
     board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
-    assert panels.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board)) is None
+    assert model_plots.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board)) is None
 
 
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
     )
     records = [make(), make(backend="jax"), make("dhmc", "jax", model="other"), make("exact", rmse=0.0, kind="exact")]
     path = tmp_path / "a" / "p.png"
-    assert figures.draw_accuracy_over_time(typed(records), path) == [path]
+    assert accuracy_plots.draw_accuracy_over_time(typed(records), path) == [path]
     assert path.read_bytes().startswith(b"\x89PNG")
     shown = [panel for panel in drawn[0].axes if panel.get_visible()]
     assert [panel.get_title() for panel in shown] == ["grid", "other"]
@@ -186,7 +186,7 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
     assert [len(panel.lines) for panel in shown] == [5, 3]  # with the front and the target
     assert all(panel.get_ylim()[1] >= 9.99 * panel.get_ylim()[0] for panel in shown)
     _, jax, numpy, front, _ = shown[0].lines
-    assert front.get_color() == drawing.HIGHLIGHT
+    assert front.get_color() == plotting.HIGHLIGHT
     assert numpy.get_color() == jax.get_color() != shown[1].lines[0].get_color()
     assert numpy.get_marker() != jax.get_marker()
     assert numpy.get_linestyle() != jax.get_linestyle()
@@ -195,14 +195,14 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
 
 
 def test_many_models_take_several_pictures_and_none_without_errors(tmp_path: Path) -> None:
-    paths = figures.draw_accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
+    paths = accuracy_plots.draw_accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
     assert [path.name for path in paths if path.stat().st_size] == ["p.png", "p-2.png"]
     without = make()
     without["result"]["trajectory"] = [{"seconds": 1.0, "marginal_rmse": None}]
-    assert figures.draw_accuracy_over_time(typed([without]), tmp_path / "none.png") == []
+    assert accuracy_plots.draw_accuracy_over_time(typed([without]), tmp_path / "none.png") == []
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match="cannot be written"):
-        figures.draw_accuracy_over_time(typed([make()]), tmp_path / "file" / "p.png")
+        accuracy_plots.draw_accuracy_over_time(typed([make()]), tmp_path / "file" / "p.png")
 
 
 def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> PlotStyles:
@@ -210,29 +210,29 @@ def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> Plot
     return PlotStyles.from_rows(rows)
 
 
-@pytest.mark.parametrize(("group", "known"), [("methods", drawing.METHOD_ORDER), ("backends", drawing.BACKEND_ORDER)])
+@pytest.mark.parametrize(("group", "known"), [("methods", plotting.METHOD_ORDER), ("backends", plotting.BACKEND_ORDER)])
 def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> None:
     points = entry_points(group=f"spinbench.{group}")
     assert set(known) == {point.name for point in points if point.value.startswith("spinbench.")}
-    assert len(set(known)) == len(known) <= min(len(drawing.METHOD_STYLES), len(drawing.BACKEND_STYLES) + 30)
+    assert len(set(known)) == len(known) <= min(len(plotting.METHOD_STYLES), len(plotting.BACKEND_STYLES) + 30)
 
 
 def test_looks_are_those_of_the_name_whoever_stands_beside() -> None:
     alone, together = looks_of(["gibbs"]), looks_of(["aardvark", "bp", "gibbs", "zebra"])
-    assert alone.colours["gibbs"] == together.colours["gibbs"] == drawing.method_colour("gibbs")
+    assert alone.colours["gibbs"] == together.colours["gibbs"] == plotting.method_colour("gibbs")
     assert looks_of(["zebra"]).colours["zebra"] == looks_of(["gibbs", "zebra"]).colours["zebra"]
-    often = {looks_of([name]).colours[name] for name in drawing.METHOD_ORDER[:6]}
+    often = {looks_of([name]).colours[name] for name in plotting.METHOD_ORDER[:6]}
     assert len(often) == 6, "those that are compared most often"
 
 
 def test_no_two_look_alike() -> None:
-    count = len(drawing.METHOD_STYLES)
-    names = [*drawing.METHOD_ORDER, *(f"plugin{i}" for i in range(count - len(drawing.METHOD_ORDER)))]
+    count = len(plotting.METHOD_STYLES)
+    names = [*plotting.METHOD_ORDER, *(f"plugin{i}" for i in range(count - len(plotting.METHOD_ORDER)))]
     found = looks_of(names)
     assert len({(found.colours[name], found.fills[name]) for name in names}) == count
     assert set(looks_of([*names, "one_more"]).colours) == {*names, "one_more"}
-    count = len(drawing.BACKEND_STYLES)
-    names = [*drawing.BACKEND_ORDER, *(f"plugin{i}" for i in range(count - len(drawing.BACKEND_ORDER)))]
+    count = len(plotting.BACKEND_STYLES)
+    names = [*plotting.BACKEND_ORDER, *(f"plugin{i}" for i in range(count - len(plotting.BACKEND_ORDER)))]
     assert len(set(looks_of(["gibbs"], tuple(names)).lines.values())) == count
 
 
@@ -248,7 +248,7 @@ XYZ = ((0.4124 / 0.9505, 0.3576 / 0.9505, 0.1805 / 0.9505), (0.2126, 0.7152, 0.0
 @pytest.mark.parametrize("sight", MACHADO)
 def test_the_colour_blind_tell_the_colours_apart(sight: str) -> None:
     """By the distance in CIELAB of what they see; two greys are just told apart at about 2."""
-    channels = np.array([[int(one[i : i + 2], 16) / 255 for i in (1, 3, 5)] for one in drawing.COLOURS])
+    channels = np.array([[int(one[i : i + 2], 16) / 255 for i in (1, 3, 5)] for one in plotting.COLOURS])
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     x, y, z = np.array(XYZ) @ np.clip(np.array(MACHADO[sight]) @ linear.T, 0, 1)
     f, g, h = (np.where(c > 0.008856, np.cbrt(c), 7.787 * c + 16 / 116) for c in (x, y, z))

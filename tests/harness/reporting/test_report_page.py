@@ -23,7 +23,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.overrides import of_cell
 from spinbench.measuring import measure
 from spinbench.models import families
-from spinbench.reporting import content, export, figures, leaderboard, over_settings, page
+from spinbench.reporting import accuracy_plots, export, leaderboard, page, page_content, settings_plots
 from spinbench.sweeping import composition
 
 
@@ -175,13 +175,13 @@ def test_parquet_holds_columns_of_mixed_kinds(tmp_path: Path) -> None:
 
 def test_page_shows_the_bracket_and_what_it_contradicts(write: Written) -> None:
     wide, known = sorted(
-        content.log_z_bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True
+        page_content.log_z_bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True
     )
     assert (wide.bracket.lower, wide.bracket.lower_method, wide.width) == (8.5, "mf", 0.75)
     assert wide.contradictions == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
     assert (known.bracket.exact, known.width) == (1.0, None)
     assert known.contradictions == ("mf on numpy: 1.5 bound violated",)
-    assert content.log_z_bounds(leaderboard.rows(typed(RECORDS))) == []
+    assert page_content.log_z_bounds(leaderboard.rows(typed(RECORDS))) == []
     text = write(BOUNDED).page.read_text()
     pieces = ("Bounds on log Z", "8.5", "9.25", *wide.contradictions, *known.contradictions)
     assert [piece for piece in pieces if piece not in text] == []
@@ -191,7 +191,7 @@ def test_page_shows_the_bracket_and_what_it_contradicts(write: Written) -> None:
 
 def test_curves_that_are_not_drawn_are_named(write: Written) -> None:
     records = []
-    for name in (names := [f"m{i:02}" for i in range(over_settings.MAX_CURVES + 1)]):
+    for name in (names := [f"m{i:02}" for i in range(settings_plots.MAX_CURVES + 1)]):
         for step in (0.1, 0.2, 0.4):
             record = make(name, settings={"step": step})
             records.append({**record, "protocol": str(step), "result": {**record["result"], "trajectory": []}})
@@ -220,7 +220,7 @@ def test_panels_are_files_of_their_own_that_name_the_model_and_the_settings(writ
 
 def test_pictures_are_of_the_first_models(write: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [make(model=f"m{i}") for i in range(3)]
-    monkeypatch.setattr(figures, "MAX_MODELS", 2)
+    monkeypatch.setattr(accuracy_plots, "MAX_MODELS", 2)
     written = write(records, panels=True)
     text = written.page.read_text()
     assert text.count('<details class="panel" data-model=') == 2
@@ -229,5 +229,5 @@ def test_pictures_are_of_the_first_models(write: Written, monkeypatch: pytest.Mo
     names = {file.name.split("-")[1] for file in written.files if file.parent.name == "panels"}
     assert names == {"m0", "m1", "m2"}
     for models in (3, 4):
-        monkeypatch.setattr(figures, "MAX_MODELS", models)
+        monkeypatch.setattr(accuracy_plots, "MAX_MODELS", models)
         assert "as files.</p>" not in write(records).page.read_text()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from spinbench.sweeping import rehearsal
+from spinbench.sweeping import preflight
 
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """All models are built before anything is measured; a busy machine would leave some to their cells."""
     for limit in ("EACH", "ALL", "COMPOSING"):
-        monkeypatch.setattr(rehearsal, limit, 300.0)
+        monkeypatch.setattr(preflight, limit, 300.0)

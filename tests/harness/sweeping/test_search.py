@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from small_sweeps import stored, sweep
 
 from spinbench.errors import SpinbenchError
-from spinbench.sweeping import composition, over_commits, search
+from spinbench.sweeping import commit_sweeps, composition, search
 
 PAGE = ROOT / "docs" / "how-to" / "search.md"
 OPTUNA = "hydra/sweeper=optuna"
@@ -115,7 +115,7 @@ def test_whole_numbers_are_searched_where_they_are_asked_for() -> None:
 
 def test_commits_are_not_searched() -> None:
     with pytest.raises(SpinbenchError, match="hydra/sweeper=optuna and commits= were given"):
-        over_commits.sweep([*CELL, OPTUNA, "chains=1,2", "commits=HEAD"])
+        commit_sweeps.sweep([*CELL, OPTUNA, "chains=1,2", "commits=HEAD"])
 
 
 def test_without_optuna(monkeypatch: pytest.MonkeyPatch) -> None:

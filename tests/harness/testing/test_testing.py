@@ -17,7 +17,7 @@ from spinbench.inference import kernels, registry
 from spinbench.testing import Check, NumpyBackend, backend_checks, checks, method_checks
 from spinbench.testing.command import main, run_check
 from spinbench.testing.laws.cases import law
-from spinbench.testing.laws.known import find_solved_model
+from spinbench.testing.laws.large_models import find_solved_model
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
-from spinbench.reporting.display import new_table
 from spinbench.reporting.leaderboard import format_number, format_with_error
+from spinbench.reporting.progress_display import new_table
 
 NAME = "skip_chain"
 NOTE = (

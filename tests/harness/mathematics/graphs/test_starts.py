@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 
 import spinbench
-from spinbench.inference.starts import random_start, spread_starts
+from spinbench.inference.initial_states import random_start, spread_starts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.starts import FARTHEST, grow, parity_starts, walsh_terms
 from spinbench.models import FactorGraph, PairwiseModel, generators

@@ -22,9 +22,9 @@ from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.models import specs
-from spinbench.sweeping import cellconfigs, explaining, omissions
+from spinbench.sweeping import cellconfigs, exclusions, hydra_errors
 from spinbench.sweeping.composition import Plan
-from spinbench.sweeping.refusals import CHECKS, Refusals
+from spinbench.sweeping.settings_checks import CHECKS, Refusals
 
 # Seconds for a model.
 EACH = 1.0
@@ -116,15 +116,15 @@ def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
     bases: dict[str, DictConfig] = {}
     with searchpath.initialize():
         for choice in _choices([*varied.values()]):
-            if omissions.is_out(choice, plan.left_out):
+            if exclusions.is_out(choice, plan.left_out):
                 continue
             if bases and time.perf_counter() > until:
                 return
             lines = {**first, **dict(zip(varied, choice, strict=True))}
-            with contextlib.suppress(SpinbenchError), explaining.explain_errors():  # what a plan tells
+            with contextlib.suppress(SpinbenchError), hydra_errors.explain_errors():  # what a plan tells
                 member = lines.get("model", "")
                 if member not in bases:
-                    bases[member] = cellconfigs.without_hydra(explaining.compose_first_cell([*lines.values()]))
+                    bases[member] = cellconfigs.without_hydra(hydra_errors.compose_first_cell([*lines.values()]))
                 settings = [line for key, line in lines.items() if key in varied and key not in groups]
                 model = cellconfigs.with_values(bases[member], settings).model
                 yield choice, OmegaConf.to_container(model, resolve=True, throw_on_missing=True)  # type: ignore[misc]

@@ -194,7 +194,7 @@ def render_inline_svg(
     """The figure as an `<svg>` element.
 
     Args:
-        figure: drawn in the colours of `figures`.
+        figure: drawn in the colours of `accuracy_plots`.
         name: makes ids unique within a page; letters and digits.
         label: for readers who do not see the picture.
         titles: by number of the row, what a curve shows when it is pointed at.

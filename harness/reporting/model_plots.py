@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from spinbench.reporting import brackets, curves, drawing, figures
+from spinbench.reporting import accuracy_plots, brackets, curves, plotting
 from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.curves import Quantity
-from spinbench.reporting.drawing import PlotStyles
 from spinbench.reporting.leaderboard import Row, format_number, format_with_error, rows_by_model
+from spinbench.reporting.plotting import PlotStyles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,24 +63,24 @@ def build_panels(board: Sequence[Row], styles: PlotStyles) -> Iterable[Panel]:
         if charts or bracket is not None:
             n_shown += 1
             yield Panel(model, charts, whole, bracket, unfolded=n_shown <= MAX_UNFOLDED)
-        if n_shown == figures.MAX_MODELS:
+        if n_shown == accuracy_plots.MAX_MODELS:
             return
 
 
 def count_undrawn_models(board: Sequence[Row], panels: Sequence[Panel]) -> int:
     """Models behind the last that is drawn, where so many are."""
     models = list(rows_by_model(board))
-    return len(models) - models.index(panels[-1].model) - 1 if len(panels) == figures.MAX_MODELS else 0
+    return len(models) - models.index(panels[-1].model) - 1 if len(panels) == accuracy_plots.MAX_MODELS else 0
 
 
 def _error_charts(rows: Mapping[int, Row], styles: PlotStyles, place: int, *, include_setup: bool) -> Iterator[Markup]:
     titles = {str(i): row.title for i, row in rows.items()}
     for quantity, title in curves.TITLES.items():
-        figure = figures.draw_panel(rows, styles, quantity, include_setup=include_setup)
+        figure = accuracy_plots.draw_panel(rows, styles, quantity, include_setup=include_setup)
         if figure is not None:
             label = f"{title} over seconds, {next(iter(rows.values())).model}"
             name = f"p{place}{quantity[0]}{'w' if include_setup else ''}"
-            yield drawing.render_inline_svg(
+            yield plotting.render_inline_svg(
                 figure, name, label, titles, _axis_attributes(figure, quantity, include_setup=include_setup)
             )
 
@@ -100,7 +100,7 @@ def _bracket_chart(rows: Mapping[int, Row], styles: PlotStyles, place: int) -> M
     if figure is None:
         return None
     titles = {str(i): f"{row.title}: log Z {format_log_z_by_seed(row)}" for i, row in rows.items()}
-    return drawing.render_inline_svg(
+    return plotting.render_inline_svg(
         figure, f"p{place}b", f"log Z and its bounds, {next(iter(rows.values())).model}", titles
     )
 
@@ -139,7 +139,7 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
     answered_rows = {i: row for i, row in rows.items() if _log_z_answers(row)}
     if not answered_rows or not (bracket.lower_method or bracket.upper_method):
         return None
-    figure = drawing.new_figure(5.2, 1.0 + 0.22 * len(answered_rows))
+    figure = plotting.new_figure(5.2, 1.0 + 0.22 * len(answered_rows))
     panel = figure.subplots()
     low, high = _log_z_limits(list(answered_rows.values()), bracket)
     panel.set(
@@ -147,7 +147,7 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
     )
     _draw_bracket(panel, bracket)
     for place, (number, row) in enumerate(answered_rows.items()):
-        _draw_answers(panel, row, place, styles.colours[row.method], f"{drawing.ROW_PREFIX}{number}")
+        _draw_answers(panel, row, place, styles.colours[row.method], f"{plotting.ROW_PREFIX}{number}")
     panel.set_yticks(range(len(answered_rows)), [row.solver for row in answered_rows.values()], fontsize=8)
     panel.tick_params(axis="y", length=0, pad=8)  # room for markers at the margin
     panel.ticklabel_format(axis="x", useOffset=False)
@@ -157,13 +157,13 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
 def _draw_bracket(panel: Axes, bracket: LogZBracket) -> None:
     low, high = panel.get_xlim()
     panel.axvspan(
-        max(bracket.lower, low), min(bracket.upper, high), color=drawing.HIGHLIGHT, alpha=0.45, lw=0, zorder=0
+        max(bracket.lower, low), min(bracket.upper, high), color=plotting.HIGHLIGHT, alpha=0.45, lw=0, zorder=0
     )
     for value, method in ((bracket.lower, bracket.lower_method), (bracket.upper, bracket.upper_method)):
         if method and low <= value <= high:
-            panel.axvline(value, color=drawing.MUTED, linewidth=1)
+            panel.axvline(value, color=plotting.MUTED, linewidth=1)
     if bracket.exact is not None:
-        panel.axvline(bracket.exact, color=drawing.INK, linewidth=1.2, linestyle=(0, (4, 2)))
+        panel.axvline(bracket.exact, color=plotting.INK, linewidth=1.2, linestyle=(0, (4, 2)))
 
 
 def _draw_answers(panel: Axes, row: Row, place: int, colour: str, name: str) -> None:
@@ -223,12 +223,12 @@ def save_panels(rows: Mapping[int, Row], styles: PlotStyles, folder: Path, place
         place: of the model in the report: labels that differ may make the same name of a file.
     """
     paths = []
-    for quantity, stem in figures.FILE_NAMES.items():
+    for quantity, stem in accuracy_plots.FILE_NAMES.items():
         figure = _draw_titled_panel(rows, styles, quantity)
         if figure is not None:
             label = re.sub(r"[^A-Za-z0-9]+", "-", next(iter(rows.values())).model).strip("-")[:60]
             files = [folder / f"{place + 1}-{label}-{stem}.{kind}" for kind in ("pdf", "svg")]
-            paths += drawing.save_figure(figure, *files)
+            paths += plotting.save_figure(figure, *files)
     return paths
 
 
@@ -236,8 +236,8 @@ def _draw_titled_panel(rows: Mapping[int, Row], styles: PlotStyles, quantity: Qu
     """The panel of one model with a title, and a legend that names of each curve the settings."""
     from matplotlib.lines import Line2D
 
-    visible_rows = {i: row for i, row in rows.items() if figures.is_drawn(row, quantity)}
-    figure = figures.draw_panel(visible_rows, styles, quantity, size=(7.6, 3.6), place=(0.1, 0.14, 0.56, 0.76))
+    visible_rows = {i: row for i, row in rows.items() if accuracy_plots.is_drawn(row, quantity)}
+    figure = accuracy_plots.draw_panel(visible_rows, styles, quantity, size=(7.6, 3.6), place=(0.1, 0.14, 0.56, 0.76))
     if figure is None:
         return None
     entries = []
@@ -249,5 +249,5 @@ def _draw_titled_panel(rows: Mapping[int, Row], styles: PlotStyles, quantity: Qu
         entries.append(Line2D([], [], linestyle=line, marker=marker, markersize=4, label=label, **style))
     (panel,) = figure.axes
     panel.set_title(row.model, parse_math=False, wrap=True)
-    drawing.add_legend(panel, handles=entries, **drawing.LEGEND_BESIDE)
+    plotting.add_legend(panel, handles=entries, **plotting.LEGEND_BESIDE)
     return figure

@@ -7,7 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import UnsupportedError
-from spinbench.inference import starts
+from spinbench.inference import initial_states
 from spinbench.models import FactorGraph
 from spinbench.models.generators import grid, torus
 
@@ -16,27 +16,27 @@ def test_draws_are_chosen_by_their_weights_and_none_twice() -> None:
     model, states = grid(2, 2), np.arange(4 * 50).reshape(4, 50)
     logs = np.where(np.arange(50) < 10, 0.0, -np.inf)
     logs[3] = 40.0
-    found = starts.resample_draws((states, logs), model, 8, 0, "wmb")
+    found = initial_states.resample_draws((states, logs), model, 8, 0, "wmb")
     assert len(set(found[0])) == 8
     assert states[0, 3] in found[0]
     assert set(found[0]) <= set(states[0, :10])
     logs = np.log1p(np.arange(50.0))
-    often = np.concatenate([starts.resample_draws((states, logs), model, 1, k, "wmb")[0] for k in range(900)])
+    often = np.concatenate([initial_states.resample_draws((states, logs), model, 1, k, "wmb")[0] for k in range(900)])
     mean = np.arange(1, 51) @ np.arange(50) / np.arange(1, 51).sum()
     assert abs(often.mean() - mean) < 4 * 12 / 30
 
 
 def test_nothing_grows_for_a_single_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[int] = []
-    monkeypatch.setattr(starts, "grow", lambda model, start, rng: grown.append(start.shape[1]))
+    monkeypatch.setattr(initial_states, "grow", lambda model, start, rng: grown.append(start.shape[1]))
     for chains in (1, 2, 5):
-        starts.spread_starts(grid(3, 3), chains, 0, True)
+        initial_states.spread_starts(grid(3, 3), chains, 0, True)
     assert grown == [1, 2]
 
 
 def test_few_draws_are_taken_in_turn() -> None:
     states = np.arange(12).reshape(4, 3)
-    found = starts.resample_draws((states, np.zeros(3)), grid(2, 2), 7, 0, "wmb")
+    found = initial_states.resample_draws((states, np.zeros(3)), grid(2, 2), 7, 0, "wmb")
     assert found.shape == (4, 7)
     assert set(np.unique(found[0], return_counts=True)[1]) == {2, 3}
 
@@ -44,7 +44,7 @@ def test_few_draws_are_taken_in_turn() -> None:
 def test_where_no_draw_weighs_anything_it_says_so() -> None:
     for draws in (None, (np.zeros((4, 3)), np.full(3, -np.inf))):
         with pytest.raises(UnsupportedError, match="none of its draws of grid has positive weight"):
-            starts.resample_draws(draws, grid(2, 2), 4, 0, "wmb")
+            initial_states.resample_draws(draws, grid(2, 2), 4, 0, "wmb")
 
 
 def test_sides_that_chains_do_not_change_are_weighed_right() -> None:
@@ -73,6 +73,6 @@ def test_variables_of_one_state_start_in_it() -> None:
     """As what stands for a model that is all observed, also beside binary variables."""
     for sizes in ([1], [2, 1, 2], [3, 1]):
         graph = FactorGraph.from_log_tables(sizes, [((0,), np.zeros(sizes[0]))])
-        found = starts.spread_starts(graph, 32, 0, sampler=True)
+        found = initial_states.spread_starts(graph, 32, 0, sampler=True)
         assert (found < np.array(sizes)[:, None]).all()
         assert all(len(set(row)) == size for row, size in zip(found, sizes, strict=True))

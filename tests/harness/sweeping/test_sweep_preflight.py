@@ -12,7 +12,7 @@ import pytest
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.models import generators, specs
-from spinbench.sweeping import composition, rehearsal
+from spinbench.sweeping import composition, preflight
 
 CELL = ("method=gibbs", "backend=numpy")
 
@@ -39,7 +39,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_value_that_no_model_takes_is_refused(overrides: list[str], sentences: list[str]) -> None:
     with pytest.raises(SpinbenchError) as refused:
-        rehearsal.check(composition.plan([*CELL, *overrides], multirun=True))
+        preflight.check(composition.plan([*CELL, *overrides], multirun=True))
     for sentence in sentences:
         assert str(refused.value).count(sentence) == 1
 
@@ -53,16 +53,16 @@ def test_a_value_that_no_model_takes_is_refused(overrides: list[str], sentences:
     ],
 )
 def test_a_combination_costs_its_cells_alone(overrides: list[str]) -> None:
-    rehearsal.check(composition.plan([*CELL[1:], *overrides], multirun=True))
+    preflight.check(composition.plan([*CELL[1:], *overrides], multirun=True))
 
 
 def test_what_is_left_out_is_not_tried() -> None:
     words = ["model=grid", "model.rows=2,0"]
     plan = composition.plan([*CELL, *words], multirun=True)
     with pytest.raises(SpinbenchError, match="rows = 0"):
-        rehearsal.check(plan)
+        preflight.check(plan)
     object.__setattr__(plan, "left_out", ({"model.rows": ["0"]},))
-    rehearsal.check(plan)
+    preflight.check(plan)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a fresh interpreter has not what is patched here")
@@ -74,18 +74,18 @@ def test_models_that_end_their_process_are_left_to_their_cells(monkeypatch: pyte
 
     monkeypatch.setattr(specs, "build", fatal)
     asked = [{"name": "grid", "rows": rows} for rows in (2, 0, 3, -1, 3)]
-    found = rehearsal.refusals_of(asked)
+    found = preflight.refusals_of(asked)
     assert [found[0], found[2], found[4]] == ["", None, None]
     assert "rows = 0" in str(found[1])
     assert "rows = -1" in str(found[3])
-    monkeypatch.setattr(rehearsal, "ALL", 0.0)
-    assert rehearsal.refusals_of(asked) == [None] * 5
+    monkeypatch.setattr(preflight, "ALL", 0.0)
+    assert preflight.refusals_of(asked) == [None] * 5
 
 
 def test_of_very_many_combinations_some_with_each_value_are_tried() -> None:
     options = [[f"model.{key}={value}" for value in range(30)] for key in ("rows", "cols", "seed")]
-    chosen = list(rehearsal._choices(options))
+    chosen = list(preflight._choices(options))
     assert len(chosen) == len(set(chosen)) < 1000
     for place, values in enumerate(options):
         for value in values:
-            assert sum(choice[place] == value for choice in chosen) > rehearsal.BESIDE / 2
+            assert sum(choice[place] == value for choice in chosen) > preflight.BESIDE / 2

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.initial_states import random_start
 from spinbench.inference.runner import run
-from spinbench.inference.starts import random_start
 from spinbench.testing.check import PAIR_CHECKS, require
 from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import Pair
@@ -79,7 +79,7 @@ def check_other_process(pair: Pair) -> None:
         sys.executable,
         "-P",
         "-c",
-        f"from spinbench.testing.hidden import format_short_run; print(format_short_run({run_description!r}))",
+        f"from spinbench.testing.state_leaks import format_short_run; print(format_short_run({run_description!r}))",
     ]
     completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     require(completed.returncode == 0, f"a run in a fresh process fails: {completed.stderr[-300:]}")

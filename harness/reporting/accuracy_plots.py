@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import curves, drawing, leaderboard
+from spinbench.reporting import curves, leaderboard, plotting
 from spinbench.reporting.curves import Quantity
-from spinbench.reporting.drawing import PlotStyles
 from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.plotting import PlotStyles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ _LABELS = {"exact": "exact (time taken)"}
 
 def draw_accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
     """Draw the RMSE of the marginals over time into files; see `save`."""
-    with drawing.plot_style():
+    with plotting.plot_style():
         return save_error_curves(leaderboard.rows(records), "marginal_rmse", path)
 
 
@@ -55,7 +55,7 @@ def save_error_curves(board: Sequence[Row], quantity: Quantity, *paths: Path) ->
     styles, files = PlotStyles.from_rows(drawn_rows), []
     for number, first in enumerate(range(0, len(models), MAX_PANELS), start=1):
         page_paths = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
-        files += drawing.save_figure(
+        files += plotting.save_figure(
             _draw_page(drawn_rows, models[first : first + MAX_PANELS], styles, quantity), *page_paths
         )
     return files
@@ -70,8 +70,8 @@ def _draw_page(drawn_rows: Sequence[Row], models: Sequence[str], styles: PlotSty
     columns = min(len(models), MAX_COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
-    figure = drawing.new_figure(width, height)
-    drawing.freeze_layout(figure)
+    figure = plotting.new_figure(width, height)
+    plotting.freeze_layout(figure)
     margins = {"left": 0.95 / width, "right": 1 - 2.1 / width, "bottom": 0.55 / height, "top": 1 - 0.4 / height}
     panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.28, "hspace": 0.4})
     for spare in panels.flat[len(models) :]:
@@ -106,8 +106,8 @@ def draw_panel(
     """
     if all(_error_curve(row, quantity) is None for row in rows.values()):
         return None
-    figure = drawing.new_figure(*size)
-    drawing.freeze_layout(figure)
+    figure = plotting.new_figure(*size)
+    plotting.freeze_layout(figure)
     _draw_error_curves(figure.add_axes(place), rows, styles, quantity, include_setup=include_setup)
     return figure
 
@@ -128,7 +128,7 @@ def _draw_error_curves(
     if front_corners:
         x, y = zip(*front_corners, (right, front_corners[-1][1]), strict=True)
         front_style: dict[str, Any] = {
-            "color": drawing.HIGHLIGHT,
+            "color": plotting.HIGHLIGHT,
             "linewidth": 6,
             "zorder": 0.8,
             "solid_capstyle": "round",
@@ -137,10 +137,10 @@ def _draw_error_curves(
     if quantity == "marginal_rmse" and low < TARGET_RMSE < high:
         _draw_target(panel)
     panel.set(xlim=(left, right), ylim=(low, high))
-    drawing.set_log_ticks(panel.xaxis, left, right)
-    drawing.set_log_ticks(panel.yaxis, low, high)
+    plotting.set_log_ticks(panel.xaxis, left, right)
+    plotting.set_log_ticks(panel.yaxis, low, high)
     _place_labels(panel)
-    drawing.add_grid(panel)
+    plotting.add_grid(panel)
 
 
 def _draw_row_curve(
@@ -148,7 +148,7 @@ def _draw_row_curve(
 ) -> Iterable[tuple[float, float]]:
     """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
     line, marker = styles.lines[row.backend]
-    style: dict[str, Any] = {"color": styles.colours[row.method], "gid": f"{drawing.ROW_PREFIX}{number}"}
+    style: dict[str, Any] = {"color": styles.colours[row.method], "gid": f"{plotting.ROW_PREFIX}{number}"}
     curve, exact = (
         _error_curve(row, quantity, include_setup=include_setup),
         _exact_seconds(row, include_setup=include_setup),
@@ -166,7 +166,7 @@ def _draw_row_curve(
     if has_seeds:
         panel.fill_between(curve.seconds, curve.low, curve.high, alpha=0.16, lw=0, **style)
     if row.doubted:
-        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK}
+        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": plotting.INK}
         panel.plot(curve.seconds[-1:], curve.middle[-1:], linestyle="none", **cross, **style)
         return ()
     return curve.corners()
@@ -181,7 +181,7 @@ def _widen_to_decade(low: float, high: float) -> tuple[float, float]:
 
 
 def _draw_target(panel: Axes) -> None:
-    panel.axhline(TARGET_RMSE, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0.9)
+    panel.axhline(TARGET_RMSE, color=plotting.MUTED, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0.9)
     panel.annotate(
         "1 %",
         (1, TARGET_RMSE),
@@ -189,7 +189,7 @@ def _draw_target(panel: Axes) -> None:
         xytext=(2, 0),
         textcoords="offset points",
         va="center",
-        color=drawing.MUTED,
+        color=plotting.MUTED,
         fontsize=8,
     )
 
@@ -214,14 +214,14 @@ def _add_legend(figure: Figure, styles: PlotStyles, *, has_doubted: bool) -> Non
             entry.set_markerfacecolor("white" if fill == "none" else colour)
         entries.append(entry)
     entries += [
-        Line2D([], [], color=drawing.MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
+        Line2D([], [], color=plotting.MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
         for backend, (line, marker) in styles.lines.items()
     ]
-    entries.append(Line2D([], [], color=drawing.HIGHLIGHT, linewidth=6, label="Pareto front"))
+    entries.append(Line2D([], [], color=plotting.HIGHLIGHT, linewidth=6, label="Pareto front"))
     if has_doubted:
-        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK, "color": "white"}
+        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": plotting.INK, "color": "white"}
         entries.append(Line2D([], [], linestyle="none", label="not vouched for", **cross))
-    drawing.add_legend(figure, handles=entries, loc="upper right", handlelength=3.2)
+    plotting.add_legend(figure, handles=entries, loc="upper right", handlelength=3.2)
 
 
 def _error_curve(row: Row, quantity: Quantity, *, include_setup: bool = False) -> curves.ErrorCurve | None:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from spinbench.api import Engine
 from spinbench.inference.budget import Budget
-from spinbench.inference.starts import random_start
+from spinbench.inference.initial_states import random_start
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import LAGS
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.joint import UNSEEN
 from spinbench.testing.laws.cases import FloatArray, Law, law
-from spinbench.testing.laws.known import find_solved_model
+from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, advance_batches, run_burn_in
 

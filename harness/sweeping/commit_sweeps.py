@@ -26,7 +26,7 @@ from spinbench.history.builds import Build
 from spinbench.history.recorder import History
 from spinbench.measuring import environment, records
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import display
+from spinbench.reporting import progress_display
 from spinbench.reporting.past import verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
@@ -77,9 +77,9 @@ def sweep(argv: Sequence[str]) -> int:
     commits = checkout.resolve_all(str(arguments.commits))
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
     folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
-    output = display.console()
-    again = arguments.again(display.short_path(folder))
-    output.print(f"{format_count(len(commits), 'commit')} into {display.short_path(folder)}", soft_wrap=True)
+    output = progress_display.console()
+    again = arguments.again(progress_display.short_path(folder))
+    output.print(f"{format_count(len(commits), 'commit')} into {progress_display.short_path(folder)}", soft_wrap=True)
     output.print(f"after an interruption: {again}", soft_wrap=True)
     entered = 0
     try:
@@ -252,5 +252,5 @@ def _conclude(checkout: Checkout, past: Sequence[_Version], entered: int, folder
         output.print(line, soft_wrap=True)
     if row.spans:
         verdicts.draw_ratios(measured[0].build.commit, row.spans, folder / PICTURE)
-        output.print(f"picture: {display.short_path(folder / PICTURE)}", soft_wrap=True)
+        output.print(f"picture: {progress_display.short_path(folder / PICTURE)}", soft_wrap=True)
     return int(row.red)

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import overrides
-from spinbench.sweeping import explaining
+from spinbench.sweeping import hydra_errors
 
 Entry = Mapping[str, Collection[str]]
 _NOTHING = object()
@@ -53,7 +53,7 @@ def check(config: DictConfig, keys: Collection[str], is_member: Callable[[str], 
     groups = config.hydra.runtime.choices
     for key, values in itertools.chain.from_iterable(entry.items() for entry in entries(config, ())):
         if key not in keys and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
-            raise SpinbenchError(f"left_out: {explaining.unknown_key(key, config)}")
+            raise SpinbenchError(f"left_out: {hydra_errors.unknown_key(key, config)}")
         for value in values if key in groups else ():
             if not is_member(f"{key}/{value}"):
                 raise SpinbenchError(f"left_out={{{key}: [{value}]}} was given, and there is no {key} of that name")

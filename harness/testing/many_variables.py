@@ -14,7 +14,7 @@ from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, require, run_with_deadline, skip
 from spinbench.testing.laws.cases import SolvedModel
-from spinbench.testing.laws.known import WINDOW, find_solved_model
+from spinbench.testing.laws.large_models import WINDOW, find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
 

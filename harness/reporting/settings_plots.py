@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.reporting import drawing
-from spinbench.reporting.drawing import PlotStyles
+from spinbench.reporting import plotting
 from spinbench.reporting.leaderboard import Row, format_number
+from spinbench.reporting.plotting import PlotStyles
 from spinbench.reporting.variants import difference_labels, flat_settings
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
     blocks = [range(i, min(i + n_columns, len(heat_map.columns))) for i in range(0, len(heat_map.columns), n_columns)]
     width = max(2.2, 0.62 * len(heat_map.xs) + 0.9)
     height = max(1.9, 0.42 * len(heat_map.ys) + 1.0)
-    figure = drawing.new_figure(width * n_columns + 1.2, height * len(titles) * len(blocks))
+    figure = plotting.new_figure(width * n_columns + 1.2, height * len(titles) * len(blocks))
     panels = figure.subplots(len(titles) * len(blocks), n_columns, squeeze=False)
     for panel_row, (title, block) in zip(panels, product(titles, blocks), strict=True):
         errors = heat_map.errors[title]
@@ -217,7 +217,7 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
         panel_row[0].set_ylabel(heat_map.y, parse_math=False)
         bar = figure.colorbar(mesh, ax=list(panel_row), label=title, aspect=14, pad=0.02)
         if isinstance(scale, LogNorm):
-            drawing.set_log_ticks(bar.ax.yaxis, finite_errors.min(), finite_errors.max())
+            plotting.set_log_ticks(bar.ax.yaxis, finite_errors.min(), finite_errors.max())
     return figure
 
 
@@ -235,15 +235,15 @@ def draw_curves(over: SettingCurves, styles: PlotStyles) -> Figure:
     quantities = {
         title: row_error for title, row_error in QUANTITIES.items() if any(row_error(row) is not None for row in rows)
     }
-    figure = drawing.new_figure(4.3 * len(quantities) + 2.2, 3.4)
+    figure = plotting.new_figure(4.3 * len(quantities) + 2.2, 3.4)
     panels = figure.subplots(1, len(quantities), squeeze=False)[0]
     for panel, (title, row_error) in zip(panels, quantities.items(), strict=True):
         for place, curve in enumerate(drawn_curves):
-            _draw_curve(panel, curve, drawing.LINE_STYLES[place % len(drawing.LINE_STYLES)], styles, row_error)
+            _draw_curve(panel, curve, plotting.LINE_STYLES[place % len(plotting.LINE_STYLES)], styles, row_error)
         _scale_axes(panel, [value for curve in drawn_curves for value in curve.rows])
         panel.set_xlabel(over.setting, parse_math=False)
         panel.set_ylabel(title)
-    drawing.add_legend(panels[-1], **drawing.LEGEND_BESIDE)
+    plotting.add_legend(panels[-1], **plotting.LEGEND_BESIDE)
     return figure
 
 
@@ -261,7 +261,7 @@ def _draw_curve(panel: Axes, curve: Curve, line: Any, styles: PlotStyles, row_er
                 [x, x], [max(y - 2 * row.rmse_se, y / 10), y + 2 * row.rmse_se], linewidth=1, color=style["color"]
             )
         if row.doubted:
-            panel.plot(x, y, "o", markersize=11, fillstyle="none", color=drawing.INK)
+            panel.plot(x, y, "o", markersize=11, fillstyle="none", color=plotting.INK)
 
 
 def _scale_axes(panel: Axes, values: Sequence[float]) -> None:
@@ -269,6 +269,6 @@ def _scale_axes(panel: Axes, values: Sequence[float]) -> None:
     panel.set_yscale("log")
     if min(values) > 0 and max(values) > 3 * min(values):
         panel.set_xscale("log")
-        drawing.set_log_ticks(panel.xaxis, *panel.get_xlim())
-    drawing.set_log_ticks(panel.yaxis, *panel.get_ylim())
-    drawing.add_grid(panel)
+        plotting.set_log_ticks(panel.xaxis, *panel.get_xlim())
+    plotting.set_log_ticks(panel.yaxis, *panel.get_ylim())
+    plotting.add_grid(panel)

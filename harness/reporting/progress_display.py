@@ -18,7 +18,7 @@ from rich.text import Text
 
 from spinbench.inference.notebook.progress import CellOutput, of_this_cell
 from spinbench.measuring.records import RecordError, read_record
-from spinbench.reporting.whole_numbers import WideConsole
+from spinbench.reporting.wide_console import WideConsole
 
 if TYPE_CHECKING:
     from spinbench.measuring.record_parts import Axes
