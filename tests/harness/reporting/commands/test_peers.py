@@ -44,10 +44,10 @@ def test_packages_are_installed_alone_as_the_extra_has_them(
 ) -> None:
     pip = Pip(monkeypatch, brings=("dwave.samplers", "dimod", "pyganak", "pgmax", "jax"))
     assert cli.main(["peers", "install", "dwave", "ganak", "pgmax"]) == 0
-    begin = [sys.executable, "-m", "pip", "install"]
+    begin = [sys.executable, "-P", "-m", "pip", "install"]
     assert pip.asked == [[*begin, "dwave-samplers>=1.8"], [*begin, "pyganak"], [*begin, "--no-deps", "pgmax"]]
     printed = capsys.readouterr().out
-    assert f"running {sys.executable} -m pip install 'dwave-samplers>=1.8'" in printed
+    assert f"running {sys.executable} -P -m pip install 'dwave-samplers>=1.8'" in printed
     assert "dwave: here\nganak: here\npgmax: here\n" in printed
     assert cli.main(["peers", "install", "dwave"]) == 0
     assert len(pip.asked) == 3, "it is here"
