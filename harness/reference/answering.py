@@ -165,7 +165,7 @@ class _Solution:
         log_z: natural logarithm of Z.
         flat: the probabilities of all variables one after another; None if they were not asked for.
         variables: the model's, of each of the solver's problem.
-        seconds: that solving took, without planning.
+        seconds: that solving took, without planning and loading of code.
         predicted_seconds: that it was predicted to take.
     """
 
@@ -225,12 +225,14 @@ def _extract_core(model: Model, method: str) -> Simplification | None:
 
 def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Solution:
     def solve_finite(solver: Solver) -> _Solution:
-        predicted, begin = solver.predict_seconds(marginals=marginals), time.perf_counter()
+        predicted, loaded = solver.predict_seconds(marginals=marginals), request.solvers.loading_seconds()
+        begin = time.perf_counter()
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError
         flat = None if flat is None else problem.decode_marginals(flat)
-        return _Solution(solver, log_z, flat, problem.representatives, time.perf_counter() - begin, predicted)
+        seconds = time.perf_counter() - begin - (request.solvers.loading_seconds() - loaded)
+        return _Solution(solver, log_z, flat, problem.representatives, seconds, predicted)
 
     return request.first_answer(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
 

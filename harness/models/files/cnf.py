@@ -17,6 +17,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,13 +30,18 @@ from spinbench.models.files.text import Tokens, log_decimal
 from spinbench.models.files.wcnf import COMMENT, ClauseParser
 
 _PROBLEM = re.compile(rb"\s*p\s+cnf\s+(\d{1,18})\s+(\d{1,18})[ \t\r]*(?:\n|\Z)")
-_DIRECTIVE = re.compile(rb"(?m)^[ \t]*c[ \t]+(?:p[ \t]+(weight|show)\b|t[ \t]+(p?w?p?mc|amc)\b)([^\n]*)")
-_DECIMAL = rb"\d{1,400}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,9})?|\.\d{1,400}(?:[eE][+-]?\d{1,9})?"
-_WEIGHT = re.compile(rb"[ \t]*(-?)(\d{1,18})[ \t]+(%s)(?:/(%s))?(?:[ \t]+0)?[ \t\r]*" % (_DECIMAL, _DECIMAL))
+# "ind" is how older tools write "p show", "weights" how miniC2D writes weights.
+_DIRECTIVE = re.compile(
+    rb"(?m)^[ \t]*c[ \t]+(?:p[ \t]+(show\b|weight\S*)|(ind|weights)\b|t[ \t]+(p?w?p?mc|amc)\b)([^\n]*)"
+)
+_DECIMAL = rb"(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,9})?"
+_WEIGHT = re.compile(rb"[ \t]*(-?)(\d{1,18})[ \t]+\+?(%s)(?:/(%s))?(?:[ \t]+0)?[ \t\r]*" % (_DECIMAL, _DECIMAL))
 # Kinds of problems whose count is this Z.
 _KINDS = (b"mc", b"wmc")
-# After which files of SATLIB have no more clauses.
+# After which files of SATLIB have nothing more.
 _END = re.compile(rb"(?ms)^[ \t]*%.*")
+# Decimal places to which weights are exact; of smaller and larger ones the logarithm is.
+_MAX_EXPONENT = 400
 
 
 class CNF(Format):
@@ -47,8 +55,8 @@ class CNF(Format):
         return _PROBLEM.match(COMMENT.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))) is not None
 
     def read(self, file: ModelFile) -> FactorGraph:
-        text = file.text()
-        plain = _END.sub(b"", COMMENT.sub(b"", text))
+        text = _END.sub(b"", file.text())
+        plain = COMMENT.sub(b"", text)
         problem = _PROBLEM.match(plain)
         if problem is None:
             raise ModelError(f"{file.name}: a line 'p cnf VARIABLES CLAUSES' is needed before the clauses")
@@ -63,48 +71,85 @@ class CNF(Format):
         return FactorGraph((2,) * n, (*factors, *clauses.factors), 0.0, name=file.stem, labels=tuple(range(1, n + 1)))
 
 
+class _Weight(NamedTuple):
+    """Of a literal.
+
+    Attributes:
+        exact: None where its exponent is out of all proportion.
+        logarithm: -inf of 0.
+        line: of the file.
+    """
+
+    exact: Fraction | None
+    logarithm: float
+    line: int
+
+    @property
+    def number(self) -> Fraction | float:
+        """What tells weights from others, however they are spelled."""
+        return self.logarithm if self.exact is None else self.exact
+
+
 def _read_weights(text: bytes, name: str, num_variables: int) -> dict[int, list[float]]:
     """The log weights of the two states of variables that have them.
 
     Raises:
         ModelError: with the line; among others where the problem is not that of a partition function.
     """
-    given: dict[int, dict[bool, tuple[float, int]]] = {}
+    given: dict[int, dict[bool, _Weight]] = {}
+    shown: set[bytes] | None = None
+    line, counted = 1, 0
     for directive in _DIRECTIVE.finditer(text):
-        line, value = text.count(b"\n", 0, directive.start()) + 1, directive.group(3)
-        where = f"{name}, line {line}"
-        if directive.group(2) not in (None, *_KINDS):
-            kind = directive.group(2).decode()
+        line, counted = line + text.count(b"\n", counted, directive.start()), directive.start()
+        where, word, value = f"{name}, line {line}", directive.group(1) or directive.group(2), directive.group(4)
+        if word == b"weight":
+            variable, true, weight = _parse_weight(value, where, line, num_variables)
+            states = given.setdefault(variable, {})
+            if true in states and states[true].number != weight.number:
+                raise ModelError(f"{where}: the literal has another weight in line {states[true].line}")
+            states[true] = weight
+        elif word in (b"show", b"ind"):
+            shown = (shown or set()) | {number.lstrip(b"0") for number in value.split()}
+        elif word is not None:
+            raise ModelError(f"{where}: weights are read from lines 'c p weight LITERAL WEIGHT 0', and not from others")
+        elif directive.group(3) not in _KINDS:
+            kind = directive.group(3).decode()
             raise ModelError(f"{where}: the count of a problem of kind {kind} is no partition function; mc and wmc are")
-        if directive.group(1) == b"show" and len({*value.split()} - {b"0"}) < num_variables:
-            raise ModelError(f"{where}: a projection on some variables (c p show) gives no partition function")
-        if directive.group(1) != b"weight":
-            continue
-        weight = _WEIGHT.fullmatch(value)
-        if weight is None or not 1 <= int(weight.group(2)) <= num_variables:
-            raise ModelError(
-                f"{where}: 'c p weight LITERAL WEIGHT 0' is needed, of a literal up to {num_variables} and a weight "
-                "that is a decimal number or a fraction, 0 or more"
-            )
-        log_weight = _log(weight.group(3)) - (_log(weight.group(4)) if weight.group(4) else 0.0)
-        if not log_weight < math.inf:
-            raise ModelError(f"{where}: the weight of a literal must be finite")
-        states, true = given.setdefault(int(weight.group(2)), {}), not weight.group(1)
-        if true in states and states[true][0] != log_weight:
-            raise ModelError(f"{where}: the literal has another weight in line {states[true][1]}")
-        states[true] = (log_weight, line)
+    if shown is not None and not shown.issuperset(str(v).encode() for v in range(1, num_variables + 1)):
+        raise ModelError(f"{name}: a projection on some of the variables (c p show, c ind) gives no partition function")
     return {v: _complete(states, name) for v, states in given.items()}
 
 
-def _complete(states: dict[bool, tuple[float, int]], name: str) -> list[float]:
+def _parse_weight(value: bytes, where: str, line: int, num_variables: int) -> tuple[int, bool, _Weight]:
+    """The variable, whether its literal is the positive one, and the literal's weight."""
+    parts = _WEIGHT.fullmatch(value)
+    if parts is None or not 1 <= int(parts.group(2)) <= num_variables:
+        raise ModelError(
+            f"{where}: 'c p weight LITERAL WEIGHT 0' is needed, of a literal up to {num_variables} and a weight that "
+            "is a decimal number or a fraction, 0 or more, of at most 400 digits before and behind the point"
+        )
+    numbers = [number for number in parts.groups()[2:] if number]
+    logarithm = _log(numbers[0]) - sum(map(_log, numbers[1:]))
+    if not logarithm < math.inf:
+        raise ModelError(f"{where}: the weight of a literal must be finite")
+    exact = None
+    if all(abs(int(number.lower().partition(b"e")[2] or 0)) <= _MAX_EXPONENT for number in numbers):
+        exact = Fraction(numbers[0].decode()) / math.prod(Fraction(number.decode()) for number in numbers[1:])
+    return int(parts.group(2)), not parts.group(1), _Weight(exact, logarithm, line)
+
+
+def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
     """The log weights of both states."""
     if len(states) == 2:
-        return [states[False][0], states[True][0]]
-    ((true, (log_weight, line)),) = states.items()
-    if log_weight > 0:
+        return [states[False].logarithm, states[True].logarithm]
+    ((true, (exact, logarithm, line)),) = states.items()  # of one literal alone
+    if exact is None:
+        exact = Fraction(0) if logarithm < 0 else Fraction(2)  # next to nothing, or far above 1
+    if exact > 1:
         raise ModelError(f"{name}, line {line}: a weight above 1 leaves the other literal, which has none, less than 0")
-    other = math.log1p(-math.exp(log_weight)) if log_weight < 0 else -math.inf
-    return [other, log_weight] if true else [log_weight, other]
+    rest = 1 - exact
+    other = math.log(rest.numerator) - math.log(rest.denominator) if rest else -math.inf
+    return [other, logarithm] if true else [logarithm, other]
 
 
 def _log(decimal: bytes) -> float:

@@ -196,7 +196,7 @@ class ExactChild:
             case IntractableError() | UnsupportedError():
                 return "refused", str(error)
             case OverdueError():
-                so_far = "the search for an order" if self._progress is None else self.status
+                so_far = "reading and planning" if self._progress is None else self.status
                 return "timeout", f"there was no answer within {self._limit_seconds:g} s ({so_far})"
             case MemoryError():
                 return "failed", "out of memory; a smaller --max-gib refuses such models at once"

@@ -22,6 +22,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
+from spinbench.models.files.text import read_text
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
 
@@ -77,22 +78,19 @@ def read_order(path: Path, model: Model) -> list[int]:
     Raises:
         SpinbenchError: it cannot be read, a name is none of the model's, or a variable is not there once.
     """
-    try:
-        words = path.read_text(encoding="utf-8").replace(",", " ").split()
-        by_number = all(word.isdecimal() for word in words)
-        numbers = {str(v if by_number else label): v for v, label in enumerate(model.labels)}
-        order = [int(word) if by_number else numbers.get(word, -1) for word in words]
-    except (OSError, ValueError) as error:
-        raise SpinbenchError(f"--order {path} was given; the file cannot be read ({error})") from None
-    if -1 in order:
-        word = words[order.index(-1)]
-        raise ModelError(f"{model.name}: {path} names {word!r}, which is no number and none of the model's labels")
-    if sorted(order) != list(range(model.num_variables)):
-        raise ModelError(
-            f"{model.name}: {path} names {len(order)} variables, {len(set(order))} different ones; each of the model's "
-            f"{model.num_variables} must be named once"
-        )
-    return order
+    words = read_text(path).decode().replace(",", " ").split()
+    by_number = {str(v): v for v in range(model.num_variables)}
+    by_label = {str(label): v for v, label in enumerate(model.labels)}
+    for numbers in (by_number, by_label):
+        order = [numbers.get(word, -1) for word in words]
+        if sorted(order) == list(range(model.num_variables)):
+            return order
+    if unknown := next((word for word in words if word not in by_number and word not in by_label), ""):
+        raise ModelError(f"{model.name}: {path} names {unknown[:24]!r}, which is no variable's number or label")
+    raise ModelError(
+        f"{model.name}: {path} names {len(words)} variables, {len(set(words))} different ones; each of the model's "
+        f"{model.num_variables} must be named once, all by numbers or all by labels"
+    )
 
 
 def describe_log_z(answer: Result) -> list[str]:

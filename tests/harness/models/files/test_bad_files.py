@@ -220,7 +220,15 @@ BAD = {
         ("p cnf 99999999 1\n1 0\n", "99999999 variables are claimed"),
         ("p cnf 2 1\nw 1 0.3 0\n1 2 0\n", "line 2, token 'w': a number is needed"),
         ("c t pmc\np cnf 2 1\n1 2 0\n", "line 1: the count of a problem of kind pmc is no partition function; mc"),
-        ("p cnf 2 1\n1 2 0\nc p show 1 0\n", "line 3: a projection on some variables (c p show) gives no partition"),
+        *(
+            (
+                f"p cnf 2 1\n1 2 0\n{line}\n",
+                "a projection on some of the variables (c p show, c ind) gives no partition",
+            )
+            for line in ("c p show 1 0", "c ind 2 0", "c p show 1 -1 0", "c p show 01 1 5 0")
+        ),
+        ("p cnf 2 1\n1 2 0\nc p weights 1 .3 0\n", "line 3: weights are read from lines 'c p weight LITERAL WEIGHT"),
+        ("c weights .3 .7 1 1\np cnf 2 1\n1 2 0\n", "line 1: weights are read from lines 'c p weight LITERAL WEIGHT"),
         *(
             (f"p cnf 2 1\n1 2 0\nc p weight {words}\n", f"line 3: {sentence}")
             for words, sentence in (

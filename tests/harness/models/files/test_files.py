@@ -51,8 +51,24 @@ ENERGIES = np.reshape(
     ],
     (2, 2, 2, 2),
 )
-COUNT = "c a comment\nc t wmc\nc p weight 1 0.3 0\np cnf 4 3\n1 2 -4 0\nc p show 1 2 3 4 0\nc p weight -2 1/4\n-3\n1 0"
-COUNT += " 4 3 0\nc p weight 2 2e0 0\nc p weight 3 0 0\nc p weight -3 1e-400 0\n%\n0\n"
+COUNT = """c a comment
+c t wmc
+c p weight 1 0.3 0
+p cnf 4 3
+1 2 -4 0
+c p show 1 03 4 0
+c p weight -2 1/4
+-3
+1 0 4 3 0
+c p weight 2 2e0 0
+c p weight 2 +4/2 0
+c ind 2 0
+c p weight 3 0 0
+c p weight -3 1e-400 0
+%
+0
+c p weight 4 3 0
+"""
 COUNTED = np.array(
     [
         (0.3 if a else 0.7)
@@ -117,6 +133,30 @@ def test_files_say_what_their_formats_do(write, name, text, options, labels, law
     assert model.name == "m"
     assert model.labels == labels
     np.testing.assert_allclose(np.exp(model.log_weight(states(model))), np.ravel(law), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("weight", "other"),
+    [
+        ("0.99999999999999999999", 1e-20),
+        ("9999999999999999/10000000000000000", 1e-16),
+        ("99999/1e5", 1e-5),
+        ("0.999999999e0", 1e-9),
+        ("100000/1e5", 0.0),
+        ("0.001e3", 0.0),
+        ("1e-999999999", 1.0),
+    ],
+)
+def test_a_literal_without_a_weight_has_what_its_negation_leaves(write, weight, other):
+    model = load(write("m.cnf", f"p cnf 2 1\n1 2 0\nc p weight 1 {weight} 0\n"))
+    with np.errstate(divide="ignore"):
+        assert model.log_weight([[0, 1]])[0] == pytest.approx(np.log(other), rel=1e-14)
+
+
+def test_many_weights_are_read_in_linear_time(write):
+    lines = [f"c p weight {sign}{v} 0.5 0" for v in range(1, 30_001) for sign in ("", "-")]
+    text = "\n".join(["p cnf 30000 1", "1 2 0", *lines])  # in a quadratic way this would take a minute
+    assert load(write("m.cnf", text)).num_variables == 30_000
 
 
 def test_tiny_weights_of_literals_keep_their_logarithm(write):

@@ -43,6 +43,14 @@ def test_the_order_that_was_used_is_written_and_repeats(folder: Path, capsys: py
     assert capsys.readouterr().out.count("written: ") == 3
 
 
+def test_numbers_may_be_labels(folder: Path) -> None:
+    (folder / "m.cnf").write_text("p cnf 3 2\n1 2 0\n2 3 0\n")
+    (folder / "labels.order").write_text("3 1 2\n")
+    words = ("--solver", "bucket_tree", "--order", folder / "labels.order", "--output", folder / "used.order")
+    assert exact(folder / "m.cnf", *words) == 0
+    assert (folder / "used.order").read_text() == "2 0 1\n"
+
+
 def test_names_are_an_order_too(folder: Path) -> None:
     words = ("--solver", "bucket_tree", "--order", folder / "names.order", "--output", folder / "used.order")
     assert exact(folder / "named.npz", *words) == 0
@@ -53,11 +61,15 @@ def test_names_are_an_order_too(folder: Path) -> None:
     ("words", "sentence"),
     [
         (["{}", "--order", "a.order"], "--order belongs to one model"),
-        (["{}/regular.npz", "--order", "nowhere"], "--order nowhere was given; the file cannot be read ("),
-        (["{}/regular.npz", "--order", "{}/bytes.order"], "bytes.order was given; the file cannot be read ("),
+        (["{}/regular.npz", "--order", "nowhere"], "nowhere: there is no such file"),
+        (["{}/regular.npz", "--order", "{}/bytes.order"], "bytes.order, line 1: byte 0xff is not UTF-8"),
         (["{}/regular.npz", "--order", "{}/short.order"], "short.order names 3 variables, 3 different ones; each of"),
         (["{}/regular.npz", "--order", "{}/twice.order"], "twice.order names 41 variables, 40 different ones; each"),
-        (["{}/regular.npz", "--order", "{}/words.order"], "words.order names '0', which is no number and none of the"),
+        (["{}/regular.npz", "--order", "/dev/zero"], "/dev/zero: this is a pipe or a device"),
+        (
+            ["{}/regular.npz", "--order", "{}/words.order"],
+            "words.order names 'one', which is no variable's number or label",
+        ),
     ],
 )
 def test_what_is_no_order_is_refused_in_a_sentence(
