@@ -86,7 +86,7 @@ def solve(
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
-        cost=_cost(solution, elapsed - compiling, model.num_variables, marginals=marginals),
+        cost=_cost(solution, model.num_variables, marginals=marginals),
     )
     if cache and order is None:
         store.save(model, method, answer, limits)
@@ -108,11 +108,11 @@ def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
     return listed
 
 
-def _cost(solution: _Solution, elapsed: float, num_variables: int, *, marginals: bool) -> Cost:
-    """What was known when solving began, the seconds of planning among it; `num_variables` are the model's."""
+def _cost(solution: _Solution, num_variables: int, *, marginals: bool) -> Cost:
+    """What was predicted; `num_variables` are the model's."""
     solver = solution.solver
     bytes_, slices = solver.memory(marginals=marginals), getattr(solver, "count", 1)
-    seconds = elapsed - solution.seconds + solution.predicted_seconds
+    seconds = solution.predicted_seconds
     order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
     if order is None:
         return Cost(bytes_, seconds)
@@ -165,15 +165,13 @@ class _Solution:
         log_z: natural logarithm of Z.
         flat: the probabilities of all variables one after another; None if they were not asked for.
         variables: the model's, of each of the solver's problem.
-        seconds: that solving took, without planning and loading of code.
-        predicted_seconds: that it was predicted to take.
+        predicted_seconds: that solving was predicted to take.
     """
 
     solver: Solver
     log_z: float
     flat: FloatArray | None
     variables: Sequence[int]
-    seconds: float
     predicted_seconds: float
 
 
@@ -197,22 +195,21 @@ def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Sol
 def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _Solution:
     """With the marginals of what summed out, as far as they are in reach."""
     core_marginals = split(cast("FloatArray", of_core.flat), core.model.cardinalities)
-    limits, begin = request.limits, time.perf_counter()
-    seconds, predicted = of_core.seconds, of_core.predicted_seconds
+    limits, begin, predicted = request.limits, time.perf_counter(), of_core.predicted_seconds
 
     def solve_part(part: FactorGraph) -> list[FloatArray]:
-        nonlocal seconds, predicted
+        nonlocal predicted
         left = PARTS_SHARE * limits.seconds - (time.perf_counter() - begin)
         if of_core.solver.name not in BUILT_IN or left < 0:  # too wide for elimination, as the core, or too late
             raise IntractableError(f"{part.name}: out of reach")
         # of many parts, each is small: no search
         alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
         solution = _solve_problem(alone.problem(part), alone, marginals=True, plugins_last=False)
-        seconds, predicted = seconds + solution.seconds, predicted + solution.predicted_seconds
+        predicted += solution.predicted_seconds
         return split(cast("FloatArray", solution.flat), part.cardinalities)
 
     flat = np.concatenate(wide_models.marginals(core, core_marginals, solve_part))
-    return replace(of_core, flat=flat, seconds=seconds, predicted_seconds=predicted)
+    return replace(of_core, flat=flat, predicted_seconds=predicted)
 
 
 def _extract_core(model: Model, method: str) -> Simplification | None:
@@ -225,14 +222,12 @@ def _extract_core(model: Model, method: str) -> Simplification | None:
 
 def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Solution:
     def solve_finite(solver: Solver) -> _Solution:
-        predicted, loaded = solver.predict_seconds(marginals=marginals), request.solvers.loading_seconds()
-        begin = time.perf_counter()
+        predicted = solver.predict_seconds(marginals=marginals)
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError
         flat = None if flat is None else problem.decode_marginals(flat)
-        seconds = time.perf_counter() - begin - (request.solvers.loading_seconds() - loaded)
-        return _Solution(solver, log_z, flat, problem.representatives, seconds, predicted)
+        return _Solution(solver, log_z, flat, problem.representatives, predicted)
 
     return request.first_answer(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
 

@@ -210,6 +210,8 @@ def tree_arrays(tree: Any, to_host: Callable[[Any], Any] = np.asarray) -> Iterat
             yield from tree_arrays(node, to_host)
     elif isinstance(tree, float | np.ndarray | np.generic):
         yield np.asarray(tree)
+    elif str(getattr(tree, "dtype", "")).startswith("key<"):
+        return  # JAX's keys are no numbers
     elif hasattr(tree, "__array__"):
         yield to_host(tree)
     elif hasattr(tree, "__dict__"):

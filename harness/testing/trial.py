@@ -76,6 +76,7 @@ class Trial(BoundMethod):
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Of a run from start to end, with what comes before burn-in, looks and all."""
         trace = Trace(self.method.reductions, self.method.batches(chains), self.method.counted_by)
+        trace.digest = self.method.digest(self.model, self.tables, chains)
         drive(
             self.engine,
             trace,
