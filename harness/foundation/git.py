@@ -141,8 +141,10 @@ def difference(folder: Path) -> bytes | None:
     Raises:
         FileNotFoundError: git is not installed.
     """
-    listed = ask(folder, "config", "--show-scope", "-z", "--get-regexp", _FILTERS).stdout.decode(errors="replace")
-    words = listed.split("\0")
+    listed = ask(folder, "config", "--show-scope", "-z", "--get-regexp", _FILTERS)
+    if listed.returncode > 1:  # 1: there are none; more: a git that knows no scopes
+        return None
+    words = listed.stdout.decode(errors="replace").split("\0")
     own = [key.partition("\n")[0] for scope, key in zip(words[::2], words[1::2], strict=False) if scope in _OWN_SCOPES]
     off = [word for key in own for word in ("-c", f"{key}=")]
     answer = ask(folder, *off, "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary")

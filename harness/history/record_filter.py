@@ -114,7 +114,9 @@ def _refusal_reason(record: Record, checkout: Checkout, absent: Set[str], python
     commit = record.git.commit
     if commit is None:
         return "were measured outside a git checkout, or before its first commit"
-    if record.git.dirty is not False:
+    if record.git.dirty is None:
+        return "were measured where git cannot tell what is changed, as where the checkout itself requires a filter"
+    if record.git.dirty:
         return "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again"
     if folder := record.git.elsewhere:
         return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."

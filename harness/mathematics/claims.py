@@ -227,12 +227,12 @@ def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     least, largest = expit(low), expit(high)
     for group in model.groups:
         members = list(group)
-        least[members] = expit(low[members] - _of_others(high[members]))
-        largest[members] = expit(high[members] - _of_others(low[members]))
+        least[members] = expit(low[members] - _log_sum_of_others(high[members]))
+        largest[members] = expit(high[members] - _log_sum_of_others(low[members]))
     return least, largest
 
 
-def _of_others(values: FloatArray) -> FloatArray:
+def _log_sum_of_others(values: FloatArray) -> FloatArray:
     """(K,) log of the sum of the exponentials of all others: of those before and of those after."""
     end = np.full(1, -np.inf)
     before = np.concatenate([end, np.logaddexp.accumulate(values)[:-1]])

@@ -16,7 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spinbench.inference.notebook.progress import CellOutput, of_this_cell
+from spinbench.inference.notebook.progress import CellOutput, current_cell_output
 from spinbench.measuring.records import RecordError, read_record
 from spinbench.reporting.wide_console import WideConsole
 
@@ -34,7 +34,7 @@ LAST_LINES = 8
 
 def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
-    if (notebook_output := of_this_cell()) is not None:  # rich's own support makes each line an output
+    if (notebook_output := current_cell_output()) is not None:  # rich's own support makes each line an output
         plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
         return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     terminal = WideConsole(highlight=False, markup=False)

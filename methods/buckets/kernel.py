@@ -62,7 +62,7 @@ class BucketKernel(Kernel):
         """No draws: what they would have taken is left for passes."""
         if not self._first.split:
             return replace(state, index=state.index + steps)
-        cost = self.code.costs.of_draws(len(self._first.at.variable), state.chains)
+        cost = self.code.costs.draw_seconds(len(self._first.at.variable), state.chains)
         return replace(state, index=state.index + steps, seconds=state.seconds + steps * cost)
 
     def within(self, state: BucketState, seconds: float) -> BucketState:

@@ -126,7 +126,7 @@ class Raising:
         limit, best = self._ibound or FIRST, Progress(-math.inf, 0, True)
         while self._fits(self._cut(candidates[0][0], limit)):
             values: dict[Candidate, float] = {}
-            for progress in self._of_limit(candidates, limit, values):
+            for progress in self._iterate_at_limit(candidates, limit, values):
                 best = progress if progress.bound > best.bound else best
                 yield best
             if self._ibound or not progress.split:
@@ -134,7 +134,9 @@ class Raising:
             candidates = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
             limit += RISE
 
-    def _of_limit(self, candidates: list[Candidate], limit: int, values: dict[Candidate, float]) -> Iterator[Progress]:
+    def _iterate_at_limit(
+        self, candidates: list[Candidate], limit: int, values: dict[Candidate, float]
+    ) -> Iterator[Progress]:
         """Trials, whose `values` are written, and further passes of the best; where nothing is split there is one."""
         bounds: list[LowerBound] = []
         for order, some in itertools.groupby(candidates, key=itemgetter(0)):

@@ -30,19 +30,19 @@ class Costs(NamedTuple):
     step: float
     row: float
 
-    def of_pass(self, minibuckets: Partition) -> float:
+    def pass_seconds(self, minibuckets: Partition) -> float:
         """Of a forward and a backward pass."""
         return self.entry * minibuckets.entries + self.look * minibuckets.looks + self.clique * len(minibuckets.scopes)
 
-    def of_tables(self, minibuckets: Partition) -> float:
+    def table_seconds(self, minibuckets: Partition) -> float:
         """Before any pass."""
         return self.made * (minibuckets.entries + minibuckets.looks)
 
-    def of_passes(self, minibuckets: Partition, count: int) -> float:
+    def passes_seconds(self, minibuckets: Partition, count: int) -> float:
         """Of so many, and of the tables."""
-        return self.of_tables(minibuckets) + count * self.of_pass(minibuckets)
+        return self.table_seconds(minibuckets) + count * self.pass_seconds(minibuckets)
 
-    def of_draws(self, cliques: int, chains: int) -> float:
+    def draw_seconds(self, cliques: int, chains: int) -> float:
         """Of one draw of all chains."""
         return self.step * cliques * chains
 
@@ -65,7 +65,7 @@ def choose(
         return (
             minibuckets.entries <= max_entries
             and bytes_of(minibuckets) <= max_bytes
-            and costs.of_passes(minibuckets, passes) <= seconds
+            and costs.passes_seconds(minibuckets, passes) <= seconds
         )
 
     if total <= math.log2(max(max_entries, 1.0)) + _ROUNDING:

@@ -145,7 +145,7 @@ class Tuner:
         looks = _PARTITION * len(candidates[0].order) * (_LOOKED_AT + len(candidates))
         room = max(seconds - looks, _PASSED * seconds)
         cuts, costs = [self._cut(candidates[0], room)], self._code.costs
-        trials = int(_TRIALS * room / costs.of_passes(cuts[0].parts, _TRIAL))
+        trials = int(_TRIALS * room / costs.passes_seconds(cuts[0].parts, _TRIAL))
         cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
         values: list[float] = []
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
@@ -153,7 +153,7 @@ class Tuner:
             if not values or time.perf_counter() < until:
                 values.append(self._bound(cut, _TRIAL, until).best.value)
         best = cuts[values.index(min(values)) if values else 0]
-        affordable = int((room - costs.of_tables(best.parts)) / costs.of_pass(best.parts))
+        affordable = int((room - costs.table_seconds(best.parts)) / costs.pass_seconds(best.parts))
         return self._at(best, max(affordable - _TRIAL * len(values), 1), real, end)
 
     def _cut(self, order: Order, seconds: float, limit: int = 0) -> Cut:

@@ -49,7 +49,7 @@ class GaussianDigest:
             size = max(min(FIT_DRAWS // alpha.shape[1], MAX_FIT_NUMBERS // alpha.size), self.min_looks)
             if len(looks) < size:
                 return self
-            fit = CrossFit.to_draws(self.relaxation, _stack_alpha(looks[:size]))
+            fit = CrossFit.fit(self.relaxation, _stack_alpha(looks[:size]))
             return replace(self, fit=fit).digest(looks)
         first = _first_raw(looks)
         for begin in range(first, len(looks) - BLOCK_LOOKS + 1, BLOCK_LOOKS):

@@ -33,7 +33,7 @@ def show_progress(who: str, budget: Budget, counted: Callable[[], int], chains: 
         counted: samples of each chain so far.
         chains: of the run.
     """
-    output = of_this_cell()
+    output = current_cell_output()
     if output is None or output.is_taken:
         yield
         return
@@ -60,7 +60,7 @@ def whole(who: str) -> Iterator[Callable[[str], None]]:
     Yields:
         Takes what is to be said of it.
     """
-    output = of_this_cell()
+    output = current_cell_output()
     if output is None or output.is_taken:
         yield lambda text: None
         return
@@ -159,7 +159,7 @@ class CellOutput(io.TextIOBase):
 _latest: CellOutput | None = None
 
 
-def of_this_cell() -> CellOutput | None:
+def current_cell_output() -> CellOutput | None:
     """Of the cell that a notebook is executing; None where this is no notebook's kernel, but a script, say."""
     global _latest
     shell = _shell()

@@ -50,7 +50,7 @@ class Gaussian:
         return cls(L.T @ mean, _cholesky(np.eye(n) + L.T @ (covariance + within) @ L))
 
     @classmethod
-    def of_draws(cls, z: FloatArray) -> Gaussian:
+    def fit(cls, z: FloatArray) -> Gaussian:
         """From the mean and covariance of the draws."""
         mean = z.mean(axis=1)
         return cls(mean, _cholesky(_covariance(z, mean)))
@@ -70,7 +70,7 @@ class CrossFit:
     second: Gaussian
 
     @classmethod
-    def to_draws(cls, relaxation: Relaxation, alpha: FloatArray) -> CrossFit:
+    def fit(cls, relaxation: Relaxation, alpha: FloatArray) -> CrossFit:
         """From draws (B, N, C) of α, C > 1."""
         halves = [Draws(relaxation, alpha[rows]) for rows in halves_of(*alpha.shape)]
         return cls(relaxation, *(Gaussian.conditional(relaxation, half) for half in halves))

@@ -130,7 +130,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     found = _bridge(*fit.compare_halves(halves), relaxation.model.log_constant, memory)
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
         with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little
-            plain = Gaussian.of_draws(np.concatenate([half.z for half in halves], axis=1))
+            plain = Gaussian.fit(np.concatenate([half.z for half in halves], axis=1))
             level, _ = _log_mean_of_halves(
                 [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
             )

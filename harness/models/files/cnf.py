@@ -40,8 +40,8 @@ _WEIGHT = re.compile(rb"[ \t]*(-?)(\d{1,18})[ \t]+\+?(%s)(?:/(%s))?(?:[ \t]+0)?[
 _KINDS = (b"mc", b"wmc")
 # After which files of SATLIB have nothing more.
 _END = re.compile(rb"(?ms)^[ \t]*%.*")
-# Decimal places to which weights are exact; of smaller and larger ones the logarithm is.
-_MAX_EXPONENT = 400
+# Beyond it a number of 400 digits on either side of its point is next to nothing or far above 1.
+_MAX_EXPONENT = 1000
 
 
 class CNF(Format):
@@ -75,7 +75,7 @@ class _Weight(NamedTuple):
     """Of a literal.
 
     Attributes:
-        exact: None where its exponent is out of all proportion.
+        exact: None of a number with an exponent beyond `_MAX_EXPONENT`.
         logarithm: -inf of 0.
         line: of the file.
     """
@@ -135,6 +135,8 @@ def _parse_weight(value: bytes, where: str, line: int, num_variables: int) -> tu
     exact = None
     if all(abs(int(number.lower().partition(b"e")[2] or 0)) <= _MAX_EXPONENT for number in numbers):
         exact = Fraction(numbers[0].decode()) / math.prod(Fraction(number.decode()) for number in numbers[1:])
+    elif len(numbers) > 1:
+        raise ModelError(f"{where}: the numbers of a fraction have exponents up to {_MAX_EXPONENT}")
     return int(parts.group(2)), not parts.group(1), _Weight(exact, logarithm, line)
 
 

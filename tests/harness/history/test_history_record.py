@@ -107,6 +107,7 @@ def test_failed_refused_and_missing_values(project: Any, commit: str) -> None:
     ("changes", "sentence"),
     [
         ({"git": {"commit": "HEAD", "dirty": True}}, "uncommitted changes in the tree"),
+        ({"git": {"commit": "HEAD", "dirty": None}}, "where git cannot tell what is changed"),
         ({"git": {"commit": None, "dirty": None}}, "outside a git checkout"),
         ({"git": {"commit": "0" * 40, "dirty": False}}, "belong to commit 00000000, which"),
         ({"environment": {"python": "3.9.1"}}, "Python 3.9.1"),

@@ -79,7 +79,7 @@ def test_a_digest_keeps_two_numbers_of_each_look_at_a_chain(monkeypatch: pytest.
     states = rng.integers(0, 2, size=(400, 16, 4))
     alpha = np.einsum("ij,bjc->bic", relaxation.gram, states) + relaxation.cholesky @ rng.normal(size=(400, 16, 4))
     looks = [{"alpha": values} for values in alpha]
-    whole = CrossFit.to_draws(relaxation, alpha[:256])
+    whole = CrossFit.fit(relaxation, alpha[:256])
     forward, _ = whole.compare(alpha)
     digesting = digesting.digest(looks)
     compared = [look for look in looks if "alpha" not in look]

@@ -236,6 +236,8 @@ BAD = {
                 ("3 0.5 0", "'c p weight LITERAL WEIGHT 0' is needed, of a literal up to 2"),
                 ("0 0.5 0", "'c p weight LITERAL WEIGHT 0' is needed, of a literal up to 2"),
                 ("1 1+2i 0", "'c p weight LITERAL WEIGHT 0' is needed"),
+                ("1 1e2000/2e2000 0", "the numbers of a fraction have exponents up to 1000"),
+                ("1 1e2000 0", "a weight above 1 leaves the other literal"),
                 ("1 1/0 0", "the weight of a literal must be finite"),
                 ("1 0/0 0", "the weight of a literal must be finite"),
                 ("1 1.5 0", "a weight above 1 leaves the other literal, which has none, less than 0"),

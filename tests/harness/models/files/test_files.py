@@ -145,6 +145,9 @@ def test_files_say_what_their_formats_do(write, name, text, options, labels, law
         ("100000/1e5", 0.0),
         ("0.001e3", 0.0),
         ("1e-999999999", 1.0),
+        (f"{10**399}e-400", 0.9),
+        (f"{10**399}e-401", 0.99),
+        ("1e900/2e900", 0.5),
     ],
 )
 def test_a_literal_without_a_weight_has_what_its_negation_leaves(write, weight, other):
