@@ -80,6 +80,8 @@ def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: np.dtype[Any
         first=bonds.ends[:, 0].astype(np.uint32),
         second=bonds.ends[:, 1].astype(np.uint32),
         alike=bonds.couplings > 0,
+        # A satisfied bond opens with 1 - exp(-2|J|), J = w / 4 (Swendsen and Wang 1987). expm1 keeps the digits of weak
+        # couplings.
         levels=-np.expm1(-0.5 * np.abs(bonds.couplings)).astype(real),
         fields=bonds.fields.astype(real),
         bounds=tables.bounds.astype(np.int64),
@@ -116,6 +118,7 @@ def _join(f, s, u, w):
     first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, f.levels, w.chosen, w.parent
     count = 0
     for e in range(first.size):
+        # Each bond is written, and counted if it is open: a branch would often be mispredicted.
         satisfied = (s[first[e]] == s[second[e]]) == alike[e]
         chosen[count] = e
         count += satisfied & (u[e] < levels[e])
@@ -124,6 +127,7 @@ def _join(f, s, u, w):
     for k in range(count):
         e = chosen[k]
         a, b = _root(parent, first[e]), _root(parent, second[e])
+        # The lower root always stays, so that one look-up a row in ascending order finds all roots below.
         parent[max(a, b)] = min(a, b)
     for i in range(parent.size):
         parent[i] = parent[parent[i]]
@@ -142,6 +146,7 @@ def move(f, s, p, w):
     for i in range(s.size):
         pull[parent[i]] += (s[i] + s[i] - unit) * f.fields[i]
     for i in range(s.size):
+        # A cluster keeps its spins with 1 / (1 + exp(-2F)), F the field on it: fields make the move asymmetric.
         keep[i] = sigmoid(pull[i])
     for i in range(s.size):
         r = parent[i]
@@ -162,6 +167,7 @@ def sweep(f, s, u, x):
                 field += weights[e] * s[columns[e]]
             x[i] = field
         for i in range(low, high):
+            # u < 1 / (1 + e^-x) without the division.
             up = u[i] * (ONE(x[i]) + exp(-x[i])) < ONE(x[i])
             s[i] = ONE(x[i]) if up else x[i] - x[i]
 

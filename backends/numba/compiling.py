@@ -47,6 +47,7 @@ class _Clock(event.Listener):
         if not self._depth:
             took = time.perf_counter() - self._since
             self.seconds += took
+            # Both clocks, since deadlines are in seconds of wall or CPU time and subtract the same kind.
             deadline.add_compilation(took, time.thread_time() - self._busy_since)
 
 
@@ -80,7 +81,8 @@ _LINALG: Any = linalg
 @cache
 def look_for_blas_late() -> None:
     """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
-    look = getattr(_LINALG, "ensure_blas", None)  # a Numba without it looks at no other time
+    # A Numba without this function looks at no other time, and is left as it is.
+    look = getattr(_LINALG, "ensure_blas", None)
     _LINALG.ensure_blas = lambda: None
     try:
         from numba.np import arraymath  # noqa: F401  # asks when it is imported

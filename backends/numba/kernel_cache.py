@@ -25,7 +25,8 @@ CALLEE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 SOURCES = Path(__file__).parent
 KERNELS = "kernels-"
-# A process that is stopped while it compiles must not hold up others for ever; the slowest kernel compiles in a tenth.
+# A process that is stopped while it compiles must not hold up others for ever; the slowest kernel compiles in a tenth
+# of this.
 LOCK_SECONDS = 300.0
 
 _SEAL = "seal"
@@ -42,7 +43,8 @@ class KernelLocator:
         place = Path(file).relative_to(SOURCES).with_suffix("")
         name = function.__qualname__.replace("<", "").replace(">", "")
         digest = sources_digest()
-        self._py_file = file  # Numba reads it
+        # Numba reads this attribute.
+        self._py_file = file
         self._folder = Path(config.CACHE_DIR) / f"{KERNELS}{digest}" / place / name  # type: ignore[attr-defined]
         self._stamp = digest
         self._line = function.__code__.co_firstlineno
@@ -96,7 +98,9 @@ def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
 
     def compile_guarded(signature: Any) -> Any:
         folder = Path(dispatcher.stats.cache_path)
-        with global_compiler_lock:  # before the folder's: a thread that has it may ask for the other
+        # Numba's lock before the folder's: a thread that has Numba's may ask for the folder's, so that the other order
+        # could deadlock.
+        with global_compiler_lock:
             with suppress(OSError), _lock_folder(folder):
                 if is_whole(folder) or _clear_folder(folder):
                     before = count_compilations()
@@ -104,7 +108,8 @@ def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
                     if count_compilations() > before:
                         _seal(folder)
                     return entry
-            with suppress(OSError):  # others' files, which can be neither read nor repaired
+            # Another user's files can be neither read nor repaired: this process compiles into a folder of its own.
+            with suppress(OSError):
                 config.CACHE_DIR = _process_folder().name  # type: ignore[attr-defined]
                 dispatcher.enable_caching()
             return _compile_or_recall(compile_signature, signature)
@@ -115,7 +120,8 @@ def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
 def _compile_or_recall(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
     try:
         return compile_signature(signature)
-    except OSError:  # nothing could be written; what was compiled is known the second time
+    # Nothing could be written. What was compiled is in memory, and is found there the second time.
+    except OSError:
         return compile_signature(signature)
 
 

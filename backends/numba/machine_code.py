@@ -17,12 +17,14 @@ from spinbench.foundation.folders import cache_folder
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
 # Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled.
 CHECKED = os.environ.get(CHECKS_VARIABLE, "0") not in ("", "0")
-# Folders of compiled kernels that stay beside the one in use, however old they are.
+# Folders of compiled kernels that stay beside the one in use, however old they are: enough for going back and forth
+# between a few checkouts without compiling each time.
 KEPT = 3
-# Others go when no process has started with them for so long.
+# Others go when no process has started with them for a day: a running one may still load from its folder.
 UNUSED_SECONDS = 86_400.0
 
-# Modules of `methods` whose constants or functions are compiled into kernels.
+# Modules of `methods` whose constants or functions are compiled into kernels: without them in the digest, old code went
+# on being measured after a change of dual averaging's constants.
 CONSTANTS = ("baselines/jumps.py", "blocks/tables.py", "buckets/draws.py", "relaxed/step_size.py")
 
 _NUMBA = "numba-"
@@ -56,7 +58,8 @@ def numba_folder() -> Path:
     and so have kernels that check their addresses (`simd`).
     """
     folder = cache_folder() / "compiled" / f"{_NUMBA}{sources_digest()}"
-    with contextlib.suppress(OSError):  # it can do without
+    # On a disk that cannot be written to, kernels are compiled in each process.
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         _prune(folder.parent, keep=folder)
@@ -72,7 +75,8 @@ def use_cache_of_sources() -> None:
     """
     from numba.core import config
 
-    settings: Any = config  # its names are made at run time
+    # Numba makes its names at run time.
+    settings: Any = config
     if CHECKED or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
     locators = settings.CACHE_LOCATOR_CLASSES or ",".join(NUMBA_LOCATORS)

@@ -97,7 +97,8 @@ def weigh(log_w, weights):
     """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
     top, total, squares = log_w.max(), 0.0, 0.0
     for j in range(log_w.size):
-        weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0  # `exp` makes a tiny number of -inf
+        # `exp` makes a tiny number, not 0, of -∞.
+        weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0
         total += weights[j]
         squares += weights[j] * weights[j]
     return top, total, squares
@@ -109,6 +110,7 @@ def choose_particles(weights, total, u, first, source):
     count = weights.size
     reached, i = weights[0], 0
     for j in range(count):
+        # Bounded by the last particle: rounding may leave `reached` below the total.
         while reached * count <= (j + u) * total and i < count - 1:
             i += 1
             reached += weights[i]
@@ -123,7 +125,9 @@ def _resample(course, u, x, part):
     for c in range(chains):
         log_w = part.log_w[c]
         top, total, squares = weigh(log_w, weights)
+        # The effective number of particles, (Σ w)² / Σ w², against its share of P.
         if total * total <= course.resample * count * squares:
+            # log Z takes the mean weight, and weights begin at 1 again (Del Moral, Doucet and Jasra 2006).
             part.log_z[c] += top + np.log(total / count)
             choose_particles(weights, total, u[c], c * count, part.source[c * count : (c + 1) * count])
             log_w[:] = 0.0
@@ -155,6 +159,8 @@ def anneal(t, course, chains, u, part, sums, begin, end):
     else:
         s += 1 + (begin - 1) * course.moves
     for k in range(begin, min(end, last + 1)):
+        # At β < 1 hard zeros have floors, at 1 they are exact. The last step therefore takes back what the floors'
+        # weights have added so far, and then adds the exact ones.
         for exact in range(0 if k == 0 else 2 if k == last else 1):
             sum_weights(t, exact == 0, x, part.log_p)
             _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)
@@ -162,7 +168,8 @@ def anneal(t, course, chains, u, part, sums, begin, end):
             _resample(course, u[k], x, part)
         chains.betas[:] = betas[k]
         count = course.moves if 0 < k < last else 1
-        run_sweeps(t, course.order, Request(k == last, True, s, s + count), chains, sums)  # once: it is inlined
+        # At one place, since it is inlined.
+        run_sweeps(t, course.order, Request(k == last, True, s, s + count), chains, sums)
         s += count
 
 
@@ -223,6 +230,7 @@ class AnnealedKernel(Kernel):
         sweeps = (last - 1) * self._method.moves + 2
         together = max(1, UPDATES // (state.lanes.x.size * self._method.moves))
         for step in range(state.step, state.step + steps):
+            # By the step's number, so that runs do not depend on how they are cut into batches.
             u = np.random.default_rng((state.seed, step)).random((last, chains))
             course = Course(self._betas, self._order, self._method.moves, self._method.resample, step * sweeps)
             for begin in range(0, last + 1, together):
@@ -230,5 +238,6 @@ class AnnealedKernel(Kernel):
                 anneal(self._lanes, course, state.lanes, u, part, sums, begin, begin + together)
             add_run(part, sums, self._states, totals)
         state.step += steps
-        shift = self._shift  # what is constant may stand in the factors here, in the base there
+        # What is constant may stand in the factors here and in the base there.
+        shift = self._shift
         return state, {"z": totals.z + shift, "square": totals.square + 2 * shift, "p": totals.p + shift}

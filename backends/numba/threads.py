@@ -17,5 +17,6 @@ def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> No
         return
     cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
+        # Results are asked for, so that an exception in a thread is one here.
         for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
             done.result()

@@ -26,9 +26,10 @@ from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
-# Sums below it are not trusted, and taken for 0.
+# Sums below it are not trusted, and taken for 0: float32 ends at 1e-38 and float64 at 1e-308, and of a sum near the end
+# terms may be missing.
 LEAST = constant(1e-36, 1e-300)
-# Share of what may be lost.
+# Share of what may be lost: below what sums of either precision keep.
 NEGLIGIBLE = constant(1e-9, 1e-17)
 # What the log domain has for -inf, which its differences would make NaN.
 LOWEST = constant(-1e30, -1e300)
@@ -79,6 +80,7 @@ def forward(m, w, block, x, beta, tempered, room):
             _to_weights(room.W, m.group_rows[g], m.group_sizes[g])
     else:
         _fill(m, w, low, high, x, beta, tempered, room, None)
+    # Logarithms cost an exponential an entry, so that they come in only where products lost something.
     if not _sum_out(m, low, high, room, None):
         _fill(m, w, low, high, x, beta, tempered, room, True)
         _sum_out(m, low, high, room, True)
@@ -113,6 +115,8 @@ def _fill(m, w, low, high, x, beta, tempered, room, logs):
                     else:
                         value = w.logs[at]
                         if tempered:
+                            # 0 · -∞ is NaN: hard zeros are finite floors where chains are tempered, at β = 1 far lower
+                            # ones.
                             value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - COLD_FLOOR_NATS)
                         W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
@@ -178,6 +182,8 @@ def _sum_out(m, low, high, room, logs):
             scale = choose(top > 0, ONE(top) / top, zero)
             for s in range(out, out + m.separators[b]):
                 store(W, s * wide, load_vector(W, s * wide) * scale)
+            # A child's loss is one of its parent, too: what was next to nothing may be all that a factor higher up
+            # allows.
             worst = larger(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W, room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
@@ -255,7 +261,8 @@ def add_marginals(m, block, room, sums):
         if m.scope_starts[b] == m.scope_starts[b + 1]:
             store(A, m.messages[b] * wide, ones)
         for k in range(K):
-            store(W, k * wide, ZERO(ones))  # what was summed has done its part
+            # Rows of groups are free by now: the bucket's marginals are summed in their place.
+            store(W, k * wide, ZERO(ones))
         for s in range(m.separators[b]):
             above = load_vector(A, (m.messages[b] + s) * wide)
             for k in range(K):

@@ -13,9 +13,10 @@ from spinbench.backends.numba.simd import ULP, exp, hash64, log
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
 
-# Infinities stay what they are.
+# Without the flags that say that infinities do not occur: log 0 does, and must stay -∞.
 OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
-# Of what is less the exponential counts as 0.
+# Sums below it are not trusted, and taken for 0: float32 ends at 1e-38 and float64 at 1e-308, and of a sum near the end
+# terms may be missing.
 LEAST = -708.0
 
 
@@ -32,7 +33,8 @@ def forward(at, theta, weights, work):
         _gather(at, c, begin, end - begin, theta, messages, logs)
         first, last = at.messages[c], at.messages[c + 1]
         rows = logs[begin:end], probabilities[begin:end], messages[first:last]
-        if card == 2:  # a literal, so that its loops over rows are vectors
+        # A literal, with which the loops over rows are compiled once more: of known stride, they become vectors.
+        if card == 2:
             _rows(*rows, 2, weights[c], tops, sums)
         else:
             _rows(*rows, card, weights[c], tops, sums)
@@ -59,11 +61,13 @@ def _gather(at, c, begin, size, theta, messages, logs):
 @njit(forceinline=True, **OPTIONS)
 def _rows(logs, probabilities, messages, card, weight, tops, sums):
     """w log Σ exp(ψ / w) of each row, of which the conditionals and their logs are written; ψ stands in `logs`."""
+    # A negative weight (lower bounds) turns the order round: the smallest ψ has the largest ψ / w.
     inverse, sign, count = 1.0 / weight, 1.0 if weight > 0 else -1.0, len(messages)
     for r in range(count):
         top = sign * logs[r * card]
         for x in range(1, card):
             top = max(top, sign * logs[r * card + x])
+        # A row of zeros alone: -∞ - -∞ would be NaN.
         tops[r] = 0.0 if top == -np.inf else sign * top
     for r in range(count):
         for x in range(card):
@@ -106,6 +110,7 @@ def backward(at, work):
             for i in range(begin + r * card, begin + (r + 1) * card):
                 g = probabilities[i] * share
                 probabilities[i] = g
+                # 0 log 0 is 0, and would be NaN.
                 if g > 0.0:
                     entropy -= g * logs[i]
         work.entropies[c] = entropy
@@ -115,7 +120,8 @@ def backward(at, work):
                 shifts[at.shifts[c] + at.maps[place + i]] += probabilities[begin + i]
 
 
-# Nats by which a weight may pass the one that sums are relative to, before they are scaled anew.
+# Nats by which a weight may pass the one that sums are relative to, before they are scaled anew: e^40 squared is far
+# from overflow, and scaling takes a pass over all rows.
 _RAISE = 40.0
 
 
@@ -149,8 +155,11 @@ def advance(source, keys, index, steps, stats):
         for step in range(steps):
             counter = np.uint64(index + step) * np.uint64(n)
             log_weight = _one(source, keys[:, chain], counter, x, places, mixed)
-            log = min(log_weight, 0.0) if split else 0.0  # where nothing is split all weights are Z
+            # No weight passes the bound but by rounding; and where nothing is split all weights are Z.
+            log = min(log_weight, 0.0) if split else 0.0
             bin_index = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
+            # Weights go into bins, since betting needs their empirical law and not only their mean
+            # (`methods/buckets/betting.py`).
             stats.counts[bin_index, chain] += 1.0
             if log == -np.inf:
                 continue
@@ -202,7 +211,8 @@ def _one(source, key, counter, x, places, mixed):
         while s < card - 1 and uniform >= mixed[s]:
             uniform -= mixed[s]
             s += 1
-        if mixed[s] == 0.0:  # what rounding left of the last share
+        # What rounding left of the last share: a state that no mini-bucket allows must not be drawn.
+        if mixed[s] == 0.0:
             return -np.inf
         x[v] = s
         total -= math.log(mixed[s] / norm)

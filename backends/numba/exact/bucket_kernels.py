@@ -13,6 +13,7 @@ from spinbench.backends.numba.exact.buckets import BLOCK
 from spinbench.backends.numba.exact.shared import ONCE, SHARED, centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
+# exp(709) is the end of float64: sums of up to e^100 products may be added.
 REACH = 600.0
 # How a piece is read within a block: one entry; in sequence; entry by entry.
 SCALAR, ALONG, GATHERED = range(3)
@@ -67,7 +68,8 @@ def prepare(p, plan, work):
     for a in range(1, axes):
         u = plan.scope[plan.start[message] + a - 1]
         work.axis[u], work.card[a] = a, plan.states[u]
-    pieces = np.int64(0)  # not a literal, for which `enter` would be compiled once more
+    # Not a literal 0, for whose type `enter` would be compiled once more.
+    pieces = np.int64(0)
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
         enter(plan.piece[k], pieces, plan.offset[plan.piece[k]], axes, plan, work)
         pieces += 1
@@ -89,7 +91,8 @@ def enter(i, q, source, axes, plan, work):
             lead = min(lead, a)
     piece[q, SOURCE], piece[q, LEAD] = source, lead
     piece[q, PATTERN] = piece[q - 1, PATTERN] if q > 0 else 0
-    if plan.start[i + 1] - plan.start[i] > 2:  # others have one entry in a block, or all axes within it
+    # Others have one entry in a block, or all axes within it, and need no pattern.
+    if plan.start[i + 1] - plan.start[i] > 2:
         piece[q, PATTERN] += 1
 
 
@@ -139,6 +142,7 @@ def make_base(p, axes, pieces, plan, numbers, work):
     """
     card, base, piece = work.card, work.base, work.piece
     low, block = axes, 1
+    # At least one axis, however many states it has; further ones while the block fits the first-level cache.
     while low > 1 and (block == 1 or block * card[low - 1] <= BLOCK):
         low -= 1
         block *= card[low]
@@ -152,7 +156,9 @@ def make_base(p, axes, pieces, plan, numbers, work):
         for q in range(pieces):
             if piece[q, LEAD] == a:
                 reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
-                if REACH / 2 - reach < bound <= REACH:  # of many pieces only what they make together counts
+                # Of many pieces only what they make together counts: products are brought back around 1 before their
+                # bound passes the range.
+                if REACH / 2 - reach < bound <= REACH:
                     shift, bound = _centre_base(size, block, work)
                     shift_sum += shift
                 bound += reach
@@ -219,6 +225,7 @@ def next_block(low, rows, work):
 def make_block(x, low, size, pieces, store, work):
     """The present block at state x of the bucket's variable, into `block`."""
     block, piece = work.block, work.piece
+    # Pieces with one entry in a block are one multiplication together, not one each for every entry.
     factor = 1.0
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] == SCALAR:

@@ -15,7 +15,7 @@ import numpy as np
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray
 from spinbench.reference.orders.order import Order
 
-# Entries of the innermost block that stays in the first-level cache.
+# Entries of the innermost block: 16 kB, so that it and its pieces stay in a first-level cache of 32 kB.
 BLOCK = 2048
 
 
@@ -63,13 +63,15 @@ def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Sizes, FloatArray]
     above = np.fromiter(itertools.chain.from_iterable(order.separators), dtype=np.int64)
     start = np.concatenate([flat.start, flat.start[-1] + np.cumsum(over)])
     scope = np.concatenate([np.argsort(order.order)[flat.scope], above])
-    pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing
+    # Messages of roots are over nothing, and enter no bucket.
+    pieces = np.flatnonzero(np.diff(start))
     lowest = np.minimum.reduceat(scope, start[pieces])
     by_bucket = np.argsort(lowest, kind="stable")
     bucket_of, placed = lowest[by_bucket], pieces[by_bucket]
     message = np.ones(n)
     message[over > 0] = np.multiply.reduceat(states[above].astype(np.float64), (np.cumsum(over) - over)[over > 0])
-    rows, most_states = 1.0 + (placed >= tables), int(states.max(initial=1))  # children take a second row
+    # Children take a second row, for their shares on the way back.
+    rows, most_states = 1.0 + (placed >= tables), int(states.max(initial=1))
     gathered = (message[bucket_of] > BLOCK) & (np.diff(start)[placed] > 2)
     sizes = Sizes(
         axes=int(over.max(initial=0)) + 1,

@@ -41,6 +41,7 @@ def centre(part, size, largest, smallest, drift):
         return -math.inf, 0.0
     high, low = math.log(largest), math.log(smallest)
     middle = (high + low) / 2
+    # Scaling is a pass over memory: a large message is left alone until it has drifted.
     if abs(middle) < drift:
         return 0.0, max(high, -low)
     factor = math.exp(-middle)

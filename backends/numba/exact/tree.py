@@ -23,8 +23,9 @@ from spinbench.reference.orders.plan import place_messages
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
-_SAMPLES = 2**22  # states drawn at once
-# Seconds from which an interrupt is not to wait.
+# States drawn at once: 32 MB of int64.
+_SAMPLES = 2**22
+# Seconds from which an interrupt is not to wait until the answer is there.
 _LONG = 0.3
 # Entries of messages from which finding places that are free again takes less time than they save.
 _REUSED = 2**20
@@ -34,11 +35,14 @@ class CompiledTree(Elimination):
     """In compiled code, no table stored."""
 
     backend = "numba"
+    # Seconds for an entry of a clique table, with marginals and for log Z alone, from which the choice between solvers
+    # predicts.
     entry_seconds, log_z_entry_seconds = 4.5e-9, 1.5e-9
     variable_seconds = 1.5e-6
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
+        # An array, since compiled code cannot watch a Python attribute.
         self.stop = np.zeros(1, dtype=np.uint8)
 
     def _plan(self) -> None:
@@ -98,7 +102,8 @@ class CompiledTree(Elimination):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals; an interrupt ends it at once where it takes long."""
-        in_main = threading.current_thread() is threading.main_thread()  # others get no interrupts
+        # Other threads get no interrupts.
+        in_main = threading.current_thread() is threading.main_thread()
         if not in_main or self.predict_seconds(marginals=marginals) < _LONG:
             return self._solve(marginals=marginals)
         return run_interruptibly(lambda: self._solve(marginals=marginals), self.interrupt)
@@ -113,7 +118,8 @@ class CompiledTree(Elimination):
         sizes = self._layout[1]
         end = np.cumsum(self.flat.states)
         flat = np.empty(int(self.flat.states.sum()))
-        offsets, length = self._live  # backwards, what is held at once is the same
+        # Backwards the same messages are needed at the same times, in reverse order: places can be shared as for log Z.
+        offsets, length = self._live
         values = int(self.flat.offset[-1])
         prior, place = self.empty("prior", length - values), offsets[-1 - len(end) : -1] - values
         at = (end - self.flat.states)[self.order.order]
@@ -168,11 +174,13 @@ def draw(plan, numbers, work, uniforms, weights, samples):
 @njit(**ONCE)
 def _weigh(p, axes, pieces, plan, numbers, work, weights, samples):
     """Weights of the states of bucket p in each of M samples."""
-    first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1  # so that scope[first + a] is axis a
+    # One less, so that scope[first + a] is axis a.
+    first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1
     states, stride, bound = work.card[0], work.stride, 0.0
     weights[:states] = 1.0
     for q in range(pieces):
         reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
+        # As in `make_base`: weights are brought back to 1 only where their product might leave float64's range.
         far = bound + reach > REACH
         for m in range(samples.shape[1]):
             at = work.piece[q, SOURCE]
@@ -198,7 +206,8 @@ def _choose(states, uniforms, weights, samples):
         left = uniforms[m] * total
         chosen = -1
         for x in range(states):
-            if weights[x, m] > 0:  # rounding must not reach a state of weight zero
+            # Rounding must not reach a state of weight zero.
+            if weights[x, m] > 0:
                 chosen = x
                 left -= weights[x, m]
                 if left < 0:

@@ -37,9 +37,10 @@ from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 
-# Entries from which a message is read from memory, so that scaling it takes as long as making it.
+# Entries (256 kB) from which a message comes from memory or a far cache, so that scaling it takes as long as making it.
 LARGE = 2**15
-# How far from 0 the logarithms of a large message may lie before it is scaled.
+# How far from 0 the logarithms of a large message may lie before it is scaled: some thirty undisturbed factors of 20
+# still fit REACH.
 DRIFT = 20.0
 
 
@@ -70,14 +71,16 @@ def forward(plan, numbers, work, stop):
         log of the sum; -inf if there is no weight, NaN where the range of float64 might not do.
     """
     tables = plan.start.size - 1 - plan.states.size
-    total = lost = 0.0  # Neumaier's sum
+    # Neumaier's compensated sum, of one term a variable.
+    total = lost = 0.0
     for p in range(plan.states.size):
         axes, pieces = prepare(p, plan, work)
         low, size, shift_sum, bound = make_base(p, axes, pieces, plan, numbers, work)
         if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
-        message = numbers.store[begin : begin + _entries(tables + p, plan)]  # not to the next offset: places are shared
+        # Its length is computed: the next offset may lie anywhere, since places are shared.
+        message = numbers.store[begin : begin + _entries(tables + p, plan)]
         largest, smallest = _sum_out(low, size, pieces, message, numbers.store, work)
         drift = DRIFT if message.size > LARGE else 0.0
         shift, numbers.reach[tables + p] = centre(message, message.size, largest, smallest, drift)
@@ -159,6 +162,7 @@ def _project(block, size, out, targets, pattern):
         for i in range(size):
             total += block[i]
         out[0] += total
+    # The loop that is a vector must be the long one: over targets where there are many, else over what is summed.
     elif targets >= 8:
         for other in range(targets, targets + size // targets):
             part = block[pattern[other] :]
@@ -229,12 +233,14 @@ def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
     card, block, piece, ratio = work.card, work.block, work.piece, beliefs.ratio
     message = plan.start.size - 1 - plan.states.size + p
     messages = numbers.store[plan.offset[message] : plan.offset[message + 1]]
-    prior, unit = beliefs.prior[beliefs.place[p] :], math.exp(-numbers.shifts[p])  # by which the message was multiplied
+    # `unit` is what the message was multiplied by, and p(x_S) over the unscaled message is wanted.
+    prior, unit = beliefs.prior[beliefs.place[p] :], math.exp(-numbers.shifts[p])
     for i in range(card[0] * size):
         beliefs.sums[i] = 0.0
     for at in range(0, messages.size, size):
         share, part = prior[at:], messages[at:]
         for i in range(size):
+            # States without weight have a message of 0, and a share of 0.
             ratio[i] = share[i] / part[i] * unit if part[i] > 0 else 0.0
         for x in range(card[0]):
             make_block(x, low, size, pieces, numbers.store, work)

@@ -48,9 +48,11 @@ class Bands(NamedTuple):
 
 
 GATHERED = np.iinfo(np.int64).min
-# Of the widest vectors; arrays are longer by so many.
+# Float32 numbers in a vector of 512 bits, the widest there are; arrays are longer by so many, since whole vectors are
+# loaded from the last rows on.
 LANES = 16
-# Share of a block's rows from which a shift is worth a slot.
+# A shift takes a slot of weights as long as the block, read whether a row has that neighbour or not. A gathered vector
+# costs as much as all the rest of an update, hence a quarter of the rows is enough.
 LONG_SHIFT = 0.25
 
 
@@ -87,7 +89,8 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
     begins: list[tuple[int, int]] = []
     slots: list[tuple[int, int, int]] = []
     counts = [0]
-    total = wide = before = after = 0  # so far in `weights` and in `columns`, and the reach of what is loaded
+    # Elements so far in `weights` and in `columns`, and how far loads reach beyond the first and the last row.
+    total = wide = before = after = 0
     for block in blocks:
         begins.append((total, wide))
         for shift in block.long:
@@ -121,9 +124,11 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
 
 
 def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
+    # Random numbers of float32 come in pairs of rows, an even one and the next (`random.row_numbers`).
     base = low - low % 2
     length = -(-(high - base) // LANES) * LANES
     row, away = distances(rows, low, high)
+    # bincount takes no negative numbers.
     away = away - (least := int(away.min(initial=0)))
     long = np.bincount(away) >= max(1.0, LONG_SHIFT * (high - low))
     left = np.flatnonzero(~long[away])
@@ -148,6 +153,7 @@ def _join_aligned(parts: list[Array]) -> Array:
 
 
 def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:
+    # The wave needs two colours, and neighbours at a bounded distance: a gathered one may be anywhere.
     if len(bounds) != 3 or GATHERED in shifts:
         return 0
     middle = int(bounds[1])

@@ -51,6 +51,7 @@ class Source:
     def __init__(self, method: Gibbs, model: PairwiseModel, tables: Tables, real: np.dtype[Any]) -> None:
         self.method, self.model, self.tables, self.real = method, model, tables, real
         self.widest = int(np.diff(self.rows.start).max(initial=0))
+        # Mean length of a row, 0 where W is sparse: long rows of a sparse model do not lie in sequence in memory.
         self.dense_row = int(self.rows.start[-1]) / model.num_variables if is_dense(self.rows) else 0.0
 
     @cached_property
@@ -106,6 +107,8 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
     row = np.repeat(np.arange(n, dtype=near.dtype), np.diff(rows.start))
     earlier = near < row
     pull = np.bincount(row[earlier], (rows.weights * tables.mode[near])[earlier], minlength=n)
+    # The order within a row is the order of addition. Of earlier rows the last was written last: added last, it has
+    # most time to get from its store to the load.
     later_first = np.argsort(2 * row + earlier, kind="stable")
     return Flat(
         start=rows.start.astype(np.int64),
@@ -202,7 +205,8 @@ class Form:
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
         self.tables = self.make_tables(source)
-        # of very many chains memory takes longer to get than to fill, so that one call's is the next one's
+        # Of very many chains, memory takes longer to get from the system, page by page, than to fill. One call's is
+        # therefore the next one's.
         self._sums, self._lanes = np.empty(0), np.empty(0, dtype=self.real)
 
     def make_tables(self, source: Source) -> Any:
@@ -277,6 +281,8 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
     moved = empty_aligned((len(steps), *keys.shape), keys.dtype)
     moved[:] = keys
     counters = steps.astype(WORD) * WORD.type(variables + 1)
+    # A stream's number k is mix(start + k gamma), so that a stream is moved on by k gamma, for any k at once. A step
+    # takes one number a variable and one more (see `run_lanes`).
     moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
     return moved.reshape(-1, *keys.shape[1:])
 
@@ -284,6 +290,7 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
 def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
     """(blocks, chains of a block)."""
     lanes = 64 // real.itemsize
+    # Blocks of equal size: 80 chains of float32 are two blocks of three vectors, not one of four and one of one.
     vectors = -(-chains // lanes)
     blocks = -(-vectors // BLOCK_VECTORS)
     return blocks, -(-vectors // blocks) * lanes

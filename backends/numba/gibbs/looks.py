@@ -56,6 +56,7 @@ def looks(source: Source, request: Request, keys: Array, step: int, states: Arra
         step: that they are told apart by.
         states: 0 and 1 of the kernel's precision, in blocks of B chains.
     """
+    # Log T is summed in float64 whatever the precision: Bennett's ratio exponentiates differences of it.
     logs = np.empty((2, len(states), states.shape[-1]))
     run_lane_looks(source.flat, request, keys, step, source.tables.mode.astype(states.dtype), states, logs)
     return logs
@@ -84,12 +85,14 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
     walker, spare, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
-        for side in range(2):  # a loop, so that what both sides take is compiled once
+        # A loop over both sides, so that what they share is compiled once and not twice.
+        for side in range(2):
             b = Block(count, states, walker, gammas, spare, v, levels, address(logs, (side * blocks + k) * count))
             if side:
                 set_walk(keys[k], counter, b)
                 for i in range(n):
                     _begin_row(i, mode[i], b)
+                    # All numbers come before the sweep, since streams go forward in rows and the sweep goes back.
                     fill_lanes(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
@@ -101,6 +104,7 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
 @njit(**INLINE)
 def _scale_to_beta(f, beta):
     """The tables of p*^β."""
+    # `forced` and `sign` serve log T alone, which is not asked for at other temperatures.
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
     return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
 
@@ -114,6 +118,7 @@ def lane_slopes(f, s, slopes):
         total[:] = 0.0
         for i in range(len(states)):
             x[:] = f.biases[i]
+            # Entries of later rows only: each coupling counts once, which is the ½ of ½ sᵀWs.
             for e in range(f.start[i], f.later[i]):
                 w, near = np.float64(f.weights[e]), states[f.columns[e]]
                 for c in range(len(x)):

@@ -16,7 +16,7 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, address, count_up, keep, load, mix64, store
 
-# 64-bit words of a vector.
+# 64-bit words of a vector of 512 bits.
 WORDS = 8
 
 
@@ -62,7 +62,8 @@ def run_pattern_rows(tables, request, steps, chains):
         state, out = address(s, c * (n + 1)), address(sums, c * n)
         for t in range(steps.first, steps.end):
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
-            if request.averaged:  # a branch within the loop would cost as much as a tenth of it
+            # Outside the loop: a branch within it would cost as much as a tenth of it.
+            if request.averaged:
                 _sweep(g, n, True, u, state, out, counts)
             else:
                 _sweep(g, n, False, u, state, out, counts)

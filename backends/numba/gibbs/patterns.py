@@ -15,12 +15,14 @@ from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, load, mix64, store, zeros_aligned
 
+# Two vectors of 32 entries are what one update looks up; a seventh neighbour would double that, and the tables.
 MAX_NEIGHBOURS = 6
-# Of all rows' tables, for vectors of chains.
+# Entries of all rows' tables, for vectors of chains, of which 32 share what is read.
 MOST_ENTRIES = 2**22
-# The same for one chain, where every update needs a table of its own: 1 MB must stay in the cache.
+# The same for one chain, where every update needs a table of its own: 2^17 thresholds of 8 bytes, 1 MB, must stay in
+# the second-level cache.
 MOST_ROW_ENTRIES = 2**17
-# Rows whose tables are made together.
+# Rows whose tables are made together: fields and exponentials of all rows at once would take several times the tables.
 AT_ONCE = 2**16
 # Bits of a piece of a number in fixed point, of which sums of 2^PIECE fit 16 bits.
 PIECE = 8
@@ -81,6 +83,7 @@ def all_patterns(width: int) -> Array:
 
 def as_thresholds(p: Array) -> Array:
     """uint64: p 2^64, rounded, 2^64 - 1 at most."""
+    # 2^64 is no uint64, and numbers that round to it wrap to 0: where p is 1 the largest threshold stands for it.
     sure = p == 1
     thresholds = (np.where(sure, 0.0, p) * 2.0**64).astype(np.uint64)
     thresholds[sure] = np.iinfo(np.uint64).max
@@ -112,9 +115,11 @@ def make_patterns(flat: Flat, bits: int = 0) -> Patterns:
     p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
     for low in range(0, n, AT_ONCE):
         part = slice(low, low + AT_ONCE)
+        # 1 / (1 + infinity) is the 0 that it should be.
         with np.errstate(over="ignore"):
             p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
         if bits:
+            # 1 - 2^-bits at most, so that no rounded probability becomes certain.
             p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
         thresholds[part] = as_thresholds(p[part])
     return Patterns(near.ravel(), thresholds.ravel(), p.ravel(), (0,) * width)
@@ -156,6 +161,7 @@ def decide(thresholds, first, entries, hashes, state, marks, parts):
     """
     none, equal, every = marks
     shared = np.int64(len(parts))
+    # The highest bits are known to be equal; the rest of the threshold is compared with as many new bits.
     bits_used = np.uint64(64 // shared)
     for lane in range(8 * shared):
         if load(state, lane) == equal:

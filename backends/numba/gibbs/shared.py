@@ -37,9 +37,9 @@ INLINE: dict[str, Any] = {**CALLED, "forceinline": True}
 # Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores.
 WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
 # Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
-# drift.
+# drift, and conversions at every sweep would cost as much as the sums.
 FLUSH = 64
-# Stands for a uniform number of 0.
+# Stands for a uniform number of 0, whose logit would be -∞: half of the smallest other one (24 and 53 bits).
 SMALLEST = constant(2.0**-25, 2.0**-54)
 
 
@@ -74,6 +74,7 @@ def whole_vectors(n):
 def log_add(a, b):
     """log(e^a + e^b)."""
     if a == -np.inf:
+        # log1p(exp(-|a - b|)) of two infinities would be NaN.
         return b
     return max(a, b) + log1p(exp(-abs(a - b)))
 
@@ -94,6 +95,7 @@ def field(f, i, s):
 @nb.njit(**INLINE)
 def draw(x, u):
     """(which lanes become 1: u < SCALE σ(x), SCALE σ(x)); nothing waits for the division but the sum of p."""
+    # The draw is a product, so that it need not wait for the division, which takes longer than all else.
     odds = ONE(x) + exp(-x)
     return u * odds < SCALE(x), SCALE(x) / odds
 

@@ -33,8 +33,8 @@ from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, star
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
 
-# |θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after the
-# start.
+# The sum |θ_i| + Σ_j |m_ji| up to which odds stay in range: exp(89) overflows in float32, exp(710) in float64. It
+# bounds totals and cavities alike, and |m_ji| <= |w_ij| holds after the first update, whatever the start was.
 LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
 
 
@@ -71,6 +71,8 @@ class BPKernel(FixedPointKernel):
         self._method = method
         self._schedule = "sequential" if method.schedule == "auto" else method.schedule
         self._odds: Odds | None = None
+        # Odds suit sequential sweeps alone. Damping is of log ratios: with odds it would take a logarithm and an
+        # exponential a message.
         plain = self._schedule == "sequential" and method.damping == 0 and not tables.graph.groups
         if plain and _largest_field(tables.graph) < LARGEST_FIELD[self._real.name]:
             self._odds = make_odds(tables.graph, self._real)
@@ -81,6 +83,7 @@ class BPKernel(FixedPointKernel):
 
     def init(self, seed: int, start: Array) -> State:
         graph, target = self._tables.graph, self._tables.incidence.target
+        # In float64, so that runs of float32 begin at the same point as those of float64.
         first = start_messages(graph, target, start.astype(np.float64), self._method.restarts, np).T
         values = first if self._odds is None else np.exp(first[:, self._odds.message])
         values = np.ascontiguousarray(values, dtype=self._real)
@@ -121,6 +124,8 @@ class BPKernel(FixedPointKernel):
 def _largest_field(graph: Graph) -> float:
     fields = np.abs(graph.theta)
     for rows, neutral in zip(graph.pairs.rows, graph.pairs.neutral, strict=True):
+        # A start is the neutral message plus at most START, which may lie beyond |w|: the first sweep must not overflow
+        # either.
         largest = np.maximum(np.abs(graph.pairs.weights), np.abs(neutral) + START)
         fields = fields + np.bincount(rows, largest, minlength=len(fields))
     return float(fields.max(initial=0.0))
@@ -129,6 +134,7 @@ def _largest_field(graph: Graph) -> float:
 def make_odds(graph: Graph, real: npt.DTypeLike) -> Odds:
     """The tables of a model that has pairs only."""
     n, edges = len(graph.theta), len(graph.pairs.weights)
+    # A stable sort keeps ascending order within a level, on which "earlier" and "later" rows of a message rest.
     order = np.argsort(raster_levels(n, graph.pairs.rows.T), kind="stable")
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
@@ -162,15 +168,20 @@ def sweep_odds(field, start, middle, factor, reverse, R, tolerance, steps):
                 i = q if turn == 0 else field.size - 1 - q
                 H = field[i]
                 for k in range(start[i], start[i + 1]):
+                    # The product holds the message from each neighbour too; H / R[k] is the cavity, and multiplying the
+                    # update's numerator and denominator by R[k] leaves one division.
                     H *= R[k]
                 low, high = (middle[i], start[i + 1]) if turn == 0 else (start[i], middle[i])
                 for k in range(low, high):
                     new = (R[k] + H * factor[k]) / (R[k] + H)
                     r = reverse[k]
                     distance = abs(new - R[r])
+                    # Compares |new - old| / new without a division for each message; only a new maximum is divided.
                     if distance > change * new:
                         change = distance / new
                     R[r] = new
+        # The change of the log ratio, which other schedules and backends stop on: exactly where a message falls, to
+        # first order where it grows.
         residual = math.log1p(change)
         if residual <= tolerance:
             return step + 1, residual

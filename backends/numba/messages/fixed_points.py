@@ -26,6 +26,8 @@ class FixedPointKernel(Kernel):
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         for c in range(len(state.residual)):
+            # A chain that has converged stays as it is: further sweeps would move it within rounding, so that its
+            # answer depended on how long the other chains took.
             if not state.converged[c]:
                 done, state.residual[c] = self._iterate(state, c, steps)
                 state.iterations[c] += done

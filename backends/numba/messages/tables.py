@@ -10,7 +10,8 @@ import numpy.typing as npt
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
 
-# Products above exp(LOWEST) are formed in the linear domain; float32 ends at exp(-87), float64 at exp(-708).
+# Products above exp(LOWEST) are formed in the linear domain: below exp(-87) numbers of float32 lose digits, below
+# exp(-708) those of float64.
 LOWEST = {"float32": -60.0, "float64": -600.0}
 # Columns of `Factors.slots`.
 VARIABLE, ROW, CARD, MESSAGE, STRIDE, FACTOR, EARLIER, LATER = range(8)
@@ -75,6 +76,8 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
         column = np.empty((*members.shape, 8), dtype=np.int64)
         column[..., VARIABLE], column[..., ROW], column[..., MESSAGE] = members, graph.first[members], entries
         column[..., CARD], column[..., STRIDE] = shape, strides
+        # A factor of several variables sends to all but its lowest on the way forth, and to all but its highest on the
+        # way back.
         column[..., EARLIER] = members > members.min(axis=1, keepdims=True)
         column[..., LATER] = members < members.max(axis=1, keepdims=True)
         columns.append(column.reshape(-1, 8))
@@ -82,6 +85,8 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
         sizes.append(np.full(len(members), shape.prod()))
         flat = tables.reshape(len(tables), -1)
         logs.append(flat.ravel())
+        # Zeros are no entries here: they are -∞ in the log domain and exact zeros in the linear one, neither of which
+        # underflows.
         lowest.append(np.where(flat > -np.inf, flat, 0.0).min(axis=1))
     slots = np.concatenate([np.empty((0, 8), dtype=np.int64), *columns])
     order = np.concatenate([np.zeros(0, dtype=np.int64), *orders])
@@ -117,6 +122,7 @@ def reweight(factors: Factors, weights: Array) -> Factors:
         logs=logs.astype(real),
         values=np.exp(logs).astype(real),
         scales=scales.astype(real),
+        # Tables are divided by ρ <= 1, so messages grow by up to 1 / ρ; the floor must stay below all of them.
         floor=factors.floor / float(weights.min(initial=1.0)),
     )
 

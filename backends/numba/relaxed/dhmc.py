@@ -76,8 +76,12 @@ class DHMCKernel(RelaxedKernel):
     def adapt(self, state: DHMCState, last: bool) -> DHMCState:
         layout, now = state.layout, state.step_size
         step = final_step_size(np, now) if self._method.adapts else now.step
+        # The mean of the last window's steps is what dual averaging settles on (Hoffman and Gelman 2014); the sampling
+        # phase must not adapt.
         if last:
             state.step_size = now._replace(step=float(step))
+        # The tilt follows the running marginals (docs/explanations/relaxation.md); the potential changes with it, so
+        # that dual averaging begins anew.
         elif self._method.rotates:
             if now.count > 0:
                 m = layout.gather(state.total).mean(axis=1) / now.count
@@ -110,6 +114,7 @@ class DHMCKernel(RelaxedKernel):
             column(tables.bias, NEVER), column(m), column(shift[:, 0]), column(shift[:, 0] + tables.bias, NEVER)
         )
         tilt = Tilt(m[:, None], shift, np.zeros_like(position))
+        # Rounded to the kernel's precision first: point and position must belong together.
         state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
         x, p, push = (layout.scatter(v) for v in (state_point.position, state_point.p, state_point.push))
         return frame, Point(x, p, push, layout.spread_energies(state_point.potential))

@@ -36,7 +36,8 @@ from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
 
-# Of B, as a share of its rows, for which elimination is worth it.
+# Diagonals of B, as a share of its rows, up to which elimination pays: S⁻¹ saves three quarters of the dense product,
+# and two products with B take some of it back.
 MOST_DIAGONALS = 0.75
 # A variable, beyond which no two colours are looked for.
 MOST_EDGES = 16
@@ -67,6 +68,7 @@ def two_colours(Q: Array) -> Halves | None:
     if len(edges) > MOST_EDGES * len(Q) or (colours := colouring(len(Q), edges)).max() != 1:
         return None
     first, second = (np.flatnonzero(colours == colour) for colour in (0, 1))
+    # A lopsided split, a star for instance, eliminates little.
     if min(first.size, second.size) < 0.4 * len(Q):
         return None
     few = MOST_DIAGONALS * min(first.size, second.size)
@@ -105,7 +107,8 @@ def _elimination_product(matrix, v, out):
     for i in range(0, count, stride(v)):
         solved_row = coefficient(pivots, i, v) * load_vector(x, i * width)
         store(to, i * width, add_diagonals(matrix.up, matrix.solved, i, solved_row))
-    for i in range(0, rest, stride(v)):  # after the first rows, whose last vector reaches into these
+    # After the first rows, whose last vector reaches into these.
+    for i in range(0, rest, stride(v)):
         store(to, (count + i) * width, load_vector(solved, i * width))
 
 
@@ -176,6 +179,8 @@ def _make_sparse(edges: EdgeFactor, layout: Layout) -> Gram:
     count = len(couplings)
     edge, roots = np.arange(count), np.sqrt(edges.weights)
     values = np.concatenate([np.sqrt(edges.rest), roots, edges.signs * roots])
+    # Each edge's part of Q is √|w| (e_i + sign(w) e_j) times itself, and the rest is diagonal: a root with two entries
+    # an edge, without any fill-in.
     root = Entries(np.concatenate([rows, i, j]), np.concatenate([count + rows, edge, edge]), values, n)
     return Gram(make_sparse(gram, layout), make_sparse(root, layout), count + n)
 

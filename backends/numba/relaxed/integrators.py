@@ -71,11 +71,13 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
     x = target.position
     step = convert(size, x.dtype.type(0))
     half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
+    # Energies are summed in float64: the Metropolis test takes their difference, which is small beside them.
     kinetic = quadratic = _half_dot(r, r, n)
     add_scaled(r, -half, origin.push, n, r)
     add_scaled(origin.position, step, r, n, x)
     for k in range(leaps):
-        Kx, Bp = force(system.factor, system, scratch)  # at one place, since the compiler copies it to each
+        # At one place in the loop, since the compiler copies it to each.
+        Kx, Bp = force(system.factor, system, scratch)
         add_scaled(Kx, minus, Bp, n, target.push)
         if k < leaps - 1:
             add_scaled(r, -step, target.push, n, r)
@@ -138,11 +140,13 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
     factor, frame, n, target = system.factor, system.frame, system.n, scratch.target
     w, y, f = scratch.velocity, target.position, scratch.work
     step = convert(size, y.dtype.type(0))
+    # An exact rotation of the Gaussian part: the step is not bounded by the smallest eigenvalue of Q, as leapfrog's is.
     sine, cosine = sincos_turns(size * TURN)
     sine, cosine = convert(sine, y.dtype.type(0)), convert(cosine, y.dtype.type(0))
     product(factor.root, scratch.noise, w)
     add_scaled(origin.position, -1.0, frame.shift, n, y)
     add_scaled(origin.p, -1.0, frame.m, n, f)
+    # Each kick adds h f·w + ½ h² f·Qf to the kinetic energy, which is so known without Q⁻¹.
     gained = _kick(origin.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
@@ -150,6 +154,7 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
         add_scaled(target.p, -1.0, frame.m, n, f)
         product(factor.gram, f, target.push)
         gained = gained + _kick(target.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
+    # y was relative to the tilt's centre; positions are kept without it, since the tilt changes in burn-in.
     add_scaled(scratch.u, -1.0, frame.bias, n, y)
     potential = _tilt(frame.m, scratch.u, n) - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)

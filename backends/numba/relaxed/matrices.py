@@ -38,9 +38,10 @@ from spinbench.backends.numba.simd import (
     zeros_aligned,
 )
 
-# Of a block for many chains.
+# Rows of a block for many chains: ten sums hide the latency of multiplication and addition, and fit 32 registers beside
+# the column and the entry.
 ROWS = 10
-# Of a panel for one chain: vectors of rows times columns at once.
+# Sums of a panel for one chain, vectors of rows times columns at once: eight hide four cycles' latency at two a cycle.
 SUMS = 8
 _BLOCK, _ROW = (0,) * ROWS, (0,)
 _SUMS, _PANEL, _NARROW = (0,) * SUMS, (0,) * 4, (0,)
@@ -149,7 +150,8 @@ def _block_product(matrix, v, out):
             _block(matrix, v, out, i, zero_sums(sample, _ROW))
         return
     for i in range(0, n, len(_BLOCK)):
-        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(sample, _BLOCK))  # the last does some rows again
+        # The last block begins earlier and does some rows again: a shorter one would be compiled for itself.
+        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(sample, _BLOCK))
 
 
 @nb.njit(**KERNEL)
@@ -171,7 +173,8 @@ def _panel_product(matrix, v, out):
             _panel(matrix, v, out, first, _NARROW)
         return
     for first in range(0, width, panel):
-        _panel(matrix, v, out, smaller(first, width - panel), _PANEL)  # the last does some rows again
+        # The last panel does some rows again, as the last block does.
+        _panel(matrix, v, out, smaller(first, width - panel), _PANEL)
 
 
 @nb.njit(**KERNEL)
@@ -197,7 +200,8 @@ def _sparse_product(matrix, v, out):
         total = zeros(v)
         for k in range(terms):
             at = k * width + i
-            if v.ndim == 1:  # Numba compiles the one branch alone
+            # The number of axes is part of the type: Numba compiles the one branch alone.
+            if v.ndim == 1:
                 others = gather_indexed(x, places, at)
             else:
                 others = load_vector(x, load(places, at) * np.uint64(unit(v)))

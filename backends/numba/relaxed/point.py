@@ -51,7 +51,8 @@ def add_scaled(x, scale, y, n, out):
     left, right, to = address(x, 0), address(y, 0), address(out, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)  # one of them is compiled
+        # Which of the two is part of the type: one of them is compiled.
+        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
         store(to, at, load_vector(left, at) + scale * other)
 
 

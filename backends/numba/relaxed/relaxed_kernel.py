@@ -18,7 +18,8 @@ from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
 from spinbench.models import PairwiseModel
 
-# That a look takes, at draws which were copied on the way; of `dhmc` less.
+# Steps of block Gibbs that a look takes at draws which were copied on the way; it takes fewer of `dhmc`, whose steps
+# are longer.
 LOOK_STEPS = 3
 
 

@@ -46,6 +46,7 @@ def copy_into(emitter, target, source):
     """
     context, builder = emitter[:2]
     to, origin = (make_array(kind)(context, builder, array) for kind, array in emitter.typed)
+    # Sizes are not part of a type, so that this can only be seen at run time.
     with builder.if_then(builder.icmp_unsigned("!=", to.nitems, origin.nitems), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
     cgutils.raw_memmove(builder, to.data, origin.data, origin.nitems, origin.itemsize)

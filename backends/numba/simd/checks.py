@@ -57,6 +57,7 @@ def register_block(block: npt.NDArray[Any]) -> None:
 @ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
 def _bound(first: int, beyond: int, end: int) -> int:
     """The first (`end` 0) or last bound of an array, or of the block that it is a view of."""
+    # An array with a margin is a view of its block, and addresses may reach the margins.
     around = [block for block in list(_blocks.items()) if block[0] <= first and beyond <= block[1]]
     return (around or [(first, beyond)])[0][end]
 
@@ -68,7 +69,9 @@ def build_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Va
     # an array from Python has a parent, and the caller holds it
     local = builder.and_(cgutils.is_not_null(builder, view.meminfo), cgutils.is_null(builder, view.parent))
     half = ir.IntType(32)
-    with builder.if_then(local):  # Numba frees it when the count of references, whose high half this sets, is 0
+    # Numba frees an array when its count of references is 0: setting the high half of the count holds it for good, so
+    # that what looks at its low half later still finds memory.
+    with builder.if_then(local):
         builder.store(half(1), builder.gep(builder.bitcast(view.meminfo, half.as_pointer()), [half(1)]))
     pointer = cgutils.create_struct_proxy(Pointer(array[0].dtype))(context, builder)
     pointer.data, pointer.owner = data, builder.select(local, view.meminfo, view.meminfo.type(None))
@@ -116,6 +119,7 @@ def _refuse(context: Any, builder: ir.IRBuilder, broken: ir.Value, rule: str) ->
         context.call_conv.return_user_exc(builder, IndexError, (f"{rule} (in {builder.function.name})",))
 
 
-if CHECKED:  # before any kernel is made: machine code with checks and without must not meet
+# Before any kernel is made: machine code with checks and without must not meet.
+if CHECKED:
     use_cache_of_sources()
     binding.add_symbol(_BOUND, ctypes.cast(_bound, ctypes.c_void_p).value)

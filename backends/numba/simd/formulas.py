@@ -104,6 +104,7 @@ def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -
             pairs = zip(kinds, arguments, strict=True)
             outcome = body(*(Value((context, builder), kind, value) for kind, value in pairs))
             for instruction in builder.block.instructions[before:]:
+                # Only instructions without flags: those that an inner function has made keep its own.
                 if instruction.opname in _FLAGGED and not instruction.flags:
                     instruction.flags.extend(FLAGS)
             if not isinstance(outcome, tuple):

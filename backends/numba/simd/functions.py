@@ -51,9 +51,12 @@ def constant(float32: float, float64: float | None = None) -> Any:
 
 ZERO, QUARTER, HALF, ONE, TWO, FOUR = (constant(x) for x in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0))
 LOG2E = constant(1.4426950408889634)
-LN2_HIGH = constant(0.693359375, 6.93147180369123816490e-01)  # few bits: its product with an exponent is exact
+# log 2 in two parts (Cody and Waite): the high one has few bits, so that its product with an exponent is exact.
+LN2_HIGH = constant(0.693359375, 6.93147180369123816490e-01)
 LN2_LOW = constant(-2.12194440e-4, 1.90821492927058770002e-10)
-ROUND = constant(1.5 * 2.0**23, 1.5 * 2.0**52)  # x + ROUND holds x, rounded to an integer, in its last bits
+# x + ROUND holds x, rounded to an integer, in its last bits: neither a conversion nor a call to round.
+ROUND = constant(1.5 * 2.0**23, 1.5 * 2.0**52)
+# Where 2^k is still a normal number of either precision.
 EXP_LIMIT = constant(87.0, 708.0)
 
 # fmt: off
@@ -126,7 +129,9 @@ def _split(emitter: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The bits of x, and k of x = 2^k m, √½ <= m < √2."""
     kind, builder = emitter.typed[0][0], emitter.builder
     _, integer, fraction, _ = _layout(kind)
-    bits, halfway = builder.bitcast(x, integer), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD  # the bits of √½
+    # `halfway` has the bits of √½: subtracted first, it makes √½ <= m < √2, where the series of the logarithm converges
+    # fastest.
+    bits, halfway = builder.bitcast(x, integer), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD
     return bits, builder.ashr(builder.sub(bits, constant_of(integer, halfway)), constant_of(integer, fraction))
 
 
@@ -180,9 +185,11 @@ def _by_quadrant(emitter, shifted, even, odd):
 @formula
 def exp(x):
     """e^x; saturates at |x| = 87 (float32) or 708 (float64), where the result is still a normal number."""
+    # NaN passes both, since each keeps its first argument where a comparison fails.
     x = larger(smaller(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
     shifted = x * LOG2E(x) + ROUND(x)
     k = shifted - ROUND(x)
+    # The first product is exact. Reassociated, the sum would lose the digits that the low part is for.
     r = (x - k * LN2_HIGH(x)) - k * LN2_LOW(x)
     return (ONE(x) + (r + r * r * _EXP(r))) * _power_of_two(shifted)
 
@@ -214,6 +221,7 @@ def sigmoid(x):
 @formula
 def softplus(x):
     """log(1 + e^x), relatively accurate on both sides; saturates as `exp` does."""
+    # softplus(x) = max(x, 0) + log(1 + e^-|x|): the exponential never overflows, and its logarithm keeps small ones.
     return larger(x, ZERO(x)) + log1p(exp(-magnitude(x)))
 
 

@@ -33,7 +33,9 @@ def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) 
     Addresses may reach the margins: as many rows of zeros before and behind the array.
     """
     block = empty_aligned((shape[0] + 2 * margin, *shape[1:]), real)
-    block.fill(0)  # in large pages, where there are some; zeros would come in small ones
+    # Written here, zeros come in large pages, where there are some; those of np.zeros would come in small ones, at the
+    # first access.
+    block.fill(0)
     if margin and CHECKED:
         checks.register_block(block)
     return block[margin : margin + shape[0]]
@@ -130,7 +132,8 @@ def prefetch(emitter, pointer, index):
     whence = builder.bitcast(element_place(emitter, *emitter.typed), ir.IntType(8).as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [whence.type, int_type, int_type, int_type])
     function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
-    builder.call(function, [whence, int_type(0), int_type(2), int_type(1)])  # to read; to the second-level cache; data
+    # To read (0), into the second-level cache (2), data (1): the first level is full of what is worked on.
+    builder.call(function, [whence, int_type(0), int_type(2), int_type(1)])
 
 
 def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
@@ -141,7 +144,8 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
         numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
         places = [element_place(emitter, source, (types.int32, number)) for number in numbers]
         checks.check(emitter.context, builder, source, places, 1)
-    addresses = builder.gep(pointer, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
+    # llvmlite makes no address with a vector of indices: one of a scalar is made, and its operands are replaced.
+    addresses = builder.gep(pointer, [ir.IntType(32)(0)])
     addresses.indices, addresses.operands = [where], [pointer, where]
     addresses.type = ir.VectorType(pointer.type, lanes)
     every = ir.VectorType(ir.IntType(1), lanes)
@@ -189,6 +193,7 @@ def look_up(emitter, pointer, first, places):
     That is one instruction where there is AVX-512 with words.
     """
     builder, target, int_type, table = emitter.builder, emitter.target, ir.IntType(32), emitter.typed[:2]
+    # Machines without the instruction load entry by entry.
     if "+avx512bw" in emitter.context.codegen().magic_tuple()[2]:
         entries = read(emitter, *table, target)
         function = builder.module.declare_intrinsic(

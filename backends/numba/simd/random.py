@@ -46,7 +46,8 @@ def chain_keys(seed: int, chains: int) -> npt.NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         index = np.arange(1, 2 * chains + 1, dtype=np.uint64) * GOLDEN_GAMMA + root
         start = _mix_array(index[0::2], 30, 27, 31, MULTIPLIER_1, MULTIPLIER_2)
-        # mixGamma: MurmurHash3's own constants, odd, and bits that change often enough
+        # mixGamma of the paper's figure 16: MurmurHash3's own constants, odd, and bits that change often enough (at
+        # least 24 times between neighbours), since gammas of few changes make weak streams.
         constants = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
         gamma = _mix_array(index[1::2], 33, 33, 33, *constants) | np.uint64(1)
     few = np.bitwise_count(gamma ^ (gamma >> np.uint64(1))) < 24
@@ -90,6 +91,8 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
         bits = builder.trunc(bits, int_type) if size == 32 else bits
         if width < min(size, 64 - lowest):
             bits = builder.and_(bits, constant_of(int_type, 2**width - 1))
+        # Signed: processors without AVX-512 convert signed integers alone, and all parts but `low32_signed` leave the
+        # sign bit free.
         return builder.sitofp(bits, emitter.target)
 
     return part
@@ -130,6 +133,7 @@ UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **
 def row_numbers(start, gamma, counter, row, real):
     """The numbers of rows row, row + 1, … (`row` even) of one chain in a vector of the type of `real`."""
 
+    # A hash has 64 bits, and float32 takes 24: two rows share one.
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
         hashes = mix64(count_up(gamma) * gamma + (start + first * gamma))

@@ -64,6 +64,7 @@ def _normal_pair_32(z, far):
     """Box-Muller: 31 bits for the radius (at most 6.67), 32 for the angle."""
     z = mix64(z)
     first, second = high31(z), low32_signed(z)
+    # Half a unit is added, so that log 0 does not occur.
     radius = square_root(MINUS_TWO(first) * log((first + HALF(first)) * RADIUS(first)))
     sine, cosine = sincos_turns(second * TURN(second))
     return radius * cosine, radius * sine
@@ -89,6 +90,8 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         if back >= width:
             ramp = count_up(in_lanes(gamma, lanes)) * gamma
             for i in range(0, back, width):
+                # The last vector overlaps the one before: the same numbers are written twice, and no scalar loop is
+                # compiled.
                 i = smaller(i, back - width)
                 first, other = pair(z + gamma * np.uint64(i) + ramp, far)
                 store(to, i, first)

@@ -132,7 +132,8 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
 def by_types(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A function of compiled code: what is decorated takes the types of its arguments and returns the Python function
     that is compiled for them, with these options of `njit`."""
-    settings: Any = options  # of any name that `njit` knows
+    # Of any name that `njit` knows.
+    settings: Any = options
 
     def decorate(choose: Callable[..., Any]) -> Any:
         @functools.wraps(choose)
@@ -256,6 +257,7 @@ def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     kind = vector.type
     name = f"llvm.vector.reduce.fadd.v{kind.count}{'f64' if kind.element == ir.DoubleType() else 'f32'}"
     function = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind.element, [kind.element, kind]))
+    # Without "reassoc" LLVM would add the lanes up one after the other.
     return builder.call(function, [ir.Constant(kind.element, 0.0), vector], fastmath=("reassoc",))
 
 

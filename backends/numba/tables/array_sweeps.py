@@ -112,6 +112,8 @@ def _draw(weights, total, u, upto, states):
         weights_row = weights[k]
         for c in range(states.size):
             upto[c] += weights_row[c]
+            # Counted and not searched for, so that the loop over chains is a vector; the second condition stops at the
+            # last state of positive weight.
             states[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
 
 
@@ -123,6 +125,7 @@ def _sweep(values, section, backward, x, p, beta, shift, u):
     for n in range(chunks):
         b = chunks - 1 - n if backward else n
         for i in range(width):
+            # Chunks are filled up to one width with places that stand for no variable.
             if section.valid[b, i] > 0:
                 v, weights_row = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
                 find_logits(values, section, b, i, shift, x, at, weights_row)
@@ -220,7 +223,8 @@ def _draw_forest(layers, u, x, log_q):
                 for c in range(log_q.size):
                     above = 0 if parent == last else x[parent, c]
                     k = 0
-                    while u[v, c] >= passed[above, k]:  # 2 from the last state on
+                    # Cumulated probabilities are 2 from the last state on, so that the search ends.
+                    while u[v, c] >= passed[above, k]:
                         k += 1
                     row[c] = k
                     log_q[c] += logs[above, k]

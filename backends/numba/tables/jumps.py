@@ -58,7 +58,10 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
             total = sums[0]
             for v in range(1, count):
                 total += sums[v]
+            # 1 / total would overflow where no rate is left.
             if total > MIN_TOTAL_RATE:
+                # The mean of the exponential holding time in its place: the same law of states, less noise (Zanella
+                # 2020).
                 w[c] += 1 / total
                 v, new = _choose(u[j, c] * total, sums, rates)
                 times[c, v * max_states + x[c, v]] += w[c] - since[v]
@@ -100,7 +103,8 @@ def _jump(v, new, near, values, last, x, logits, rates, sums):
             at, step = near.bases[v, m, f], near.moved[v, m, f]
             for o in range(near.others.shape[1]):
                 at += near.steps[v, o, m, f] * x[near.others[v, o, m, f]]
-            for k in range(last[u, 0] + 1 if step else 0):  # a spare factor has no step
+            # A spare factor, of a smaller neighbourhood, has no step and is left out.
+            for k in range(last[u, 0] + 1 if step else 0):
                 place, state = at + k * near.strides[v, m, f], u * rates.shape[1] + k
                 for part in range(len(values)):
                     logits[part, state] += values[part, place + new * step] - values[part, place + old * step]
@@ -115,5 +119,6 @@ def _set_rates(u, last, x, logits, rates, sums):
     for k in range(last[u, 0] + 1):
         change = logits[0, first + k] - logits[0, first + x[u]]
         blocked = k == x[u] or (len(logits) > 1 and logits[-1, first + k] > 0.5)
+        # Barker's rate σ(change), with the exponential of a negative number on both sides.
         rates[u, k] = 0 if blocked else math.exp(min(change, type(change)(0))) / (1 + math.exp(-abs(change)))
         sums[u] += rates[u, k]

@@ -36,7 +36,8 @@ from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
 
 SILENT = Request(False, False, 0, 0)
-# Steps that a look takes: it goes over all variables three times, and there are copies.
+# Steps that a look takes: it goes over all variables three times (a reversed sweep and log T from both sides), and
+# there are copies.
 LOOK_STEPS = 4
 # Logs below are those of 0.
 NOWHERE = -1e29
@@ -92,6 +93,7 @@ class GraphKernel(Kernel):
         p = np.zeros(self._shape(lanes) if self._is_scalar(start.shape[1]) else (0, 0, 0))
         if p.size:
             conditionals(self._t, self._order, lanes.x, p)
+        # Without log Z nothing is looked at: chains without variables take no memory.
         looked_at = start if self._method.log_z != "none" else start[:0]
         looks = lane_chains(seed + LOOK_STREAM, looked_at, self._real)
         climbs = lane_chains(seed + CLIMB_STREAM, start[:0], self._real)
@@ -162,6 +164,8 @@ class GraphKernel(Kernel):
                 run_sweeps(self._t, self._order, request, lanes, self._nothing(lanes))
                 slopes[s, k] = self._slopes(state)
                 state.climbed += 1
+        # The last conditionals are of another temperature: random scans would sum them until each variable's next
+        # update.
         if state.p.size:
             conditionals(self._t, self._order, lanes.x, state.p)
         return state, slopes

@@ -30,11 +30,12 @@ from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_rows
 
-# Chains that are advanced together, in both precisions.
+# Chains that are advanced together, in both precisions: indices are of 32 bits, of which 512 bits hold 16.
 LANES = 16
-# Chains at most that make all their sweeps before the next ones do.
+# Chains at most that make all their sweeps before the next ones do, so that their states stay in the cache.
 BLOCK = 64
 STATE = np.dtype(np.uint32)
+# Gathers take signed indices of 32 bits.
 MOST_ENTRIES = 2**31
 
 
@@ -92,6 +93,7 @@ def lane_tables(tables: FactorTables, real: np.dtype[Any]) -> LaneTables:
     if len(values) >= MOST_ENTRIES:
         raise UnsupportedError(f"the factors have {len(values)} entries; backend=numba takes fewer than 2^31")
     degrees = np.diff(tables.starts)
+    # A variable without factors gets one incidence with the entry 0, so that no loop over factors is empty.
     alone = np.flatnonzero(degrees == 0)
     at = tables.starts[alone]
     factor = np.insert(tables.factors, at, -1)
@@ -145,6 +147,7 @@ def lane_chains(seed: int, states: Array, real: np.dtype[Any]) -> LaneChains:
 def put_states(chains: LaneChains, states: Array) -> None:
     """Sets the chains to states (N, C)."""
     blocks, n, size = chains.x.shape
+    # Idle lanes run like the others: a state of 0 might meet hard zeros, those of the first chain do not.
     padded = np.repeat(states[:, :1], blocks * size, axis=1)
     padded[:, : states.shape[1]] = states
     chains.x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
@@ -241,6 +244,7 @@ def _weigh(weights, size, beta):
     total = ZERO(top)
     for k in range(size):
         log_weight = load_lanes(weights, 16 * k, WORDS)
+        # `exp` saturates at a tiny number: a hard zero must weigh exactly 0.
         weight = choose(log_weight > LEAST(log_weight), exp(beta * (log_weight - top)), ZERO(log_weight))
         store(weights, 16 * k, weight)
         total = total + weight

@@ -26,5 +26,6 @@ def find_operations_class(kind: Callable[..., Any], precision: Precision) -> Cal
     if kind not in COMPILED:
         return kind
     compiled, compile_all = COMPILED[kind]
+    # Before the first step of a run, so that no step is timed with compilation.
     compile_all(precision)
     return compiled

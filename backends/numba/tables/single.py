@@ -40,6 +40,7 @@ class Single(NamedTuple):
 def _entry(t, e, x):
     """Place of the entry of incidence e at which its variable is 0."""
     at, o, end = np.uint64(t.bases[e]), t.other_starts[e], t.other_starts[e + 1]
+    # The first neighbour apart from the others: with a pair, the commonest factor, there is no loop.
     if o < end:
         at += np.uint64(t.steps[o]) * np.uint64(x[t.others[o]])
         for rest in range(o + 1, end):

@@ -22,15 +22,17 @@ from spinbench.backends.numba.gibbs.patterns import (
 )
 from spinbench.backends.numba.simd import Array
 
-# Ladders that a rung has room for.
+# Ladders that a rung has room for: four rungs then share a vector, and beside four neighbours two bits of a pattern are
+# free to tell which.
 FEWEST_LANES = 8
-# Neighbours that all rows have places for, so that there are fewer forms to compile.
+# Neighbours that all rows have places for: a lattice's four. Wider rows take six, so that there are two forms to
+# compile.
 NARROW = 4
 # Of a number that D is summed of.
 WEIGHT_PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 4}
-# Between swaps, of which sums of pieces can be held.
+# Sweeps between swaps, of which sums of pieces can be held in 16 bits.
 MOST_SWEEPS = FLUSH
-# Whose numbers a sum of pieces holds, the highest with their sign.
+# Rows whose numbers a sum of pieces holds: half of what unsigned ones would have, as the highest piece has a sign.
 ROWS = 2 ** (PIECE - 1)
 
 
@@ -125,5 +127,6 @@ def _split_signed(values: Array, parts: int) -> Array:
     fixed = np.clip(np.rint(values * half), -half, half - 1).astype(np.int64)
     shifts = np.arange(PIECE * (parts - 1), -1, -PIECE)
     pieces = fixed[:, None, :] >> shifts[:, None]
+    # The highest piece keeps the sign; the lower ones are digits from 0 on.
     pieces[:, 1:] &= 2**PIECE - 1
     return with_spare(pieces.astype(np.int16).view(np.uint16).ravel())

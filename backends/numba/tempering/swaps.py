@@ -115,6 +115,8 @@ def _last_neighbours(w, tally, at, accepted):
     r = len(w.levels) - 1
     step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
     for k in range(at.shape[1]):
+        # At β = 1 zeros are exact: a state that meets one has no weight, so that it never comes to the last rung and
+        # always leaves it.
         worse = w.zeros[w.slot[r, k], k] - w.zeros[w.slot[r + 1, k], k]
         gain = step * (at[r, k] - at[r + 1, k])
         accepted[r, k] = 0.0 if worse > 0 else 1.0 if worse < 0 else np.exp(min(gain, 0.0))
@@ -137,6 +139,8 @@ def _move(w, tally, first, u, accepted):
             low, high = w.hot[r, k], w.hot[r + 1, k]
             w.hot[r, k], w.hot[r + 1, k] = (high, low) if swaps else (low, high)
     for k in range(ladders):
+        # A passage from the hottest rung to the coldest is counted once a round trip: the mark comes back at the
+        # hottest rung.
         tally.trips[k] += w.hot[rungs - 1, k]
         w.hot[rungs - 1, k], w.hot[0, k] = 0, 1
 
@@ -148,7 +152,8 @@ def _heat(w):
     for r in range(rungs):
         for k in range(ladders):
             w.heat[w.slot[r, k], k] = w.betas[r]
-    for k in range(ladders):  # no other rung was the last, or is
+    # The last rung's replica came from one of the last two: no other slot can have been the cold one.
+    for k in range(ladders):
         w.cold[w.slot[rungs - 2, k], k], w.cold[w.slot[rungs - 1, k], k] = 0, 1
 
 
@@ -167,7 +172,10 @@ def swap_rungs(w, tally, step, zeros, scratch):
         _neighbours(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
     if zeros:
         _last_neighbours(w, tally, at, accepted)
+    # By the step's number, so that swaps do not depend on how a run is cut.
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
+    # Even and odd pairs by turns: a replica that goes on in one direction makes a round trip in O(R) steps, not O(R²)
+    # (Okabe et al. 2001; Syed et al. 2022).
     _move(w, tally, step % 2, u, accepted)
     _heat(w)
     keep(scratch)
