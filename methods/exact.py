@@ -73,11 +73,13 @@ class Exact(Method):
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
         cost = {name: float(x) for name, x in zip(COST_NAMES, trace.total("cost")[:, 0], strict=True) if x >= 0}
-        has_marginals = len(flat) == sum(cards)  # not of a library that gives none
+        # A library that gives no marginals leaves the array empty.
+        has_marginals = len(flat) == sum(cards)
         unreachable = left_open(flat, cards) if has_marginals else {}
         return Estimate(
             marginals=split_marginals(flat, cards) if has_marginals else None,
-            log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
+            # NaN stands for what a library does not give: a trace holds arrays of numbers alone.
+            log_z=None if np.isnan(log_z) else log_z,
             diagnostics=cost | unreachable,
             log_z_kind="exact",
             pairs=_split_pair_tables(model, trace.total("pairs")[:, 0]) if self.pairs else None,

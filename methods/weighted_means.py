@@ -38,6 +38,7 @@ def group_sums(trace: Trace, weight: str, part: str) -> tuple[FloatArray, FloatA
     """
     counts = np.log(np.array(trace.counts, dtype=np.float64))[:, None]
     logs = trace.series(weight) + counts
+    # Weights relative to the largest of all batches and chains: their logs may lie thousands of nats from 0.
     top = float(logs.max())
     return np.exp(logs - top), np.exp(trace.series(part) + counts[:, None] - top), top
 
@@ -49,6 +50,8 @@ def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, Flo
     means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
     if groups < 2:
         return means, np.maximum(means, 1 - means)
+    # The ratio of two sums, to first order: its error is that of parts - mean · weights, which takes their correlation
+    # along.
     rest = parts - means[:, None] * weights[:, None, :]
     return means, np.sqrt((rest**2).sum(axis=(0, 2)) * groups / (groups - 1)) / total
 
@@ -62,6 +65,7 @@ def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> dict[str, A
         unseen: share of the law that draws may not have shown, by which bounds are wider.
     """
     farthest = np.maximum(means, 1 - means)
+    # Rule of three (Hanley and Lippman-Hand 1983): states of mass 3 / n may be unseen, however small the scatter is.
     of_rare = widen_of_rare(se, np.where(se > NOTHING, np.minimum(means, 1 - means), 0.0), farthest, UNSEEN / unseen)
     return {
         "marginals": means,

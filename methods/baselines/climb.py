@@ -25,7 +25,9 @@ class NestedSamplingProgram(IndependentSteps, Shells):
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
-        none = 0.0 * start[0, :]  # constants would not be where steps leave their results, for which JAX compiles again
+        # Made from `start`, since constants would not be on the device where steps leave their results, and JAX would
+        # compile again for them.
+        none = 0.0 * start[0, :]
         return State(none, none + self._xp.zeros((t.states.shape[0], 1), dtype=none.dtype))
 
     def step(self, key: Key, t: Tables, state: State) -> State:
@@ -55,11 +57,13 @@ class NestedSamplingProgram(IndependentSteps, Shells):
 
         points = backend.fori_loop(0, self._sweeps, sweep, points)
         numbers = xp.arange(points.d.shape[0], dtype=xp.int32)
+        # The halves differ in sweeps alone, so that a difference between them shows that sweeps are too few.
         late = numbers % chains >= chains // 2
         places = xp.reshape(xp.reshape(numbers, (-1, chains))[:, chains // 2 :], (-1,))
         extra = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
         extra = backend.fori_loop(self._sweeps, SWEEP_FACTOR * self._sweeps, sweep, extra)
-        number = xp.astype(xp.cumulative_sum(xp.astype(late, xp.int32)), xp.int32)  # of the late ones, from 1 on
+        # Number of each late point among the late ones, from 1 on.
+        number = xp.astype(xp.cumulative_sum(xp.astype(late, xp.int32)), xp.int32)
         source = xp.where(late, numbers.shape[0] - 1 + number, numbers)
         x, d = xp.concat([points.x, extra.x], axis=1), xp.concat([points.d, extra.d], axis=0)
         return points._replace(x=xp.take(x, source, axis=1), d=backend.take(d, source))
@@ -73,6 +77,7 @@ class NestedSamplingProgram(IndependentSteps, Shells):
         )
         log_w = xp.reshape(log_w, (-1, chains)) + points.log_x
         top = xp.maximum(xp.max(log_w, axis=0), evidence.log_z)
+        # -∞ - -∞ would be NaN where no state so far has weight.
         top = xp.where(top == -xp.inf, 0.0, top)
         w, previous = xp.exp(log_w - top) / log_w.shape[0], xp.exp(evidence.log_z - top)
         total = previous + xp.sum(w, axis=0)

@@ -105,7 +105,8 @@ class MetropolisBath(TableBath):
         is_current = self._numbers(weights) == take(x, take(section.rows, b))
         current_weight = xp.sum(xp.where(is_current, weights, 0.0), axis=0)
         if self._proposal == "uniform":
-            sizes = xp.max(take(section.states, b), axis=0)[:, None]  # K - 1 of each variable
+            # K - 1 of each variable.
+            sizes = xp.max(take(section.states, b), axis=0)[:, None]
             accepted = xp.where(
                 weights > current_weight, 1.0, weights / xp.where(current_weight > 0, current_weight, 1.0)
             )
@@ -113,6 +114,7 @@ class MetropolisBath(TableBath):
         else:
             total = xp.sum(weights, axis=0)
             rest = xp.sum(xp.where(is_current, 0.0, weights), axis=0)
+            # p_j / (1 - p_k) · min(1, (1 - p_k) / (1 - p_j)) = p_j / max(1 - p_k, 1 - p_j); the sum of weights cancels.
             moves = weights / xp.where(is_current, 1.0, xp.maximum(rest, total - weights))
         move_probability = xp.sum(xp.where(is_current, 0.0, moves), axis=0)
         stay = xp.where(move_probability < 1, 1 - move_probability, 0.0)

@@ -40,11 +40,12 @@ from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barri
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.models import Model
 
-# For a unit of the barrier, at least and at most.
+# Bins between knots for a unit of the pilot's barrier, at least and at most.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64
 # Nats that the knots cover at least.
 MIN_KNOT_RANGE = 0.1
-# Nats of θ below all that chains have seen.
+# Nats of θ below all that chains have seen: an independent draw so far off has no weight in Bennett's ratio, and a
+# finite number keeps it free of NaN.
 UNREACHABLE_NATS = 100.0
 
 
@@ -102,11 +103,13 @@ class Multicanonical(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
         trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
-        is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE  # no way to go
+        # All states weigh about the same: there is no way to go, and no round trips to count.
+        is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE
         travel = Travel(0.0 if is_level else np.inf, trips, chains, np.inf, 1.0, 0.0)
         estimate = ratio_estimate(model, trace, not travel.is_sufficient, travel.visits)
         reweighted = estimate_log_z_ratio(trace, travel)
-        if any("too short" in doubt for doubt in estimate.doubts):  # both are means of the same weights
+        # Both are means of the same weights: where those are too few for one they are for the other.
+        if any("too short" in doubt for doubt in estimate.doubts):
             reweighted = Claim(reweighted.value, np.inf, np.inf)
         reweighted = _combine_with_bennett(trace, reweighted).plus(float(tables.base))
         return replace(
@@ -119,7 +122,8 @@ class Multicanonical(Method):
 
 def _combine_with_bennett(trace: Trace, reweighted: Claim) -> Claim:
     """An estimate beside that with another one of E[e^-θ]."""
-    if not trace.looks:  # nobody looked, and nothing speaks against it
+    # Nobody looked, and nothing speaks against it.
+    if not trace.looks:
         return reweighted
     forward = trace.looked("there")
     other = ratio(forward, np.maximum(trace.looked("free").ravel(), forward.min() - UNREACHABLE_NATS))
@@ -131,6 +135,8 @@ def _combine_with_bennett(trace: Trace, reweighted: Claim) -> Claim:
 
 def initial_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:
     """(knots, θ): between the means of D at β = 0 and 1, with the slope β where D has its mean at β."""
+    # The mean of D rises with β (its derivative is a variance); a pilot's noise may say otherwise, and interpolation
+    # needs order.
     rising = np.maximum.accumulate(means)
     knots = np.linspace(rising[0], max(rising[-1], rising[0] + MIN_KNOT_RANGE), bins + 1)
     slopes = np.interp((knots[1:] + knots[:-1]) / 2, rising, betas)

@@ -45,13 +45,15 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.models import Model
 
-# That are looked up in the time that an update takes at least.
+# Factors that are looked up in about the time that an update takes at least: one of fewer costs no less.
 FACTORS_PER_UPDATE = 16
 # Points, at least and at most: as many as levels; and that may be asked for.
 MIN_POINTS, MAX_AUTO_POINTS, MAX_POINTS = 8, 64, 2**16
-# Share of the points that count in effect where all that are left are weighed: there is no need to climb on.
+# Effective share of the points from which all that are left are weighed: further levels would only add noise to an
+# average that is good already.
 EVEN_WEIGHT_SHARE = 0.5
-# Of variables, on the way up; what takes more takes a step of a run too long.
+# Updates of variables on the way up: what takes the pilot more makes a step, which is a whole run, too long to be timed
+# or ended.
 MAX_PILOT_UPDATES = 25_000
 
 
@@ -133,6 +135,7 @@ class NestedSampling(Method):
 def halves_distance(trace: Trace) -> float:
     """By how many joint standard errors log Ẑ of the chains with more sweeps and of the others are apart."""
     z = trace.series("z")
+    # Two chains a half are needed for a scatter.
     if z.shape[1] < 4 or not np.isfinite(z.max()):
         return np.inf
     parts = [z[:, : z.shape[1] // 2].ravel(), z[:, z.shape[1] // 2 :].ravel()]
@@ -157,12 +160,15 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
         UnsupportedError: that is not so after `MAX_PILOT_UPDATES`.
     """
     max_levels = levels or MAX_PILOT_UPDATES // max(sweeps * len(t.sizes), 1) + 1
+    # A fixed seed: levels are a function of the model and the settings, and the same for all runs, on which E Ẑ = Z
+    # rests.
     shells, rng = Shells(HostArrays()), np.random.default_rng(0)
     points, pilot_levels = shells.draw_points(rng, t, (len(t.points), 1)), [LOWEST_LEVEL]
     logs, heights = np.array([]), np.array([])
     while True:
         exact = shells.exact_log_weights(t, points.x)
         rest = exact + points.log_x - np.log(len(exact))
+        # Labels of these points are known to lie above the last level, hence uniform on what is left of their nat.
         low = np.clip(pilot_levels[-1] - points.d, 0.0, LABEL_NATS)
         level = float(np.median(points.d + low + (LABEL_NATS - low) * rng.random(len(low))))
         with np.errstate(divide="ignore"):
@@ -182,6 +188,7 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
             f"and more would be too long a step; levels={max_levels} ends there all the same"
         )
     log_z, is_finite = np.logaddexp.reduce(logs), np.isfinite(logs)
+    # H = Σ (w / Z) log (p* / Z), Skilling's information of p over β = 0.
     information = float(np.exp(logs[is_finite] - log_z) @ heights[is_finite] - log_z) if is_finite.any() else 0.0
     return np.array(pilot_levels), information
 

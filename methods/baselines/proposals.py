@@ -22,11 +22,13 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, replace_zeros
 
 Kind = Literal["bp_tree", "mean_field", "uniform"]
-# Of messages, or of coordinate ascent, at most.
+# Sweeps of messages, or of coordinate ascent, at most, where they do not settle.
 MAX_SWEEPS = 60
-# Of factors at most, about a fifth of a second, but for the first sweep, which suffices for forests.
+# Updates of factors at most, about a fifth of a second in Python, but for the first sweep, which suffices for forests.
 MAX_FACTOR_UPDATES = 10_000
 TOLERANCE = 1e-8
+# Nats below a factor's lowest entry at which mean field has its hard zeros: for -∞ it would give up states that have
+# weight elsewhere.
 MEAN_FIELD_FLOOR_NATS = 2.0
 
 
@@ -101,6 +103,7 @@ def _fit_mean_field(parts: FactorPieces, logs: list[FloatArray]) -> list[FloatAr
             for f, axis in factors:
                 others = [(np.exp(logs[u][0]), k) for k, u in enumerate(parts.scopes[f]) if k != axis]
                 expected = np.moveaxis(soft[f], axis, 0)
+                # From the last axis on, so that the axes before it keep their numbers.
                 for q, _ in reversed(others):
                     expected = expected @ q
                 field += expected
@@ -187,6 +190,8 @@ def _walk_breadth_first(adjacency: list[list[tuple[int, int]]], start: int) -> l
 
 def _centre_of_tree(adjacency: list[list[tuple[int, int]]], v: int) -> int:
     """Of the longest path."""
+    # Twice breadth first: the farthest from anywhere is one end of a longest path. From its middle a tree has the
+    # fewest layers, which are steps one after another.
     end = _walk_breadth_first(adjacency, v)[-1][0]
     parent_of = {u: parent for u, parent, _ in _walk_breadth_first(adjacency, end)}
     path = [list(parent_of)[-1]]
@@ -216,6 +221,8 @@ def _weight_bounds(
     isolated = [np.zeros(1)]
     for v, factors in enumerate(parts.around):
         variable_term = np.sum([messages[f][k] for f, k in factors], axis=0) - logs[v]
+        # Any share-out bounds p* / q. The factor that a variable is drawn by holds its parent, too, so that what
+        # depends on both cancels there.
         targets = [(f, k) for f, k in factors if f == homes[v]] or factors
         for f, k in targets:
             shape = [1] * remainders[f].ndim

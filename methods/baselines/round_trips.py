@@ -72,10 +72,13 @@ class TemperedTransitionsProgram(TableProgram):
             return self._bath.sweep(backend.fold_in(key, number), sweep, y, ones * beta, backward=backward), work
 
         y, up = backend.fori_loop(0, steps, climb, (x + 0, xp.zeros_like(ones)))
+        # One sweep less than on the way up: the last factor is at β = 1, where hard zeros are exact, and no sweep
+        # follows it.
         y, down = backend.fori_loop(0, steps - 1, descend, (y, xp.zeros_like(ones)))
         last = 1 - t.betas[steps - 1]
         lost = self._bath.log_weights(sweep.entries, y) == -xp.inf
         down = xp.where(lost, -xp.inf, down + last * self.log_weights(sweep.entries, y))
+        # The product of all ratios is the exponential of these two sums of (β' - β) D.
         chance = xp.exp(xp.where(up + down < 0, up + down, 0.0))
         accepted = backend.uniform(backend.fold_in(key, 2 * steps + 1), ones.shape) < chance
         x = xp.where(accepted[None, :], y, x)

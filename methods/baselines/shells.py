@@ -13,9 +13,10 @@ from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import resample_systematically
 
-# Nats of a label, which is added to D: states of one D do not all fall at once.
+# Nats of a label, uniform, which is added to D: states of one D, of which discrete models have many, do not all fall at
+# once (Murray et al. 2005).
 LABEL_NATS = 1.0
-# Below all levels.
+# Below all levels; finite, since differences from -∞ would be NaN.
 LOWEST_LEVEL = -1e30
 
 
@@ -68,7 +69,8 @@ class Shells(TableProgram):
     def surviving_share(self, d: Array, previous_level: Array, level: Array) -> Array:
         """(P C,) of points above `previous_level`: the share of their labels above it that is above `level`, too."""
         share_before = label_share_above(self._xp, d, previous_level)
-        has_room = share_before > 0  # but for rounding
+        # 0 by rounding alone: every point is above the level before.
+        has_room = share_before > 0
         share = label_share_above(self._xp, d, level)
         return self._xp.where(has_room, share / self._xp.where(has_room, share_before, 1.0), 0.0)
 
@@ -77,6 +79,7 @@ class Shells(TableProgram):
         xp, chains = self._xp, points.log_x.shape[0]
         surviving_share = xp.reshape(surviving_share, (-1, chains))
         mean = xp.mean(surviving_share, axis=0)
+        # Where no point is left anything may be copied, since its weight is 0.
         weights = xp.where(mean > 0, surviving_share, 1.0)
         parents = resample_systematically(
             self._backend, self._backend.uniform(key, (chains,)), weights / xp.sum(weights, axis=0)

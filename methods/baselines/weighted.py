@@ -34,17 +34,19 @@ from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
-# Draws, in effect.
+# Draws, in effect, from which a standard error of their scatter is trusted: weights that few draws carry hide what
+# heavier ones would add.
 MIN_EFFECTIVE_DRAWS = 100.0
-# Share of Z.
+# Share of Z that draws may not have shown, by the rule of three and the bound on weights, before estimates are doubted.
 MAX_UNSEEN_SHARE = 0.05
 # Draws that tell beforehand how many would be accepted.
 PILOT_DRAWS = 2000
 # Nats between the bounds of weights that are all the same.
 EQUAL_WEIGHT_NATS = 1e-9
-# Share of draws accepted, below which there would be too few of them.
+# Share of draws accepted below which a run of some 10^6 draws would keep fewer than `MIN_EFFECTIVE_DRAWS`.
 MIN_ACCEPTANCE = 1e-4
-# Draws of a step of rejection sampling; as many as give one that is accepted, otherwise.
+# Draws of a step of rejection sampling: as many as give one that is accepted, so that a step of each model tells about
+# as much, and no more than these, so that a step stays short.
 MAX_TRIES = 100
 
 
@@ -211,8 +213,10 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
     num_draws = trace.samples * trace.total("z").shape[-1] * int(tables.tries)
     total, square = (float(np.logaddexp.reduce(trace.total(name))) for name in ("z", "square"))
     tries = float(np.log(tables.tries))
+    # "z" and "square" are sums of means over `tries` draws, hence the factor.
     effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws)) if np.isfinite(total) else 0.0
     low, high = tables.bounds.tolist()
     log_mean = total + tries - float(np.log(num_draws))
+    # e^600 is still a number, and as good as infinite for a share.
     unseen = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / num_draws
     return WeightSummary(num_draws, log_mean, effective_draws, unseen, (low, high))

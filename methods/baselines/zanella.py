@@ -27,7 +27,8 @@ from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhood
 from spinbench.methods.baselines.weighing import ratio_estimate, state_pairs
 from spinbench.models import Model
 
-# Variables for each jump of a step.
+# Variables for each jump of a step: a jump sums the rates of all states, so that a step of as many jumps as variables
+# would take some N² / 2 updates.
 VARIABLES_PER_JUMP = 4
 
 
@@ -56,6 +57,8 @@ class Zanella(Method):
         levels = np.arange(int(graph.cardinalities.max(initial=1)))
         return Tables(
             sections=sweep.sections,
+            # Zeros are counted beside the finite entries: differences of -∞, by which logits are kept up to date, would
+            # be NaN.
             values=np.stack([np.where(zero, 0.0, values), zero])[: 1 + zero.any()],
             neighbourhoods=build_neighbourhoods(graph),
             last=(graph.cardinalities[:, None] - 1).astype(np.int32),

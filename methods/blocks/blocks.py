@@ -50,7 +50,8 @@ from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
-# Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same.
+# Nats past all others, where states from which s* cannot be reached are put: Bennett's ratio gives them no weight, and
+# stays free of infinities.
 _UNREACHABLE_NATS = 50.0
 
 
@@ -107,6 +108,8 @@ class Blocks(Method):
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Probes; stepping stones, where they are asked for, or needed. Neither where there are hard zeros."""
+        # One block is exact without any of this; and where there are hard zeros, what p*^β makes possible need not be
+        # so at β = 1.
         if len(tables.transition) == 1 or np.isneginf(tables.values).any():
             return state, 0
         state, probed = probes.run_probes(engine, state, steps, "p", trace)
@@ -146,6 +149,7 @@ def _exact_estimate(model: Model, means: FloatArray, samples: int, chains: int, 
     estimate = Estimate(**split_fields(model.cardinalities, **parts))
     if not log_z:
         return estimate
+    # Chains of float32 sum in float32; an answer that is called exact is summed anew.
     value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)
     return replace(estimate, log_z=value, log_z_kind="exact")
 
@@ -176,7 +180,8 @@ def log_z_estimates(tables: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[
 
 def _log_num_states(tables: Tables) -> float:
     """Log of the number of all states."""
-    _, first = np.unique(tables.variable, return_index=True)  # a variable has a bucket in several blocks
+    # A variable has a bucket in several blocks: each counts once.
+    _, first = np.unique(tables.variable, return_index=True)
     return float(np.log(tables.cards[first, 0]).sum())
 
 

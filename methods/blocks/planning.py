@@ -18,11 +18,13 @@ from spinbench.reference.orders.plan import neighbours
 
 # Of what breaks ties: a plan is a function of the model and the settings.
 TIE_SEED = 0
-# Blocks of a sweep; by then, every variable has been in one.
+# Blocks of a sweep from which on new ones are made of variables that are in none yet, so that planning ends.
 MAX_BLOCKS = 64
-# Neighbours that a variable must have more to be left out of a block once again.
+# Neighbours that a variable must have more to be left out of a block once again, so that blocks leave out different
+# variables; and noise that breaks ties between variables of one degree.
 _REPEAT_PENALTY = 3.0
 _DEGREE_NOISE = 1.5
+# Logarithms of a product that equals the limit may round to above it.
 _ROUNDING = 1e-9
 
 
@@ -45,6 +47,7 @@ def eliminate_greedily(
         rng: of ties.
     """
     graph = {v: adjacency[v] & candidates for v in sorted(candidates)}
+    # Less than a hundredth of a bit: it breaks ties alone.
     bits, noise = np.log2(cards), 0.01 * rng.random(len(cards))
     limit = math.log2(max_entries) + _ROUNDING
 
@@ -57,6 +60,7 @@ def eliminate_greedily(
     order: list[int] = []
     while graph:
         key, v = queue[0]
+        # An old entry of the heap: keys are replaced by pushing new ones.
         if current.get(v) != key:
             heapq.heappop(queue)
             continue

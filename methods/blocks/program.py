@@ -9,7 +9,8 @@ from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.blocks.buckets import BucketElimination
 from spinbench.methods.blocks.tables import Tables
 
-# Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for.
+# Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for: at 32 a draw by the number ½ is a step
+# downhill.
 DESCENT_SWEEPS = 6
 
 

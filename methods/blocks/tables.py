@@ -22,9 +22,11 @@ class Bucket(NamedTuple):
 
 
 RowLists = list[list[int]]
-# Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1.
+# Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1: e^-25 is far
+# below what a run sees, and chains can still get from one side of the zeros to the other.
 FLOOR_NATS = 25.0
-# The same from 1 on, on top of it, in sweeps that know temperatures: nothing, unless all states are impossible.
+# The same from 1 on, on top of it, in sweeps that know temperatures: no weight at all in either precision, unless all
+# states are impossible.
 COLD_FLOOR_NATS = 1e4
 
 

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-# Differences, at most.
+# Differences that are mixed, at most: each takes as much memory as the point itself, twice.
 KEPT = 10
-# Of the mean square of the differences' residuals, that is added to the diagonal of the least squares.
+# Share of the mean square of the differences' residuals that is added to the diagonal of the least squares: differences
+# of late passes are nearly dependent.
 _RIDGE = 1e-8
-# Of the fixed point, damped: at first, and where it has ended. It is halved where not even that is good.
+# Step of the damped fixed point: at first, and where it has ended. It is halved where not even a plain step is good.
 _STEP, _LEAST_STEP = 1.0, 1e-3
-# Nats; so many passes that gain less are the last.
+# Nats that count as a gain, and passes without one after which it ends.
 _GAIN, _PATIENCE = 1e-7, 12
 
 # g: from the point that was valued last, and a step.
@@ -66,7 +67,9 @@ class Descent:
         mixed = len(self._points) > 1 and self._accept(self._mix(), self._gained)
         if not (mixed or self._accept(image, 0.0)):
             self._step /= 2
+            # Residuals of another step are not comparable.
             self._points, self._residuals = [], []
+            # The passes' work space belongs to the point that was refused; the map starts from what was valued last.
             self._valued(self._at)
         self._idle = 0 if before - self.value >= _GAIN else self._idle + 1
 

@@ -15,7 +15,7 @@ from spinbench.foundation import deadline
 from spinbench.methods.buckets.layout import Array, Buckets
 
 FloatArray = npt.NDArray[np.float64]
-# Of weights below the bound.
+# Bins of weights below the bound; with `WIDTH` they reach 32 nats down.
 BINS = 128
 # Nats of each; the last holds all that is smaller, and the dead draws, whose weight is 0.
 WIDTH = 0.25
@@ -89,7 +89,8 @@ def _place(at: Buckets, c: int, states: Array) -> Array:
 
 def keep(at: Buckets, draws: Draws) -> DrawSums:
     """Statistics of draws."""
-    logs = draws.logs if at.split else np.zeros_like(draws.logs)  # where nothing is split all weights are Z
+    # Where nothing is split all weights are Z, but for rounding.
+    logs = draws.logs if at.split else np.zeros_like(draws.logs)
     top = logs.max(axis=0)
     shift = np.where(top > -np.inf, top, 0.0)
     weights = np.exp(logs - shift)

@@ -40,6 +40,7 @@ class BucketState:
 class BucketKernel(Kernel):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
+    # Seconds by which the size of mini-buckets is chosen (`size.choose`), of one core.
     code: ClassVar[Code] = Code(
         Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
         Passes,
@@ -72,7 +73,8 @@ class BucketKernel(Kernel):
     def adapt(self, state: BucketState, last: bool) -> BucketState:
         if not last or not state.seconds or not self._first.split:
             return state
-        if time.perf_counter() + looking(self._first.at) > state.end:  # nothing would be left for passes
+        # Nothing would be left for passes.
+        if time.perf_counter() + looking(self._first.at) > state.end:
             return state
         return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
 
@@ -102,6 +104,7 @@ class BucketKernel(Kernel):
     def _draw(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> DrawSums:
         """Of so many draws of each chain."""
         shape = len(tuned.at.cards), state.chains
+        # By the step's index, so that draws do not depend on how they are cut into blocks.
         streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
         uniform = np.stack([stream.random(shape) for stream in streams], axis=1)
         draws = draw(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, uniform)

@@ -15,7 +15,8 @@ from spinbench.methods.buckets.partition import Partition, Scope
 from spinbench.reference.network import FlatFactors
 
 Array = npt.NDArray[Any]
-# Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them.
+# Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them. Shifts over more
+# are more parameters than passes have time for.
 SHARED = 6
 
 

@@ -19,7 +19,7 @@ from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import Model
 
-# Seconds of the search for orders, by its account of them.
+# Seconds of the search for orders, by its account of them, which is the same on every machine.
 _SEARCH = 0.03
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from spinbench.reference.orders.order import Order, candidate_orders
 from spinbench.reference.problem import Problem
 
-# Greedy orders. Where tables are cut, which of several is best shows only once bounds are seen.
+# Greedy orders that are kept. Where tables are cut, which of several is best shows only once bounds are seen.
 KEPT = 4
-# Of one min-fill order, for each variable and pair: a fixed account, so that every machine makes as many.
+# Seconds of one min-fill order, for each variable and pair: a fixed account, so that every machine makes as many tries
+# and finds the same orders.
 _TRY_SECONDS = 2e-6
 _MAX_TRIES = 200
 

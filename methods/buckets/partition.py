@@ -79,6 +79,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
             minibuckets.scopes.append(scope)
             minibuckets.sources.append(mini.sources)
         minibuckets.starts.append(len(minibuckets.scopes))
+        # Functions of eliminated variables are needed no more, and there may be millions.
         by_variable[v] = []
         if entries > max_entries:
             break
@@ -87,6 +88,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
 
 def _pack(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
+    # Largest first: small functions fit beside large ones, and not the other way round.
     for function in sorted(functions, key=lambda f: -f.size):
         best, best_overlap, size = None, -1, 0.0
         for mini in minis:

@@ -33,11 +33,14 @@ from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-# Sum of a bucket's negative weights at first; the least and the largest of one, without signs.
+# Sum of a bucket's negative weights at first; the least and the largest of one, without signs: at 0 a mini-bucket would
+# count by its maximum, whose gradient jumps.
 _NEGATIVE, _LEAST, _MOST = 3.0, 1e-4, 1e3
-# Change of the log of a weight in one pass, at most.
+# Change of the log of a weight in one pass, at most: the objective is not concave, and a gradient tells of what is
+# near.
 _FASTEST = 0.5
-# Passes of each trial, and of the best one of a limit in all.
+# Passes of each trial, and of the best one of a limit in all: where an ascent ends depends on the order and on who is
+# positive, which twenty passes tell.
 _TRIAL, _PASSES = 20, 40
 # Trials of later limits: the best of the limit before.
 _BEST = 2
@@ -118,7 +121,8 @@ class Raising:
     ) -> None:
         self._factors = [factors_of(problem, order) for order in orders]
         self._code, self._at_stake, self._ibound = code, at_stake, ibound
-        self._max_bytes = max_bytes / 2  # two are there at once
+        # Half, since the tables of two candidates are there at once.
+        self._max_bytes = max_bytes / 2
 
     def iterate(self) -> Iterator[Progress]:
         """After each pass."""

@@ -17,12 +17,13 @@ from spinbench.methods.buckets.passes import Passes
 
 FloatArray = npt.NDArray[np.float64]
 
-# Of the weights' exponentiated gradient, where weight is shifted with a step of 1.
+# Rate of the weights' exponentiated gradient, where weight is shifted with a step of 1.
 _RATE = 1.0
+# A weight of 0 would make its mini-bucket count by its maximum, and never come back, as steps multiply it.
 _LEAST_WEIGHT = 1e-4
 # A marginal below it counts as it: what a hard zero of one mini-bucket forbids costs the others so much at most.
 _TINY = 1e-30
-# Numbers that points of the past may take, for each entry of the tables.
+# Numbers that points of the past may take, for each entry of the tables, which have four themselves.
 ROOM = 1.0
 
 
@@ -60,7 +61,8 @@ class UpperBound:
         self.at, self.passes = at, passes
         self.bucket = np.repeat(np.arange(len(counts)), counts)
         self.shifts = int(at.shifts[-1])
-        self._owner = np.repeat(np.arange(len(widths)), widths)  # of each shift, its mini-bucket
+        # Of each shift, its mini-bucket.
+        self._owner = np.repeat(np.arange(len(widths)), widths)
         entries = starts_of(widths[at.buckets[:-1]])
         self._entry = entries[self.bucket[self._owner]] + np.arange(self.shifts) - at.shifts[self._owner]
         weights = self.first_weights(counts)
@@ -129,6 +131,8 @@ class UpperBound:
         """θ_c + step w_c (Σ_k w_k log b_k - log b_c), and weights along their gradient."""
         theta, weights = self._split(point)
         marginals, entropies = self.passes.backward()
+        # Liu and Ihler 2011: at the optimum the marginals of a bucket's mini-buckets agree; each is moved to their
+        # weighted geometric mean.
         logs, row_weights = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
         mean = np.bincount(self._entry, row_weights * logs)[self._entry]
         theta = self._balance(theta + step * row_weights * (mean - logs), weights)
@@ -136,6 +140,8 @@ class UpperBound:
 
     def _balance(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
         """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
+        # Shifts have to add up to 0, or the product of the tables would not be the model's. By weights, as a step then
+        # stays a fixed point of `_move`.
         return np.asarray(theta - weights[self._owner] * np.bincount(self._entry, theta)[self._entry])
 
     @staticmethod

@@ -25,11 +25,12 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse import tree
 
-# Passes along each order, of which the best is kept.
+# Passes along each order, of which the best is kept: enough to rank orders, few enough to leave time for the best.
 _TRIAL = 10
 # Seconds of a variable, however often its mini-buckets are looked at before any pass.
 _PARTITION, _LOOKED_AT = 1.2e-5, 8
-# Share of the seconds that passes have at least, however long looking at mini-buckets takes.
+# Share of the seconds that passes have at least, however long looking at mini-buckets takes: without passes the bound
+# is loose, whatever the tables.
 _PASSED = 0.25
 # Share of the seconds that trials may take.
 _TRIALS = 0.55
@@ -37,7 +38,7 @@ _TRIALS = 0.55
 _FIRST_SEARCH, _SEARCH = 0.03, 0.15
 # Share of what is left that elimination over possible states may take.
 _WHOLE = 0.75
-# Of what it took in vain, which draws then lack.
+# Share of what elimination took in vain that draws lack in return: passes would otherwise pay for all of it.
 _FORGIVEN = 0.5
 
 
@@ -108,6 +109,7 @@ class Tuner:
         cut = self._cut(self._orders[0], seconds)
         if cut.parts.split and (whole := self._whole(cut.order, seconds)) is not None:
             return whole
+        # Where tables are cut greedy orders are used: a lattice's rows are for whole tables.
         if cut.parts.split and cut.order.lattice:
             cut = self._cut(_greedy(self._orders)[0], seconds)
         return self._at(cut, 0, real)
@@ -148,6 +150,7 @@ class Tuner:
         trials = int(_TRIALS * room / costs.passes_seconds(cuts[0].parts, _TRIAL))
         cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
         values: list[float] = []
+        # By the clock, too: an account of seconds that is wrong by half must not leave the best order without passes.
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
         for cut in cuts if len(cuts) > 1 else []:
             if not values or time.perf_counter() < until:
@@ -187,6 +190,7 @@ class Tuner:
     def _at(self, cut: Cut, max_passes: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
         bound = self._bound(cut, max_passes, end)
         work, at = bound.passes.work, bound.at
+        # Before the backward pass, which puts g_c in place of the conditionals.
         probabilities = work.probabilities.astype(real)
         bound.passes.backward()
         place, ends = np.argsort(cut.order.order), starts_of(at.cards - 1)

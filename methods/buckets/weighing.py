@@ -20,9 +20,10 @@ from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 
-# Draws of equal weight that tell as much as those that were made.
+# Draws of equal weight that tell as much as those that were made: draws of DBN_11 that told as much as 10 left
+# marginals .055 off (root mean square); from 100 on they are trusted.
 FEWEST = 100.0
-# Share of Z that draws may not have shown, by the bound on their weights.
+# Share of Z that draws may not have shown, by the rule of three and the bound e^U on their weights.
 MOST_UNSEEN = 0.1
 _EDGES = np.append(np.exp(-WIDTH * np.arange(BINS)), 0.0)
 
@@ -62,7 +63,8 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
             diagnostics=diagnostics,
         )
     doubts = () if is_enough(weights) else ("marginals too short", "log Z unresolved")
-    if not weights.effective:  # every draw is dead
+    # Every draw is dead: the bound alone is left.
+    if not weights.effective:
         return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
     stored_draws = draws_of(model, trace) if draws else None
     return Estimate(
@@ -91,6 +93,7 @@ def bracket(value: float, slack: float, weights: betting.Weights, delta: float, 
         by: the method.
     """
     highest = value + slack
+    # δ is shared by both sides, so that the bracket as a whole misses with at most δ.
     low = value - slack + betting.lower(weights, delta / 2)
     high = min(highest + betting.upper(weights, delta / 2), highest)
     return (

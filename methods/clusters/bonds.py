@@ -15,7 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Order = npt.NDArray[np.signedinteger[Any]]
 
-# Neighbours in a row of the padded table, at least; rows are twice as wide as on average where that is more.
+# Neighbours in a row of the padded table, at least; rows are twice as wide as on average where that is more. As wide as
+# the largest degree, one hub would make the table as large as a dense one.
 MIN_ROW_WIDTH = 16
 
 

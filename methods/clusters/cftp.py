@@ -39,12 +39,12 @@ from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
-# Sweeps that are tried first.
+# Sweeps that are tried first. All are made again at each doubling, which costs at most as much as the last try in all.
 FIRST_SWEEPS = 4
-# Of them at most, up to 2^14 sweeps and then no more.
+# Doublings at most, up to 2^14 sweeps: a 64 × 64 lattice near its critical temperature takes 2^11.
 MAX_DOUBLINGS = 13
-# Chance that all chains meet within those below which no more are made: none has met, so each does so within what was
-# tried with at most the probability that this leaves as likely.
+# Chance that all chains meet below which no more sweeps are made. None has met within what was tried, so that each does
+# so within it with at most the probability under which that is as likely as this.
 MIN_MEETING_CHANCE = 0.05
 
 
@@ -154,6 +154,8 @@ class CoupledProgram(IndependentSteps):
             sweeps = apart * back
 
             def sweep(i: Any, pair: Array) -> Array:
+                # The numbers of the sweep that is t before now are the same at every try: only then is the state an
+                # exact draw.
                 u = backend.uniform(backend.fold_in(key, sweeps - i), zeros.shape)
                 return self._sweep(t.sweep, pair, xp.concat([u, u], axis=1))
 
@@ -165,7 +167,9 @@ class CoupledProgram(IndependentSteps):
 
         max_back = _max_sweeps_without_meeting(zeros.shape[1])
         unit = xp.astype(xp.any(zeros == 0), xp.int32)
-        extremes = xp.concat([zeros + 1, zeros], axis=1)  # one sweep of both costs little more than of one
+        # One sweep of both chains side by side costs little more than of one.
+        extremes = xp.concat([zeros + 1, zeros], axis=1)
+        # Loops of 0 sweeps where all have met: a program's loops have fixed lengths, or counts that are arrays.
         pair, _, _, total = backend.fori_loop(0, MAX_DOUBLINGS, epoch, (extremes, FIRST_SWEEPS * unit, unit, 0 * unit))
         high, low = self._split_pair(pair)
         apart = xp.astype(xp.any(high != low, axis=0), high.dtype)
@@ -212,6 +216,7 @@ def find_flips(method: str, model: PairwiseModel) -> npt.NDArray[np.bool_]:
     from scipy.sparse.csgraph import connected_components
 
     n = model.num_variables
+    # A coupling of 0 favours nothing, and must not make a model frustrated.
     edges, across = model.edges[model.couplings != 0], model.couplings[model.couplings != 0] < 0
     ends = np.concatenate([edges[:, 0], edges[:, 0] + n])
     others = np.concatenate([edges[:, 1] + n * across, edges[:, 1] + n * ~across])

@@ -11,7 +11,8 @@ from typing import Any
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.clusters.bonds import Bonds
 
-# Rounds of label propagation before it is first asked whether anything still changes; then twice as many.
+# Rounds of label propagation before it is first asked whether anything still changes; then twice as many each time,
+# since the count of a loop has to be known before it begins.
 FIRST_ROUNDS = 4
 
 
@@ -65,6 +66,7 @@ class ClusterMoves:
                 return xp.where(is_open, xp.minimum(least, near), least)
 
             least = self._backend.fori_loop(0, width, take_least_neighbour, carry[0])
+            # Pointer jumping: a label's own label is at least as low, so that paths halve from round to round.
             least = xp.take_along_axis(least, least, axis=0)
             return least, xp.astype(xp.any(least != carry[0]), xp.int32)
 
@@ -74,7 +76,8 @@ class ClusterMoves:
             return labels, changed, 2 * rounds
 
         unit = xp.astype(xp.any(row_labels >= 0), xp.int32)
-        # as many rounds as there are rows reach all of them, but hardly ever are more than a dozen needed
+        # As many rounds as there are rows reach all of them, but hardly ever are more than a dozen needed. A fixed
+        # number of rounds would break clusters up, and the move would not keep p.
         labels = self._backend.fori_loop(0, rows.bit_length(), run_rounds, (row_labels, unit, FIRST_ROUNDS * unit))[0]
         return labels[: bonds.fields.shape[0], :]
 

@@ -15,9 +15,9 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
-# Of 2 in quotients, so that sums and products with matrices of them stay in range.
+# Exponent of 2 in quotients up to which sums and products with matrices of them stay in float64's range (2^1023).
 LARGEST_EXPONENT = 900
-# In the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most.
+# Units in the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most.
 UNITS = 16
 
 
@@ -39,6 +39,7 @@ def lower_bound_tables(model: ForneyModel, theta: FloatArray) -> list[FloatArray
         units = UNITS * (group.degree + (1.0 / cosines[group.edges]).sum(axis=1, keepdims=True))
         absolute = gauges.apply_all(group.tables, np.abs(matrix))
         lower = gauges.apply_all(group.tables, matrix) - EPS * units * absolute
+        # A single entry that may be negative takes the bound away: partial sums could exceed Z.
         if not ((lower >= 0.0) & np.isfinite(lower)).all():
             return None
         tables.append(lower)

@@ -17,7 +17,7 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Of pairs of edges at a time.
+# Rows of pairs of edges at a time: all pairs at once would take E² numbers.
 ROWS = 256
 
 
@@ -69,7 +69,8 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
     if not all((table[:, 0] > 0).all() for table in tables):
         return Sums(-np.inf, -np.inf, -np.inf)
     zero = model.log_constant
-    log_ratios = np.empty(2 * model.num_edges)  # of each half edge: log of the flipped entry over that of 0
+    # Of each half edge: the log of the flipped entry over that of 0.
+    log_ratios = np.empty(2 * model.num_edges)
     both: list[FloatArray] = [np.zeros(0)]
     with np.errstate(divide="ignore"):
         for group, table in zip(model.groups, tables, strict=True):
@@ -81,10 +82,13 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
     ratio = log_ratios[0::2] + log_ratios[1::2]
     pairs = _pairs(model)
     outside = np.where(pairs.alone, log_ratios[pairs.first ^ 1] + log_ratios[pairs.second ^ 1], 0.0)
-    near = np.zeros(pairs.number)  # bincount gives integers where there are no pairs
+    # float64, where bincount gives integers if there are no pairs.
+    near = np.zeros(pairs.number)
     np.add.at(near, pairs.which, np.concatenate(both) + outside)
     scale = max(float(ratio.max()), 0.5 * float(near.max(initial=-np.inf)), 0.0)
     plain = np.exp(ratio - scale)
+    # r_e r_f is the term of two flips unless e and f share a node, whose table has an entry for both: equation (11) of
+    # the paper.
     double = _distant(plain, pairs) + float(np.exp(near - 2.0 * scale).sum())
     with np.errstate(divide="ignore"):
         logs = [0.0, scale + np.log(plain.sum()), 2.0 * scale + np.log(double)]

@@ -60,7 +60,8 @@ def look_at_gauge(
     report.bound = max(report.bound, report.bounds[judge])
     if bounds[judge] > report.judged:
         report.answer(bounds[judge], *ended)
-        if judge == "g_bp":  # the others are asked for no marginals
+        # The others are asked for no marginals.
+        if judge == "g_bp":
             weights = [barrier_weights(group.degree, delta) for group in model.groups]
             report.defer_marginals(_marginals(model, theta, weights))
     return Candidate(model, theta, tables, bounds[judge])
@@ -75,6 +76,7 @@ def look_at_point(
     if tables is None:
         report.unverified += 1
         return
+    # Optima lie at the boundary, where edges are certain: next to it both points are valued.
     value, q = max(
         ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snap(q), q)), key=lambda pair: pair[0]
     )

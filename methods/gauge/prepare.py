@@ -15,7 +15,7 @@ from spinbench.models.forney import convert
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
 from spinbench.models.forney.modes import find_mode
 
-# Up to so many, all states are enumerated, in less time than annealing takes.
+# Edges up to which all states, 4096, are enumerated, in less time than annealing takes.
 FEW_EDGES = 12
 Labels = Literal["mode", "zero", "best", "greedy"]
 

@@ -21,7 +21,7 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
-# Of mean field, from one look at its bound to the next.
+# Sweeps of mean field from one look at its bound to the next: a look computes all gauged tables.
 SWEEPS = 16
 Headline = Literal["g_bp", "single", "multiple", "sequential"]
 
@@ -59,6 +59,7 @@ def search_point_mass(
         flips = np.zeros(best.model.num_edges, dtype=np.int64)
         flips[edge] = 1
         candidate = yield from _one_model(best.model.relabel(flips), report, judge, deltas, formulas)
+        # More than rounding: labels that gain nothing would be kept by chance.
         if candidate is not None and candidate.value > best.value + 1e-9:
             best = candidate
     return best
@@ -109,6 +110,8 @@ def search_mean_field(
         early = None
         for stage in point_mass.continuation(model, deltas, formulas=formulas):
             if np.isfinite(stage.delta) and stage.end:
+                # Of G-MF's starts the gauge of an early stage is better than the last: at the boundary q cannot move
+                # any more.
                 if stage.delta == deltas[min(point_mass.EARLY, len(deltas)) - 1]:
                     early = stage.theta
                 ended = Ended(stage.residual, stage.end)
@@ -116,9 +119,11 @@ def search_mean_field(
             yield
         if early is None:
             continue
+        # q = 0.1 is next to G-BP's point mass, but inside.
         yield from _joint(model, early, np.full(model.num_edges, 0.1), report, formulas)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
+            # Uniform q is a saddle on symmetric models, which only a perturbation leaves.
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
             yield from _joint(model, inside, start, report, formulas)

@@ -57,9 +57,10 @@ Marginals = Literal["rao_blackwell", "empirical"]
 LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 
 PRECISION_BITS = range(8, 33)
-# Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many.
+# Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many entries.
 MAX_BIT_DEGREE = 6
-# A variable is chosen by one float32 number of 24 bits.
+# A variable is chosen by one float32 number of 24 bits: above 2^22 some would be chosen a quarter less often than
+# others.
 MAX_RANDOM_VARIABLES = 2**22
 
 
@@ -181,6 +182,8 @@ class Gibbs(Method):
             log_weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
                 tail = len(plan.labels) - len(sweep.last)
+                # Blocks that come last are forced with all others at s* already: their part of log T is the same for
+                # every s.
                 log_t_constant = log_z.sum_log_conditionals(model, plan, rows, mode, int(plan.bounds[tail]))
         return Tables(plan.order, sweep, single, mode, np.array(log_weight), np.array(log_t_constant))
 

@@ -15,7 +15,7 @@ from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, Claim]
-# Nats beyond all that can be reached.
+# Nats beyond all that can be reached: T = 0 is given a log so small that it counts for nothing in Bennett's ratio.
 UNREACHABLE_NATS = 100.0
 
 
@@ -97,8 +97,10 @@ def _chib_estimate(mode_log_weight: float, trace: Trace, bridge: Ratio) -> tuple
     """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
     series = trace.series("log_t")
     level, error = statistics.log_mean(series)
-    if not np.isfinite(level):  # zeros are always in the way
+    # Zeros are always in the way.
+    if not np.isfinite(level):
         return Claim(np.inf, np.inf, np.inf), 0.0
+    # Kish's sample size of the batches: averages of 1 / Z are carried by few states.
     shares = np.exp(series - series.max())
     return one_sided(mode_log_weight - level, error, bridge), float(shares.sum() ** 2 / (shares**2).sum())
 

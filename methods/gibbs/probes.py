@@ -17,17 +17,20 @@ from spinbench.api.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 
-# At which chains are cooled. Quenched ones would end in wells that hold nothing.
+# Inverse temperatures at which chains are cooled. Quenched ones would end in wells that hold nothing, and alarm for
+# nothing.
 COOLING_BETAS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.9])
-# Probes that each chain is.
+# Probes that each chain is: four rounds of eight chains are 32, all of which miss a well of a tenth in one run of
+# thirty.
 N_ROUNDS = 4
-# Of burn-in.
+# Share of burn-in that probes take: what is left has to burn in from where they end.
 BURN_IN_SHARE = 1 / 2
-# Of a round: less tells nothing.
+# Steps of a round at least: one at each temperature, one to burn in, one to be seen.
 MIN_ROUND_STEPS = len(COOLING_BETAS) + 2
-# Probability by which a probe has to be outside of all that the run has seen.
+# Probability by which a probe has to be outside of all that the run has seen, so that a short stretch's scatter is not
+# taken for a well.
 MIN_PROBABILITY_GAP = 0.2
-# Of probes, or one: so many may be caught in wells that hold nothing.
+# Share of probes, or one of them, that may be caught in wells that hold nothing.
 MAX_CHANCE_SHARE = 0.02
 
 

@@ -106,7 +106,8 @@ class GibbsProgram:
     def look(self, key: Key, t: Any, state: State) -> dict[str, Array]:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
         sweeps = self._sweeps_for(t)
-        reversed_states = sweeps.sweep_backward(key, t, state.mode + 0)  # sweeps may write into their states
+        # A copy, since sweeps may write into their states.
+        reversed_states = sweeps.sweep_backward(key, t, state.mode + 0)
         return {
             "log_t": sweeps.log_transition_to_mode(t, state.x),
             "log_r": sweeps.log_transition_to_mode(t, reversed_states),
@@ -136,10 +137,12 @@ class GibbsProgram:
                 x, p = sweeps.sweep_forward(key, t, x, p)
             return state._replace(x=x, p=p, log_t=log_t)
         if records_log_t:
+            # A loop of 0 or 1 turns in place of a branch, which generic programs do not have.
             begins = self._xp.astype(state.position == 0, self._xp.int32)
             log_t = backend.fori_loop(0, begins, lambda _, __: sweeps.log_transition_to_mode(t, x), state.log_t)
             state = state._replace(log_t=log_t)
-        if not units:  # no variable has two states
+        # No variable has two states.
+        if not units:
             return state
         u = backend.uniform(key, (2, x.shape[1]))
         if self._options.random_scan:

@@ -13,11 +13,13 @@ from spinbench.mathematics.bennett import ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed
 
-# From here on the chains alone do: twice what the look from both sides takes at the end.
+# Overlap from which the chains alone do: twice the .05 that the look from both sides takes at the end, as it is told
+# from few draws here.
 SUFFICIENT_OVERLAP = 0.1
 # Draws on either side from which the overlap is told.
 OVERLAP_DRAWS = 64
-# Shares of burn-in: before the overlap is told, and after the last rung.
+# Shares of burn-in: before the overlap is told, so that chains have left their starts, and after the last rung, so that
+# they reach β = 1.
 OVERLAP_SHARE, FINAL_SHARE = 1 / 8, 1 / 4
 # At each temperature; what the last one left is looked at.
 PILOT_SWEEPS = 2
@@ -37,7 +39,8 @@ def measure_overlap(engine: Engine, state: State, mode_log_weight: float, max_st
     """
     looks = [engine.look(state)]
     check_seen(looks[0], "log_t", "log_r")
-    if len(looks[0]["log_t"]) < FEWEST_CHAINS:  # whatever is done, nothing will be vouched for
+    # Whatever is done, nothing will be vouched for with so few chains.
+    if len(looks[0]["log_t"]) < FEWEST_CHAINS:
         return state, 1.0, 0
     for _ in range(min(math.ceil(OVERLAP_DRAWS / len(looks[0]["log_t"])) - 1, max_steps)):
         state = engine.warm(state, 1)
@@ -68,7 +71,8 @@ def run_stepping_stones(
         trace.wanted = 2 * spent
         return state, 0
     state, slopes = engine.climb(state, pilot, PILOT_SWEEPS)
-    if slopes.shape[-1] < 2:  # no spread to place rungs by; nor would anything be vouched for
+    # There is no spread to place rungs by; nor would anything be vouched for.
+    if slopes.shape[-1] < 2:
         return state, spent
     spread = slopes[-1].std(axis=-1, ddof=1)
     plan = schedule(pilot, spread, target_sweeps - spent, max_sweeps - spent)

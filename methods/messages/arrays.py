@@ -49,6 +49,7 @@ class MessagePassing:
             weights = graph.pairs.weights[:, None]
             for other in (cavity[1], cavity[0]):
                 zero = xp.zeros_like(other)
+                # softplus(c + w) - softplus(c), the message of a pair, whose table has one entry beside 1.
                 parts.append(xp.logaddexp(zero, other + weights) - xp.logaddexp(zero, other))
         start = 2 * edges
         for group in graph.groups:
@@ -155,6 +156,8 @@ def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[Flo
             for v, loud in zip(scope, loudest, strict=True):
                 np.add.at(loud_sums, v, loud)
         least = np.minimum(least, (log_v - loud_sums).min(axis=0, initial=0.0))
+        # Messages that exclude different states leave a normaliser of about the floor, not 0: half of it tells them
+        # apart from what is merely unlikely.
         return probabilities, np.where(least > graph.floor / 2, log_z, np.nan)
 
 

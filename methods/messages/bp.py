@@ -28,7 +28,8 @@ Schedule = Literal["auto", "parallel", "sequential", "residual"]
 
 # Size of the messages, as log ratios, from which restarts begin.
 START = 1.0
-# Change of messages below which beliefs of factors agree with those of variables; above, there are none.
+# Change of messages below which beliefs of factors agree with those of variables; above, there is no joint probability
+# to report.
 AGREEING = 1e-4
 
 

@@ -29,7 +29,8 @@ from spinbench.models import Model
 START = 1.0
 # Allowed states that are searched where factors have zeros; chains begin at them in turn.
 STARTS = 8
-# A probability that stands for 0 beside hard zeros.
+# A probability that stands for 0 beside hard zeros: products of several such would underflow and hide a weight on a
+# zero.
 NONE = 1e-12
 
 
@@ -179,9 +180,11 @@ class _Ascent:
             fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)
             return self._backend.update(q, variables, fresh, donate=True)
 
-        if not t.chunks.shape[0]:  # without variables there is nothing that it could index
+        # Without variables there is nothing that a loop could index.
+        if not t.chunks.shape[0]:
             return q
-        swept: Array = self._backend.fori_loop(0, t.chunks.shape[0], update, q * 1.0)  # it writes into the copy
+        # A copy, since the loop writes into it.
+        swept: Array = self._backend.fori_loop(0, t.chunks.shape[0], update, q * 1.0)
         return swept
 
     def _fields(self, t: Ascent, variables: Array, q: Array) -> tuple[Array, Array]:
@@ -212,7 +215,8 @@ class _Ascent:
     def _expected(self, entries: Entries, table: Array, near: Array, q: Array) -> Array:
         """(w, K, C) Σ over entries of the expectation of a table, given the state on its first axis."""
         xp = self._xp
-        values = self._backend.take(table, near)[..., None]  # (w, D, K, K_1, …, K_d, 1)
+        # Axes (w, D, K, K_1, …, K_d, 1).
+        values = self._backend.take(table, near)[..., None]
         for axis in range(entries.others.shape[0], 0, -1):
             size = table.shape[axis + 1]
             weights = self._backend.take(q, self._backend.take(entries.others[axis - 1, :], near))[:, :, :size, :]

@@ -57,7 +57,8 @@ def root_forest(n: int, edges: IntArray, chosen: IntArray) -> Forest:
     parent = np.asarray(parents[:n], dtype=np.int64)
     parent[parent == n] = -1
     edge = np.full(n, -1, dtype=np.int64)
-    swapped = parent[i] == j  # then i is the child
+    # Then i is the child.
+    swapped = parent[i] == j
     edge[np.where(swapped, i, j)] = chosen
     return Forest(chosen, np.asarray(order[1:], dtype=np.int64), parent, edge, _depths(parent))
 
@@ -96,6 +97,7 @@ def forest_log_z(edges: IntArray, forests: Sequence[Forest], nodes: FloatArray, 
     total = np.repeat(nodes[None], count, axis=0)
     depth = np.stack([forest.depth for forest in forests])
     tree, child = np.nonzero(depth > 0)
+    # From the deepest level up, all trees at once: a level's nodes do not depend on each other.
     order = np.argsort(-depth[tree, child], kind="stable")
     tree, child = tree[order], child[order]
     levels = np.flatnonzero(np.diff(depth[tree, child])) + 1

@@ -17,14 +17,15 @@ from spinbench.methods.messages.spanning_trees import Forest, covering_forests, 
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
 
-# Tolerance of the messages while the edge probabilities still change.
+# Tolerance of the messages while the edge probabilities still change: the bound holds at any messages, and is evaluated
+# with them.
 ROUGH = 1e-3
 # Iterations of one round at most, but for the last round: as many as update so many messages, within the two. On large
 # models the next forest needs no better messages, and another round gains more than further iterations.
 MAX_SWEEPS, MIN_SWEEPS, UPDATES = 100, 8, 2**21
-# Default damping where all messages change at once.
+# Default damping where all messages change at once: undamped, they oscillate on loops.
 FLOODING = 0.3
-# The edge probabilities are optimal where no forest would lower the bound by more, to first order.
+# The edge probabilities are optimal where no forest would lower the bound by more than this, to first order.
 SMALL_GAP = 1e-6
 
 
@@ -99,7 +100,8 @@ class TRWKernel(Kernel):
         weights = [1.0 / len(forests)] * len(forests)
         state = TRWState(self._first_messages(), forests, weights, np.zeros(0))
         self._set_weights(state)
-        state.final = len(forests) == 1 or not self._method.rounds  # the graph is a forest itself
+        # One forest that holds all edges: the graph is a forest itself, and the bound is exact.
+        state.final = len(forests) == 1 or not self._method.rounds
         return state
 
     def advance(self, state: TRWState, steps: int) -> tuple[TRWState, dict[str, np.ndarray]]:
@@ -144,6 +146,8 @@ class TRWKernel(Kernel):
         state.final = state.gap <= SMALL_GAP or state.rounds == self._method.rounds
         if state.gap <= SMALL_GAP:
             return
+        # The steps 2 / (t + 2) of conditional gradient, a few rounds on: its first one, of 1, would drop the forests
+        # that cover all edges, and leave edges of ρ = 0.
         share = 2.0 / (state.rounds + 4)
         state.weights = [(1 - share) * weight for weight in state.weights] + [share]
         state.forests.append(forest)

@@ -18,9 +18,10 @@ from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 
-# In effect, below which nothing is believed.
+# Runs in effect below which nothing is believed: 10 of 40 measured SMC answers were wrong (off by three errors, root
+# mean square), and none of the 16 that pass this rule.
 MIN_EFFECTIVE_RUNS = 8.0
-# Of what runs may be said to be at least.
+# Confidence of the lower limit on how many runs count.
 CONFIDENCE = 0.95
 
 

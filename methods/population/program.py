@@ -68,14 +68,17 @@ class PopulationProgram(IndependentSteps):
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
-        none = 0.0 * start[0, :]  # constants would not be where steps leave their results, for which JAX compiles again
+        # Made from `start`, since constants would not be on the device where steps leave their results, and JAX would
+        # compile again for them.
+        none = 0.0 * start[0, :]
         return State(none, none + self._xp.zeros((t.rows.shape[0], 1), dtype=none.dtype))
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One run of every population."""
         backend, xp, replicas = self._backend, self._xp, self._replicas_for(t.replicas, self._backend)
         shape = t.particles.shape[0], state.log_z.shape[0]
-        zeros = t.particles[:, None] * xp.zeros_like(state.log_z)  # which may be -inf
+        # 0 times the shape of `log_z` and not `log_z` itself, which may be -∞.
+        zeros = t.particles[:, None] * xp.zeros_like(state.log_z)
         flat = xp.reshape(zeros, (-1,))
         x = replicas.arrange_states(t.replicas, t.sizes[:, None] * flat)
         x, _ = replicas.sweep(backend.fold_in(key, 0), t.replicas, x, flat)
@@ -95,6 +98,7 @@ class PopulationProgram(IndependentSteps):
         final = backend.fori_loop(1, last, rung, Population(x, zeros, zeros[0, :]))
         log_weights, hard_zeros = replicas.log_weights(t.replicas, final.x)
         log_w = final.log_w + (1 - t.betas[last - 1]) * xp.reshape(log_weights, shape)
+        # Hard zeros were soft on the way up; at β = 1 states that meet one have no weight.
         if hard_zeros is not None:
             log_w = xp.where(xp.reshape(hard_zeros, shape) > 0, -xp.inf, log_w)
         _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, final.x, flat + 1)
@@ -115,6 +119,7 @@ class PopulationProgram(IndependentSteps):
         xp = self._xp
         top = xp.max(log_w, axis=0)
         none = top == -xp.inf
+        # Equal weights where no particle has any: 0 / 0 would be NaN, and the run's Ẑ is 0 anyhow.
         weights = xp.where(none, 1.0, xp.exp(log_w - xp.where(none, 0.0, top)))
         mean = xp.mean(weights, axis=0)
         return weights / (mean * log_w.shape[0]), xp.where(none, top, top + xp.log(mean))
@@ -126,6 +131,7 @@ class PopulationProgram(IndependentSteps):
             return population
         xp, (count, chains) = self._xp, log_w.shape
         weights, log_mean = self._normalise_weights(log_w)
+        # 1 / Σ w² of normalised weights is the effective number of particles.
         is_poor = xp.sum(weights**2, axis=0) * count * self._min_effective_share >= 1
         parents = resample_systematically(self._backend, self._backend.uniform(key, (chains,)), weights)
         parents = xp.where(is_poor, parents, xp.arange(count, dtype=xp.int32)[:, None])
@@ -141,4 +147,5 @@ def resample_systematically(backend: Backend, u: Array, weights: Array) -> Array
     reached = xp.cumulative_sum(weights, axis=0)
     goals = (xp.arange(count, dtype=weights.dtype)[:, None] + u) / count
     parents = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
+    # Rounding may leave the last cumulated weight below 1.
     return xp.minimum(parents, xp.zeros_like(parents) + (count - 1))

@@ -37,7 +37,8 @@ from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.pt import make_replicas, plan_replicas
 from spinbench.models import Model
 
-# Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth.
+# Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth, so that few particles are lost
+# to resampling.
 TEMPERATURES_PER_BARRIER = 8.0
 # For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half.
 PARTICLES_PER_BARRIER = 1.25
@@ -103,6 +104,8 @@ class Annealed(Method):
         count, particles = np.clip(sizes, MIN_SIZES, MAX_SIZES).tolist()
         room = MAX_UPDATES // (max(variables, 1) * self.moves)
         count = self.temperatures or count
+        # Fewer particles first, temperatures last: more runs make up for small populations, nothing for steps that are
+        # too long.
         particles = self.particles or int(np.clip(room // count, MIN_SIZES[1], particles))
         return self.temperatures or int(np.clip(room // particles, MIN_SIZES[0], count)), particles
 

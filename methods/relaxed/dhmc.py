@@ -99,6 +99,7 @@ class DHMC(RelaxedMethod):
     @property
     def relative_jitter(self) -> float:
         """`jitter`, or the form's own."""
+        # L rotations by one angle may add up to a full turn, after which a trajectory is where it began.
         return self.jitter if self.jitter is not None else 0.2 if self.rotates else 0.0
 
     @property

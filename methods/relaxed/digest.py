@@ -16,11 +16,11 @@ from spinbench.mathematics.relaxation.estimators import LogZEstimates, bridge
 
 # Draws of all chains that q is fitted to: beyond, its overlap with p hardly grows.
 FIT_DRAWS = 4096
-# Numbers of α that are kept until then.
+# Numbers of α that are kept until then: 8 MB.
 MAX_FIT_NUMBERS = 2**20
 # Draws that a run has at least, as far as it has samples, and looks, of which batches are made.
 MIN_DRAWS, MIN_LOOKS = 1024, 16
-# Looks that are compared at once: products of matrices take less time than as many of vectors.
+# Looks that are compared at once: one product of matrices takes less time than as many of a matrix and a vector.
 BLOCK_LOOKS = 64
 
 

@@ -26,9 +26,11 @@ from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
-# Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace.
+# Quantile of variables whose pace counts: between wells of x a few strongly coupled units pass together, so that the
+# slowest alone may tell.
 SLOWEST_SHARE = 1.0
-# Standard errors of the mean of chains from which they are not yet where the run finds them.
+# Standard errors of the mean of chains beyond which they are not yet where the run finds them: of N variables at
+# several times some are 3 off by chance.
 MAX_ARRIVAL_SE = 4.0
 
 
@@ -50,7 +52,7 @@ def check_model(model: PairwiseModel, log_z: LogZ) -> None:
 def unit_means(xp: Any, sites: Sites | None, u: Array) -> Array:
     """(N, C): p(s_i = 1|x)."""
     if sites is None:
-        # tanh neither overflows nor branches
+        # tanh neither overflows nor branches, where 1 / (1 + e^-u) does in float32.
         return 0.5 * xp.tanh(0.5 * u) + 0.5
     return xp.exp(u - xp.take(_site_normalisers(xp, sites, u), sites.site, axis=0))
 
@@ -128,7 +130,8 @@ def relaxed_estimate(
         units: name of the statistic.
         diagnostics: to be passed on.
     """
-    series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
+    # As good for standard errors as all batches, and cheap.
+    series = trace.series(units, most=MAX_BATCHES)
     marginals = trace.mean(units).mean(axis=-1)
     impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
     errors = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST_SHARE)
@@ -180,6 +183,8 @@ def max_visits_from_arrivals(trace: Trace, means: np.ndarray, errors: MarginalCl
         errors: of these means, without such a limit.
     """
     room = 2 * errors.error_bounds
+    # The mean within its error bound that is nearest to ½: there chains scatter most, so that none is called apart by
+    # chance.
     nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))
     for arrival in reversed(trace.arrivals):
         chains = arrival.values.shape[-1]

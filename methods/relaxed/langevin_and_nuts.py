@@ -86,7 +86,8 @@ class Langevin(AdaptiveStepMethod):
         kernel = mala.build_kernel()
 
         def move(key: Any, chain: Any, density: Any, step: Any, scale: Any) -> tuple[Any, Any, int]:
-            # BlackJAX's step size is half of the square of the leapfrog step
+            # BlackJAX's step size is half of the square of the leapfrog step, in which dual averaging and the first
+            # step are.
             chain, info = kernel(key, chain, density, 0.5 * step**2)
             return chain, info.acceptance_rate, 1
 
@@ -161,9 +162,11 @@ class AdaptiveStepProgram(BlackJAXProgram):
         if last:
             return state._replace(tuning=now._replace(step_size=now.step_size._replace(step=step)))
         if not self.adapts_mass:
-            return state  # one dual averaging over all of burn-in
+            # One dual averaging over all of burn-in: without a mass to adapt there is no reason to begin anew.
+            return state
         n = xp.maximum(count, xp.ones_like(count)) * state.accept.shape[0]
         variance = xp.maximum(now.square / n - (now.total / n) ** 2, xp.zeros_like(now.scale))
+        # Stan's shrinkage towards 1e-3, by five draws' worth (Stan reference manual, adaptation of the metric).
         shrunk = n / (n + 5) * variance + 1e-3 * 5 / (n + 5)
         return state._replace(tuning=self._restart_tuning(step, xp.where(count > 0.0, shrunk, now.scale), 1.0))
 

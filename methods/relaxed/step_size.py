@@ -9,7 +9,7 @@ from spinbench.api import Array
 
 # As in section 3.2 of the paper.
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
-# Largest step of DHMC's rotating forms, in radians.
+# Largest step of DHMC's rotating forms, in radians: a little below π / 2, at which position and velocity change places.
 MAX_ANGLE = 1.5
 
 

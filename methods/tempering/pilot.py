@@ -20,7 +20,7 @@ N_TEMPERATURES = 32
 # At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
 # than are needed cost in proportion, fewer cost round trips.
 SWEEPS_PER_TEMPERATURE = 4
-# At least and at most.
+# Rungs at least and at most: the time of a step is in proportion to them.
 RUNG_RANGE = (4, 64)
 
 
@@ -42,7 +42,10 @@ def anneal_particles(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLi
         tables: of the replicas.
         cardinalities: (N,) of the variables.
     """
+    # A fixed seed: a plan is a function of the model.
     rng = np.random.default_rng(0)
+    # (k / 31)², denser near 0, where the law changes fastest with β. Below 1 to the last, since at 1 hard zeros are
+    # exact, and a particle that meets one would have no D.
     betas = np.minimum((np.arange(N_TEMPERATURES) / (N_TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
     particles = int(np.clip(MAX_VALUES // max(np.size(cardinalities), 1), *PARTICLE_RANGE))
     start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), particles))
@@ -66,6 +69,7 @@ def cumulative_barriers(betas: FloatArray, log_weights: FloatArray) -> FloatArra
 def place_rungs(betas: FloatArray, barriers: FloatArray, num_rungs: int) -> FloatArray:
     """Betas of `num_rungs` rungs (0: as many as Λ asks for), with equal parts of the barrier between neighbours."""
     count = num_rungs or int(np.clip(np.ceil(2 * barriers[-1]) + 1, *RUNG_RANGE))
+    # np.interp needs rising places, and the barrier may not rise where D does not vary.
     rising = barriers + 1e-9 * np.arange(len(barriers))
     rung_betas = np.interp(np.linspace(0.0, rising[-1], count), rising, betas)
     rung_betas[-1] = 1.0
@@ -75,5 +79,6 @@ def place_rungs(betas: FloatArray, barriers: FloatArray, num_rungs: int) -> Floa
 def _mean_absolute_difference(values: FloatArray) -> float:
     """E |D - D'| of two of the values."""
     ordered, count = np.sort(values), len(values)
+    # The sum over all pairs in O(P log P): each sorted value is the larger in k pairs and the smaller in the rest.
     weights = 2 * np.arange(count) - count + 1
     return float(2 * (weights * ordered).sum() / (count * (count - 1)))

@@ -59,7 +59,8 @@ class _Layout(NamedTuple):
     second: IntArray
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where tables all but vanish; no step ends there
+# Tables all but vanish at singular gauges, where no step ends.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Any = np) -> Derivatives:
     """Of Σ_x w(x) log f(x) in the 2d angles.
 
@@ -73,7 +74,8 @@ def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Arr
     safe = xp.where(weights != 0, tables, 1.0)
     ratio = tables[layout.flipped] / safe
     pulls = weights * ratio
-    pull, pull2 = layout.halves @ pulls, layout.halves @ (pulls * ratio)  # (d, 2, n)
+    # Axes (d, 2, n).
+    pull, pull2 = layout.halves @ pulls, layout.halves @ (pulls * ratio)
     low, high = pull[:, 0], pull[:, 1]
     total = layout.halves @ weights
     signed, squared = (total[:, 1] - total[:, 0]) / 2, secant * secant
@@ -85,7 +87,8 @@ def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Arr
         -squared * (total[:, 0] + total[:, 1]) / 2,
     ]
     f = tables[layout.quarters]
-    minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]  # (P, 2**(d-2), n)
+    # Axes (P, 2**(d-2), n), and of `bends` (2, 2, P, n).
+    minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]
     bends = ((weights / (safe * safe))[layout.quarters] * minors).sum(axis=3)  # (2, 2, P, n)
     between = secant[layout.first] * secant[layout.second] * bends
     return Derivatives(gradient, xp.concat([*within, between.reshape(-1, tangent.shape[1])]))
@@ -111,7 +114,8 @@ def joint_derivatives(
     # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k), and what the angles' gradient is made of is linear in the weights
     pulls = product * (tables[layout.flipped] / tables)
     pull = (layout.halves @ pulls)[:, :, None]
-    moved = (layout.halves_with_one @ pulls).reshape(degree, 2, degree, n) - q * pull  # (slot of angles, a, logit, n)
+    # Axes (slot of angles, a, logit, n), and of `crossed` (2d, logit, n).
+    moved = (layout.halves_with_one @ pulls).reshape(degree, 2, degree, n) - q * pull
     turned = np.eye(degree)[:, :, None] * (tangent * q * (1.0 - q))
     secant = secant[:, None]
     crossed = xp.concat([secant * moved[:, 0] + turned, turned - secant * moved[:, 1]])  # (2d, logit, n)
@@ -146,7 +150,8 @@ def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
 
 def slot_products(q: Array, xp: Any = np) -> Array:
     """(2**d, ...) products Π_k q_k(x_k) from q (d, ...), the q_k(x_k = 1); d is at least 1."""
-    labels = xp.reshape(xp.concat([1.0 - q, q]), (2, *q.shape))  # stack takes NumPy four times as long
+    # `stack` takes NumPy four times as long.
+    labels = xp.reshape(xp.concat([1.0 - q, q]), (2, *q.shape))
     products = labels[:, 0, ...]
     for k in range(1, q.shape[0]):
         products = xp.reshape(products[:, None, ...] * labels[:, k, ...], (2 ** (k + 1), *q.shape[1:]))

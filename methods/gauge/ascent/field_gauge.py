@@ -14,15 +14,18 @@ from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
-# Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise.
+# Last weight, divided by 2^d, of every log f: entries that q does not look at would shrink to 1e-17 and cross 0
+# otherwise.
 FLOOR = 1e-6
-# (weight of Σ log cos(φ - ψ), floor) of each maximisation.
+# (weight of Σ log cos(φ - ψ), floor) of each maximisation: both fall, since the optimum is at the boundary, and not to
+# 0, since singular gauges are there.
 SCHEDULE = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
-# Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow.
+# Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow. The first ones
+# only lead on to the next, and need not end.
 LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 10
 # At the end, logits beyond it are also tried at infinity.
 SNAP = 10.0
-# Starting values of q keep this distance from 0 and 1.
+# Starting values of q keep this distance from 0 and 1, where the logits' derivatives vanish.
 NEAREST = 0.02
 
 

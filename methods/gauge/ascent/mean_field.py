@@ -25,10 +25,10 @@ IntArray = npt.NDArray[np.int64]
 # For the logarithm of 0 while iterating: exp(FLOOR) is far below rounding, in Z too. Where finite entries are as low,
 # so many times the lowest one. Bounds are stated of tables as they are, see `bound`.
 FLOOR, DEEPER = -1e5, 4.0
-# Where tables have zeros, q within so much of 0 or 1 is that.
+# Where tables have zeros, q within so much of 0 or 1 is that: any rest of weight on a zero would make the bound -∞.
 CERTAIN = 1e-12
 
-# Largest change of a probability in the last sweep.
+# Largest change of a probability in the last sweep: bounds are stationary in q, so that their error is its square.
 TOLERANCE = 1e-9
 
 
@@ -114,7 +114,8 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
     for colour in tables.colours:
         pulls = []
         for slot in colour.slots:
-            expected = slot.gains  # (2**j, m, R), over the first j edges that are left
+            # Axes (2**j, m, R), over the first j edges that are left.
+            expected = slot.gains
             for k in range(slot.others.shape[1]):
                 other_q = xp.take(q, slot.others[:, k], axis=0)
                 half = expected.shape[0] // 2
@@ -123,7 +124,8 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
             pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
         field = xp.take(pull, colour.ends[0, :], axis=0) + xp.take(pull, colour.ends[1, :], axis=0)
-        with np.errstate(over="ignore"):  # in float32, of which the quotient is the 0 that it should be
+        # In float32 the exponential overflows, of which the quotient is the 0 that it should be.
+        with np.errstate(over="ignore"):
             q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
     return q
 

@@ -26,7 +26,7 @@ End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
 ENDS: tuple[End, ...] = get_args(End)
 CONVERGED = frozenset[End]({"gradient", "flat", "slow"})
 
-# Share of the slope that a step must gain (Armijo).
+# Share of the slope that a step must gain: Armijo's rule, with the constant that is usual.
 SUFFICIENT = 1e-4
 # A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
 # if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
@@ -34,11 +34,13 @@ SUFFICIENT = 1e-4
 SHORTER = (0.1, 0.8)
 # Lengths of a step at most.
 TRIALS = 24
-# Largest changes of a coordinate in one step.
+# Largest changes of a coordinate in one step: the objective is far from quadratic over half a turn, or over a
+# probability's whole range.
 ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
-# Logits beyond, and pushed outwards, stay where they are.
+# Logits beyond, and pushed outwards, stay where they are: their q is 1e-7 from 0 or 1, and the Hessian is all but
+# singular in them.
 FAR_LOGIT = 16.0
-# λ, which shifts the Hessian, at first.
+# λ, which shifts the Hessian, at first; later it is what the last step needed.
 FIRST_SHIFT = 1e-3
 # So many steps that each gain less than this, relative to the value, end an ascent.
 FLAT, FLAT_STEPS = 1e-13, 3
@@ -197,6 +199,7 @@ class Newton:
             return
         gain = value - self.value
         self.z, self.value, self.tables = z, value, tables
+        # As trust regions do: whole steps lower λ, short ones raise it.
         if length == 1.0:
             self._shift = max(0.2 * self._shift, 1e-12)
         elif length < 0.2:
@@ -219,7 +222,8 @@ def _next_share(start: Tables, tables: Tables) -> float:
     """Of a step from `start` that led to `tables` in vain: how much of it comes next."""
     meets = []
     for old, new in zip(start, tables, strict=True):
-        at, table = np.asarray(old), np.asarray(new)  # NaN where the gauge is singular
+        # NaN where the gauge is singular, and no comparison is true of it.
+        at, table = np.asarray(old), np.asarray(new)
         below = table <= KEPT * at
         if below.any():
             meets.append(float(((1.0 - KEPT) * at[below] / (at[below] - table[below])).min()))

@@ -35,7 +35,8 @@ Array = Any
 
 # Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse.
 LEAST_COSINE = 1e-4
-# No table entry may fall below this share of itself in one step (fraction to the boundary).
+# No table entry may fall below this share of itself in one step (fraction to the boundary): entries that shrink to
+# 1e-17 at once change their sign by rounding.
 KEPT = 0.01
 
 
@@ -92,7 +93,8 @@ def evaluate(
     """
     edges = _num_edges(slots)
     theta, logits = z[: 2 * edges], z[2 * edges :]
-    cosine = xp.cos(theta - _opposite(theta))  # of every edge twice
+    # Of every edge twice, hence the half below.
+    cosine = xp.cos(theta - _opposite(theta))
     cosine = xp.where((cosine > LEAST_COSINE).all(), cosine, np.nan)
     tables = _gauge(slots, theta, cosine, ungauged, xp)
     inside = cosine[0] > 0
@@ -103,6 +105,7 @@ def evaluate(
     if len(logits):
         value = value + (xp.logaddexp(0.0, logits) - logits * q).sum()
     for slot, table in zip(slots, tables, strict=True):
+        # Logs of entries that are not positive would be NaN; -∞ is put in at the end.
         logs = xp.log(xp.where(inside, table, 1.0))
         value = value + weights.barrier / len(table) * logs.sum()
         if len(logits):
@@ -185,6 +188,7 @@ def _opposite(angles: Array) -> Array:
 
 def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequence[Array], xp: Any) -> list[Array]:
     """Tables with the axis of every slot multiplied by the matrix of its half edge."""
+    # Both matrices of an edge get the same factor, so that their product is the identity.
     scale = 1.0 / xp.sqrt(cosine)
     cosines, sines = xp.cos(theta) * scale, xp.sin(theta) * scale
     # by old label, then by new one: the rows are (cos own, sin own) and (-sin other, cos other)
@@ -194,7 +198,8 @@ def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequen
         matrices, n = entries[:, :, slot], slot.shape[1]
         for k in range(len(slot)):
             split = table.reshape(2**k, 2, -1, n)
-            low, high = matrices[0, :, None, k], matrices[1, :, None, k]  # (2, 1, n)
+            # Axes (2, 1, n).
+            low, high = matrices[0, :, None, k], matrices[1, :, None, k]
             table = (low * split[:, :1] + high * split[:, 1:]).reshape(-1, n)
         gauged.append(table)
     return gauged

@@ -19,11 +19,13 @@ FloatArray = npt.NDArray[np.float64]
 CONDITIONING = 0.1
 # Newton steps of one δ.
 LIMIT = 120
-# Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least.
+# Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least: closer is no use,
+# since the next δ has another maximum.
 TOLERANCE, LEAST_TOLERANCE = 1e-2, 1e-9
 # From the end of so many maximisations G-MF starts.
 EARLY = 2
-# First share of constant tables added in the search of an interior point.
+# First share of constant tables added in the search of an interior point: with them the identity gauge is inside, and
+# shares fall until they are gone.
 MIX = 1.0
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
 # Of a move to the analytic centre.
