@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,8 @@ class Conditional:
             states: for each variable there, the states that are left here, ascending.
         """
         axes = [variables[u] for u in (*self.parents, self.variable)]
+        if len(axes) == 1 and self.table.size == cardinalities[axes[0]]:
+            return self if axes[0] == self.variable else Conditional(axes[0], (), self.table)
         table = np.zeros([cardinalities[u] for u in axes])
         table[np.ix_(*(states[u] for u in axes))] = self.table
         return Conditional(axes[-1], tuple(axes[:-1]), table)
@@ -106,3 +109,34 @@ def propagate_minimum(table: FloatArray, parent_values: FloatArray) -> FloatArra
 def propagate_maximum(table: FloatArray, parent_values: FloatArray) -> FloatArray:
     """What is as bad for v as for the worst state of u: R-hat."""
     return np.repeat(parent_values.max(axis=-1, keepdims=True), table.shape[-1], axis=-1)
+
+
+def is_ascending(labels: tuple[int, ...]) -> bool:
+    """Whether each state stands for one of its own, in order; not so of members of a group that became one variable."""
+    return all(a < b for a, b in itertools.pairwise(labels))
+
+
+def complement(p: FloatArray) -> FloatArray:
+    """Of probabilities of state 1 those of state 0."""
+    return 1.0 - p
+
+
+def fill_states(
+    table: FloatArray,
+    labels: tuple[int, ...],
+    carrier_values: Sequence[FloatArray],
+    *,
+    binary: bool,
+    other: Callable[[FloatArray], FloatArray],
+) -> None:
+    """Spreads over an original variable's states what was found for its carriers, as p(s = 1) or over their states."""
+    if len(carrier_values) > 1:
+        for label, value in zip(labels, carrier_values, strict=True):
+            table[..., label] = value if binary else value[..., 1]
+    elif binary:
+        table[..., labels[0]], table[..., labels[1]] = other(carrier_values[0]), carrier_values[0]
+    elif not is_ascending(labels):
+        probability = carrier_values[0][..., labels.index(1)]
+        table[..., 0], table[..., 1] = other(probability), probability
+    else:
+        table[..., list(labels)] = carrier_values[0]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.conditionals import Conditional, PerVariable, Propagation, propagate_maximum, propagate_means
+from spinbench.models.conditionals import (
+    Conditional,
+    PerVariable,
+    Propagation,
+    complement,
+    fill_states,
+    is_ascending,
+    propagate_maximum,
+    propagate_means,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# Derived variables and a state of each.
+Literals = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +39,17 @@ class Origin:
       variable, one state stands for 1 and all others for 0;
     * several binary derived variables of which exactly one is 1: the k-th stands for `states[v][k]`.
 
+    A derived model may have further variables, which are functions of these.
+
     Attributes:
         cardinalities: (M,) number of states of each original variable.
         states: for each original variable the states that remain possible, ascending but for members of groups.
         variables: for each original variable the derived variables that carry it.
         labels: the original variables' labels, or empty where they are 0, …, M - 1.
         conditionals: of original variables that were summed out, each after all that it is given.
+        functions: of derived binary variables behind those that carry an original one: each is 1 where any of some
+            literals holds, else 0.
+        steps: the maps that this one is composed of, where the first has functions, which the second may have changed.
     """
 
     cardinalities: tuple[int, ...]
@@ -41,6 +57,15 @@ class Origin:
     variables: tuple[tuple[int, ...], ...]
     labels: tuple[Hashable, ...] = ()
     conditionals: tuple[Conditional, ...] = ()
+    functions: tuple[Literals, ...] = ()
+    steps: tuple[Origin, Origin] | None = None
+
+    @classmethod
+    def with_functions(
+        cls, cardinalities: tuple[int, ...], functions: tuple[Literals, ...], labels: tuple[Hashable, ...]
+    ) -> Origin:
+        """Every variable stands for itself, and behind them there are others."""
+        return replace(cls.identity(cardinalities, labels), functions=functions)
 
     @classmethod
     def identity(cls, cardinalities: Sequence[int], labels: tuple[Hashable, ...] = ()) -> Origin:
@@ -100,10 +125,10 @@ class Origin:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether every variable stands for itself."""
+        """Whether every variable stands for itself, and there are no others."""
         every = {k: tuple(range(k)) for k in set(self.cardinalities)}
         parts = zip(itertools.count(), self.cardinalities, self.states, self.variables, strict=False)
-        return all(units == (v,) and states == every[k] for v, k, states, units in parts)
+        return not self.functions and all(units == (v,) and states == every[k] for v, k, states, units in parts)
 
     @property
     def free(self) -> IntArray:
@@ -121,8 +146,8 @@ class Origin:
         Returns:
             (..., M) array of p(s = 1) where all original variables are binary, else a list of M (..., K).
         """
-        mapped = self._map_to_original(marginals, fixed=1.0, absent=0.0, other=_complement)
-        return self._propagate_to_summed_out(mapped, propagate_means, None, other=_complement)
+        mapped = self._map_to_original(marginals, fixed=1.0, absent=0.0, other=complement)
+        return self._propagate_to_summed_out(mapped, propagate_means, None, other=complement)
 
     def diagnostics(
         self,
@@ -159,12 +184,14 @@ class Origin:
 
     def lower(self, states: npt.ArrayLike) -> IntArray:
         """(..., N) derived states of (..., M) original states, none of which may be impossible."""
+        if self.steps is not None:
+            return self.steps[1].lower(self.steps[0].lower(states))
         x = np.asarray(states, dtype=np.int64)
         # a derived model has at least one variable, which may stand for none of the original ones
         size = 1 + max((u for carriers in self.variables for u in carriers), default=0)
-        lowered = np.zeros((*x.shape[:-1], size), dtype=np.int64)
+        lowered = np.zeros((*x.shape[:-1], size + len(self.functions)), dtype=np.int64)
         for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
-            if len(carriers) == 1 and not _is_ascending(labels):
+            if len(carriers) == 1 and not is_ascending(labels):
                 unit = carriers[0]
                 lowered[..., unit] = np.where(x[..., v] == 1, labels.index(1), lowered[..., unit])
                 continue
@@ -174,6 +201,8 @@ class Origin:
             else:
                 for position, unit in enumerate(carriers):
                     lowered[..., unit] = k == position
+        for unit, literals in enumerate(self.functions, size):
+            lowered[..., unit] = np.any([lowered[..., u] == state for u, state in literals], axis=0)
         return lowered
 
     def then(self, later: Origin) -> Origin:
@@ -181,7 +210,8 @@ class Origin:
         composed = [_compose_carriers(*each, later) for each in zip(self.states, self.variables, strict=True)]
         states, variables = (tuple(part) for part in zip(*composed, strict=True))
         conditionals = self._pull_back_conditionals(later.conditionals) + self.conditionals
-        return Origin(self.cardinalities, states, variables, self.labels, conditionals)
+        steps = (self, later) if self.functions or self.steps else None
+        return Origin(self.cardinalities, states, variables, self.labels, conditionals, steps=steps)
 
     def _pull_back_conditionals(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
         """Conditionals of derived variables, each of which is an original one or stands for nothing."""
@@ -197,7 +227,7 @@ class Origin:
         """(free variables, their carriers, (M,) state where determined), or None where K > 2 occurs."""
         if any(k != 2 for k in self.cardinalities) or any(len(c) > 1 for c in self.variables):
             return None
-        if not all(map(_is_ascending, set(self.states))):
+        if not all(map(is_ascending, set(self.states))):
             return None
         free = np.array([v for v, c in enumerate(self.variables) if c and len(self.states[v]) == 2], dtype=np.int64)
         carriers = np.array([self.variables[v][0] for v in free], dtype=np.int64)
@@ -231,7 +261,7 @@ class Origin:
                 table[..., labels[0]] = fixed
             elif carriers:
                 carrier_values = [columns[unit] for unit in carriers]
-                _fill_states(table, labels, carrier_values, binary=flat is not None, other=other)
+                fill_states(table, labels, carrier_values, binary=flat is not None, other=other)
             per_variable.append(table)
         if all(k == 2 for k in self.cardinalities):
             return np.stack([table[..., 1] for table in per_variable], axis=-1)
@@ -260,36 +290,6 @@ class Origin:
             else:
                 values[v] = np.broadcast_to(column, values[v].shape).copy()
         return values
-
-
-def _is_ascending(labels: tuple[int, ...]) -> bool:
-    """Whether each state stands for one of its own, in order; not so of members of a group that became one variable."""
-    return all(a < b for a, b in itertools.pairwise(labels))
-
-
-def _complement(p: FloatArray) -> FloatArray:
-    return 1.0 - p
-
-
-def _fill_states(
-    table: FloatArray,
-    labels: tuple[int, ...],
-    carrier_values: Sequence[FloatArray],
-    *,
-    binary: bool,
-    other: Callable[[FloatArray], FloatArray],
-) -> None:
-    """Spreads over an original variable's states what was found for its carriers, as p(s = 1) or over their states."""
-    if len(carrier_values) > 1:
-        for label, value in zip(labels, carrier_values, strict=True):
-            table[..., label] = value if binary else value[..., 1]
-    elif binary:
-        table[..., labels[0]], table[..., labels[1]] = other(carrier_values[0]), carrier_values[0]
-    elif not _is_ascending(labels):
-        probability = carrier_values[0][..., labels.index(1)]
-        table[..., 0], table[..., 1] = other(probability), probability
-    else:
-        table[..., list(labels)] = carrier_values[0]
 
 
 def _compose_carriers(

@@ -27,7 +27,12 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
     Raises:
         ModelError: no state of some variable is possible, so Z = 0.
     """
-    masks = [np.ones(k, dtype=bool) for k in graph.cardinalities]
+    masks = _masks_of_zeros(graph)
+    return [masks.get(v, np.ones(k, dtype=bool)) for v, k in enumerate(graph.cardinalities)]
+
+
+def _masks_of_zeros(graph: FactorGraph) -> dict[int, BoolArray]:
+    """The masks of the variables that have tables with zeros."""
     supports = {
         index: factor.log_table > -np.inf
         for index, factor in enumerate(graph.factors)
@@ -37,6 +42,7 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
     for index in supports:
         for v in graph.factors[index].scope:
             touching[v].append(index)
+    masks = {v: np.ones(graph.cardinalities[v], dtype=bool) for v in touching}
     queue = deque(supports)
     waiting = set(supports)
     cut: set[int] = set()  # variables that lost a state
@@ -53,10 +59,12 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
 def possible_state_sets(graph: FactorGraph) -> tuple[tuple[int, ...], ...]:
     """What `possible_states` leaves of each variable, ascending; ModelError where it leaves none."""
     every = {k: tuple(range(k)) for k in set(graph.cardinalities)}
-    if not graph.has_zeros:
-        return tuple(every[k] for k in graph.cardinalities)
-    masks = possible_states(graph)
-    return tuple(every[mask.size] if mask.all() else tuple(np.flatnonzero(mask).tolist()) for mask in masks)
+    possible = [every[k] for k in graph.cardinalities]
+    if graph.has_zeros:
+        for v, mask in _masks_of_zeros(graph).items():
+            if not mask.all():
+                possible[v] = tuple(np.flatnonzero(mask).tolist())
+    return tuple(possible)
 
 
 def origin_of_possible_states(graph: FactorGraph) -> Origin:
@@ -66,7 +74,7 @@ def origin_of_possible_states(graph: FactorGraph) -> Origin:
 
 
 def _prune_masks(
-    graph: FactorGraph, index: int, support: BoolArray, masks: list[BoolArray], cut: set[int]
+    graph: FactorGraph, index: int, support: BoolArray, masks: dict[int, BoolArray], cut: set[int]
 ) -> Iterator[int]:
     """Takes from the masks what one factor's support leaves no room for; the variables that lose a state."""
     scope = graph.factors[index].scope

@@ -54,12 +54,19 @@ def sum_out_variables(
     conditionals: list[Conditional] = []
     constants, rounding = [0.0], 0.0
     gone: set[int] = set()
+    uniform = {size: np.full(size, 1 / size) for size in set(sizes) if size > 1}
     while queue:
         v = heapq.heappop(queue)
         if v in gone:
             continue
         only = next(iter(holding[v]), None)
-        factor = Factor((v,), np.zeros(sizes[v])) if only is None else factors[only]
+        if only is None:  # as millions may be
+            conditionals.append(Conditional(v, (), uniform[sizes[v]]))
+            gone.add(v)
+            constants.append(math.log(sizes[v]))
+            rounding += ROUNDING * (sizes[v] + math.log(sizes[v]))
+            continue
+        factor = factors[only]
         if len(factor.scope) > max_parents + 1 or (outcome := _sum_out_of_factor(factor, v)) is None:
             continue
         conditional, size, off = outcome
@@ -67,12 +74,11 @@ def sum_out_variables(
         gone.add(v)
         constants.append(size)
         rounding += off
-        if only is not None:
-            del factors[only]
-            for u in conditional.parents:
-                holding[u].discard(only)
-                if len(holding[u]) <= 1:
-                    heapq.heappush(queue, u)
+        del factors[only]
+        for u in conditional.parents:
+            holding[u].discard(only)
+            if len(holding[u]) <= 1:
+                heapq.heappush(queue, u)
     return tuple(reversed(conditionals)), constants, rounding
 
 
@@ -163,6 +169,8 @@ def compute_simplification(model: Model, max_parents: int = 1) -> Simplification
     work = _WorkingGraph(model, possible_state_sets(model), (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
         max_parents = -1  # a conditional of one unit of several tells nothing of the variable
+    if model.origin is not None and (model.origin.functions or model.origin.steps):
+        max_parents = min(max_parents, 0)  # nor does one given a function of variables, which the origin leaves out
     conditionals, removed, rounding = sum_out_variables(work.sizes, work.factors, max_parents)
     work.constants += removed
     work.rounding += rounding

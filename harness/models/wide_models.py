@@ -45,6 +45,9 @@ def marginals(core: Simplification, core_marginals: list[FloatArray], solve: Sol
     marginals_by_variable |= _solve_summed_out(core, conditionals, solve)
     full: list[FloatArray] = []
     for v, (size, states) in enumerate(zip(core.step.cardinalities, core.step.states, strict=True)):
+        if len(states) == size and v in marginals_by_variable:
+            full.append(marginals_by_variable[v])
+            continue
         vector = np.zeros(size)
         if len(states) == 1:
             vector[states[0]] = 1.0
@@ -60,9 +63,14 @@ def _solve_summed_out(
     core: Simplification, conditionals: Mapping[int, Conditional], solve: Solve
 ) -> dict[int, FloatArray]:
     """Over the possible states of those that are in reach. Groups that are too wide are halved."""
-    marginals_by_variable: dict[int, FloatArray] = {}
+    assert core.step is not None
     beyond: set[int] = set()
-    groups, attempts = [list(conditionals)], 0  # ancestors first
+    marginals_by_variable = {
+        v: each.table if each.table.size == len(core.step.states[v]) else each.table[list(core.step.states[v])]
+        for v, each in conditionals.items()
+        if not each.parents
+    }
+    groups, attempts = [[v for v, each in conditionals.items() if each.parents]], 0  # ancestors first
     while groups and attempts < MAX_ATTEMPTS:
         group = [v for v in groups.pop() if v not in marginals_by_variable]
         group = [v for v in group if beyond.isdisjoint(_ancestors([v], conditionals))]

@@ -180,7 +180,8 @@ def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Sol
     plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
         return _solve_problem(request.problem(model), request, marginals=marginals, plugins_last=plugins_last)
-    if marginals:
+    assert core.step is not None
+    if marginals and any(each.parents for each in core.step.conditionals):
         try:
             return _solve_problem(request.problem(model), request, marginals=True, plugins_last=False)
         except IntractableError:

@@ -9,7 +9,6 @@ that cannot be written costs only time. What writers that were killed have left 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -81,7 +80,7 @@ def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None
         "backend": answer.backend,
         "max_bytes": limits.max_bytes,
         "limit_seconds": limits.seconds,
-        "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
+        "cost": None if answer.cost is None else vars(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
     content = json.dumps(header).encode() + b"\n" + numbers

@@ -25,9 +25,10 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import Factor, FactorGraph
+from spinbench.models.files.clauses import ClauseParser
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import Tokens, log_decimal
-from spinbench.models.files.wcnf import COMMENT, ClauseParser
+from spinbench.models.files.wcnf import COMMENT
 
 _PROBLEM = re.compile(rb"\s*p\s+cnf\s+(\d{1,18})\s+(\d{1,18})[ \t\r]*(?:\n|\Z)")
 # "ind" is how older tools write "p show", "weights" how miniC2D writes weights.
@@ -64,11 +65,10 @@ class CNF(Format):
         blank = b"\n" * problem.group().count(b"\n")
         clauses = ClauseParser(Tokens(blank + plain[problem.end() :], file.name), 1.0)
         clauses.read(np.inf, variables, weight=np.inf)
-        if clauses.count != count:
-            raise ModelError(f"{file.name}: {count} clauses are claimed, but there are {clauses.count}")
+        clauses.check_count(count, plain.count(b"\n", 0, problem.start(1)) + 1)
         n = clauses.count_variables(variables)
-        factors = [Factor((v - 1,), np.array(logs)) for v, logs in _read_weights(text, file.name, n).items()]
-        return FactorGraph((2,) * n, (*factors, *clauses.factors), 0.0, name=file.stem, labels=tuple(range(1, n + 1)))
+        weights = _read_weights(text, file.name, n)
+        return clauses.build_model(n, file.stem, tuple(Factor((v - 1,), np.array(logs)) for v, logs in weights.items()))
 
 
 class _Weight(NamedTuple):
