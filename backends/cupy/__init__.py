@@ -35,6 +35,7 @@ class CupyBackend(NumpyBackend):
             cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise UnsupportedError(f"backend cupy finds no device=gpu here: {error}") from error
+        # NumpyBackend's own initialisation would ask for device=cpu.
         Backend.__init__(self, precision=precision, device=device)
         self._cupy = cupy
         self.xp = namespace
@@ -47,6 +48,7 @@ class CupyBackend(NumpyBackend):
         return self._cupy.asnumpy(array)
 
     def block_until_ready(self, array: Array) -> None:
+        # Kernels are queued: without this, clocks would stop before they end.
         self._cupy.cuda.get_current_stream().synchronize()
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:

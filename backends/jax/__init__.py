@@ -54,12 +54,15 @@ class JaxBackend(Backend):
         stack = contextlib.ExitStack()
         stack.enter_context(self._jax.enable_x64(self.precision == "float64"))
         stack.enter_context(self._jax.default_device(self._device))
+        # GPUs round float32 factors of products to 10 or 11 bits by default, which fields of many neighbours do not
+        # bear.
         stack.enter_context(self._jax.default_matmul_precision("highest"))
         return stack
 
     def to_device(self, array: Any) -> Array:
         dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
-        array = array.astype(np.int32 if dtype == np.int64 else dtype)  # a copy, which JAX may keep as it is
+        # A copy, which JAX may keep as it is: on a CPU it may share memory with NumPy's array.
+        array = array.astype(np.int32 if dtype == np.int64 else dtype)
         memory.require(array.nbytes, self._device, "the model's tables and states")
         with self.scope():
             return self._jax.device_put(array, self._device)
@@ -134,4 +137,5 @@ def keep_programs(jax: Any) -> None:
     """
     if not jax.config.jax_compilation_cache_dir:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled" / "jax"))
+        # JAX keeps only what took a second to compile; here whole suites compile many small programs.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -24,6 +24,7 @@ import numpy as np
 # (2,) uint32.
 Key = jax.Array
 
+# 2^32 over the golden ratio: siblings of one key are far apart.
 SIBLING = 0x9E3779B9
 # sin(π/4 √z) / √z and cos(π/4 √z) on 0 <= z <= 1 to 2e-9 or 6e-16, by bytes of the type
 # fmt: off
@@ -81,6 +82,7 @@ def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype[Any]) -> jax.Array:
     first, second = bits(key, shape), bits(_sibling(key, 1), shape)
     if dtype.itemsize == 4:
         radius = ((first >> 1).astype(dtype) + np.float32(0.5)) * np.float32(2.0**-31)
+        # Bit 0 of `second` is the sign, and so not used here; half a unit makes the angle symmetric about 0.
         turn = ((second >> 1).astype(dtype) + np.float32(0.5)) * np.float32(2.0**-30) - 1
     else:
         low, low_angle = bits(_sibling(key, 2), shape), bits(_sibling(key, 3), shape)

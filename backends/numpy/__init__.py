@@ -15,7 +15,8 @@ from spinbench.errors import UnsupportedError
 
 # Three words of 64 bits, what SFC64 is seeded with.
 KEY_BYTES = 24
-# Numbers of an array that several operations run over before they go on to the next.
+# Numbers of an array that several operations run over before they go on to the next: 256 kB, of which three fit the
+# second-level cache.
 AT_ONCE = 2**15
 
 
@@ -114,5 +115,6 @@ class _Words(ISeedSequence):
 
 
 def _generator(key: Key) -> np.random.SFC64:
-    seed: Any = _Words(key)  # the stubs know SeedSequence alone
+    # The stubs know SeedSequence alone.
+    seed: Any = _Words(key)
     return np.random.SFC64(seed)

@@ -97,6 +97,7 @@ class LibraryChains(Kernel):
 
     def init(self, seed: int, start: Array) -> Chains:
         n, chains = start.shape
+        # A call costs time beside its updates: it is long enough for that to be a third of what they take.
         least = max(self.call_updates / max(n * chains, 1), self.chain_updates / max(n, 1))
         return Chains(seed, 0, self.begin(start[self.order]), math.ceil(least) or 1)
 

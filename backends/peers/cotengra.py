@@ -18,7 +18,7 @@ from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
 from spinbench.models import Model
 
-# Of the greedy search for an order; on a 10 × 10 grid they find one of width 10.
+# Trials of the greedy search for an order; on a 10 × 10 grid they find one of width 10, which is the best.
 TRIALS = 64
 
 

@@ -18,7 +18,8 @@ from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import Tables, tables
 from spinbench.models import Model, PairwiseModel
 
-# Of a model whose states are all tabulated.
+# Variables of a model whose states are all tabulated: the sampler keeps a table for each variable and state of the
+# others, 12 · 2^11 of them.
 MOST_VARIABLES = 12
 
 

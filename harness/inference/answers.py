@@ -37,7 +37,8 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import MANY
 
-_LONG = 1.0  # seconds by which NumPy has to be slower before loading compiled code pays
+# Seconds by which NumPy has to be slower before loading compiled code pays.
+_LONG = 1.0
 
 
 def loading_seconds() -> float:
@@ -63,7 +64,8 @@ def _load_solvers() -> tuple[Solvers, float]:
     """The compiled solvers, and the seconds that importing them took."""
     since = time.perf_counter()
     registry.check("exact", "numba", "float64")
-    registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
+    # Says where machine code is kept, before any is loaded.
+    registry.backend_class("numba")()
     solvers: Solvers = kernels.load(kernels.candidates("exact", "numba")[0]).solvers
     return solvers, time.perf_counter() - since
 
@@ -88,7 +90,8 @@ class _Grid:
         return True
 
     def build(self, problem: Problem) -> Solver:
-        _ = problem.sites  # or NotApplicableError
+        # Raises NotApplicableError for what is no grid.
+        _ = problem.sites
         self.built = True
         return numba_solvers().kinds["grid"].build(problem)
 

@@ -18,11 +18,11 @@ from spinbench.api import Estimate
 from spinbench.foundation.platforms import one_blas_thread
 
 QUANTILES = (0.1, 0.25, 0.5)
-# Of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result.
+# Bytes of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result.
 MAX_BYTES = 2**20
 # The same of batches as they are, which all checkpoints of a run share.
 MAX_SHARED_BYTES = 2**23
-# Of larger models the plan, without which nothing is estimated, is too much to keep.
+# Variables up to which a checkpoint keeps the plan, without which nothing is estimated.
 MAX_VARIABLES = 1024
 
 

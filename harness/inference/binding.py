@@ -26,7 +26,7 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model
 from spinbench.models.simplification import Simplification, compute_simplification
 
-# Whose compiled code is kept in memory, for one model's shapes each.
+# Programs whose compiled code is kept in memory, for one model's shapes each: a sweep goes over few methods by turns.
 PROGRAMS = 4
 _IMPORTED = set[type[Backend]]()
 
@@ -113,13 +113,15 @@ def bind(
     since = time.perf_counter()
     how = registry.check(method, backend, precision, wish)
     cls = registry.backend_class(backend)
-    with nullcontext() if cls in _IMPORTED else deadline.compiling():  # the first imports what it stands on
+    # The first of a class imports what it stands on, and importing counts as compiling.
+    with nullcontext() if cls in _IMPORTED else deadline.compiling():
         instance = cls(precision=precision, device=device)
     _IMPORTED.add(cls)
     points = kernels.candidates(method.name, backend, wish)
     engine, kernel, refusals = kernels.first(points, method, instance, model, tables)
     tier: Tier = "generic" if engine is None else "native"
-    engine_notes = getattr(engine, "notes", ())  # an `Engine` need not be a `Kernel`
+    # An `Engine` need not be a `Kernel`.
+    engine_notes = getattr(engine, "notes", ())
     if not isinstance(engine_notes, tuple | list) or not all(isinstance(note, str) for note in engine_notes):
         raise BrokenPluginError(
             f"{kernel}'s kernel {method.name}.{backend} notes {engine_notes!r}; (text, …) is needed"
@@ -150,7 +152,8 @@ def _program_engine(method: Method, backend: Backend, tables: Tables) -> Program
 def _is_key(method: Method) -> bool:
     try:
         hash(method)
-    except TypeError:  # of a plugin with a list for a setting, say
+    # Of a plugin with a list for a setting, say: such methods are compiled anew.
+    except TypeError:
         return False
     return True
 

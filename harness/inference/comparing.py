@@ -61,7 +61,8 @@ def compare(
             raise SpinbenchError(f"{option}={names!r} was given; a list of names is needed, or None for all")
     pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or kernels.own_backends()]
     for method, backend in pairs:
-        registry.support(method, backend)  # names first, before anything runs
+        # Names first, before anything runs.
+        registry.support(method, backend)
     results: list[Result] = []
     refused: dict[Pair, str] = {}
     for method, backend in pairs:
@@ -69,7 +70,8 @@ def compare(
             results.append(run(model, method, backend, budget, **options))
         except SpinbenchError as why:
             refused[method, backend] = str(why)
-        except Exception as why:  # a defect of one method, perhaps a plugin's, does not cost what others found
+        # A defect of one method, perhaps a plugin's, does not cost what others found.
+        except Exception as why:
             refused[method, backend] = f"{type(why).__name__}: {' '.join(str(why).split())}"
     if not results:
         raise SpinbenchError(f"none of {len(pairs)} pairs ran: {next(iter(refused.values()))}")

@@ -19,9 +19,9 @@ from spinbench.inference.observers import Snapshots, StoppingRule
 from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
 from spinbench.inference.schedule import SampleSchedule, Schedule, TimeSchedule
 
-# Seconds in which nothing is compiled, nor compiled code found on disk.
+# Seconds in which nothing is compiled, nor compiled code found on disk: so quick a first call is the answer.
 BRIEF = 2e-3
-# Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty.
+# Seconds from which an answer is not computed twice to tell its compilation apart, which takes twenty at most.
 LONG = 60.0
 # Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are.
 MAX_TRAJECTORY_BYTES, MIN_CHECKPOINTS = 64 * 2**20, 2
@@ -136,7 +136,8 @@ def answer_at_once(
     with first:
         _, statistics = engine.advance(state, 1)
     if BRIEF <= first.seconds < LONG:
-        state, clock = engine.init(seed, start), Stopwatch()  # the same answer, however long the first took
+        # The same answer, however long the first took.
+        state, clock = engine.init(seed, start), Stopwatch()
         with clock:
             _, statistics = engine.advance(state, 1)
     trace.add(statistics, 1)

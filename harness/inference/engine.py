@@ -17,13 +17,14 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
 from spinbench.foundation.trees import map_arrays
 
-# Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs.
+# Folded into a step's key for the numbers of a look at it, which must be none of the step's; programs fold small
+# numbers into theirs.
 LOOK = 2**31 - 1
 
 # The same for a sweep at another temperature.
 TEMPER = LOOK - 1
 
-# Sweeps at a temperature that are made, and seen, in one call.
+# Sweeps at a temperature that are made, and seen, in one call: a fixed number, since their slopes are one array.
 STRETCH = 32
 
 
@@ -71,7 +72,8 @@ class ProgramEngine:
             state = self.adapt(state, last)
         self.look(state)
         inner = state[2]
-        for _ in range(2):  # what a batch leaves may be placed otherwise than what it is given first
+        # Twice: what a batch leaves may be placed otherwise than what it is given first, and is compiled for anew.
+        for _ in range(2):
             inner, _ = self._advance(key, index, 0, self._tables, inner)
         return key, index, self._wait_for(inner)
 
@@ -133,7 +135,8 @@ class ProgramEngine:
     def states(self, state: State) -> np.ndarray | None:
         if self._states is None:
             return None
-        return np.array(self._backend.to_host(self._states(self._tables, state[2])))  # steps may write into the state
+        # A copy, since steps may write into the state.
+        return np.array(self._backend.to_host(self._states(self._tables, state[2])))
 
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()
@@ -173,7 +176,8 @@ class ProgramEngine:
             inner = temper(sweep_key, tables, carry[0], beta)
             return inner, self._backend.update(carry[1], i, self._program.slope(tables, inner)["slope"], donate=True)
 
-        empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])  # for its shape
+        # Of the program's own statistic, for its shape.
+        empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])
         return self._backend.fori_loop(0, sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
@@ -182,7 +186,8 @@ class ProgramEngine:
             statistics = self._program.observe(tables, inner)
             return inner, {name: self._combine(name, total, statistics[name]) for name, total in carry[1].items()}
 
-        empty = self._program.observe(tables, inner)  # for its shapes; compilers drop the values
+        # For its shapes; compilers drop the values.
+        empty = self._program.observe(tables, inner)
         check_reported(empty, self._reductions)
         totals = {name: self._empty(name, empty[name]) for name in self._reductions}
         inner, totals = self._backend.fori_loop(0, steps, body, (inner, totals))

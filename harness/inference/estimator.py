@@ -59,7 +59,8 @@ class Estimator:
         validity.check(estimate, model, request.who)
         estimate = validity.copy_estimate(self._without_pairs(estimate, trace.samples), model)
         estimate = validity.widen_errors(request.how.precision, validity.flag_infinite_errors(estimate), model)
-        for check in self._checks:  # probes are sent for what nothing before flags
+        # One after another: probes are sent only for what nothing before flags.
+        for check in self._checks:
             estimate = validity.add_flags(estimate, check(estimate))
         if estimate.draws:
             estimate = by_draws(model, estimate)

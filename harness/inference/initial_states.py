@@ -18,7 +18,7 @@ from spinbench.models.groups import merge_groups
 
 # Methods whose draws may be starts.
 DRAWING = ("wmb",)
-# Burn-in times variables, by the backend that makes the draws: half a second of passes, about.
+# Burn-in times variables of the run that makes the draws, by its backend: half a second of passes, about.
 PASSES = {"numba": 50_000, "numpy": 1_000}
 # How many there are to choose from, and how many are made at once.
 DRAWS, DRAWN = 5120, 64
@@ -131,6 +131,7 @@ def resample_draws(draws: tuple[Any, Any] | None, model: Model, chains: int, see
     if not len(possible):
         raise UnsupportedError(f"start={who!r}: none of its draws of {model.name} has positive weight; leave start out")
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x524553414D50)))
+    # Gumbel's trick without replacement: the largest of log w + noise are draws by weight, none of them twice.
     ranks = np.argsort(-(logs[possible] + rng.gumbel(size=len(possible))))
     return np.asarray(states[:, possible[ranks[np.arange(chains) % len(ranks)]]])
 

@@ -136,7 +136,8 @@ def first(
 
 
 def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, model: Model) -> str:
-    ask = getattr(kernel, "refuses", None)  # an `Engine` need not be a `Kernel`
+    # An `Engine` need not be a `Kernel`.
+    ask = getattr(kernel, "refuses", None)
     if ask is None:
         return ""
     name = f"kernel {point.name!r} (from {plugins.origin(point)})"

@@ -21,11 +21,14 @@ from spinbench.mathematics.claims import (
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
-# Joint claims that two estimates of the same number may differ by.
+# Joint claims that two estimates of the same number may differ by: two are 95 %, and several estimates of a run are
+# compared.
 CONTRADICTED = 3.0
-# Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that.
+# Newton's steps, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that. A hundred
+# halvings take any range to rounding.
 MOST_STEPS, CLOSE = 100, 1e-12
-# Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks.
+# Share of the error that draws of both sides allow, below which one side's is not taken: an average of one takes more
+# draws, but does not see what it lacks.
 SHARED = 0.5
 
 
@@ -73,6 +76,7 @@ def ratio(
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
     effective = float(forward.size)
     if error > NOTHING:
+        # Chains' draws are not independent: n_f = var / se² of them count.
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(n_backward / effective))
     (value,), (a,), (b,) = balance(forward.reshape(1, -1), backward.reshape(1, -1), shift, effective / forward.size)
@@ -85,6 +89,7 @@ def ratio(
     between = np.nan_to_num(float(standard_error(a)))
     remembered_spread = float((memory_share(r_hat_of(a[:, None])) * spread)[0])
     base = max(between, float(spread[0]) / np.sqrt(parts))
+    # Chains are independent, and a chain's stretches of some autocorrelation times are, too.
     freedom = max(chains - 1, min(effective / 10, 100.0))
     of_draws = n_backward * (float(b.var(ddof=1)) if n_backward > 1 else 0.0)
 
@@ -148,6 +153,8 @@ def balance(
         a, b = expit(value[:, None] - upper + shift), expit(lower - value[:, None] - shift)
         if (moved <= CLOSE * np.maximum(np.abs(value), 1.0)).all():
             break
+        # D of Bennett's ratio, which is Newton's derivative and the inverse of the variance but for what both sides
+        # share.
         weight = each * (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
         gap = b.sum(axis=1) - each * a.sum(axis=1)
         low, high = np.where(gap > 0, value, low), np.where(gap > 0, high, value)

@@ -12,7 +12,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# At most; each ends at a state that no change of one variable makes heavier.
+# Sweeps at most; states end where no change of one variable makes them heavier, mostly after a few.
 SWEEPS = 30
 
 

@@ -117,6 +117,7 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
             f"{model.name}: degree_limit = {degree_limit} and attempts = {attempts}; at least 0 and 1 are needed"
         )
     network = network_from_model(model)
+    # Nodes of degree 1 and 2 make no table larger when they merge, so that they are absorbed whatever the limit.
     for a, b in absorption(network.slots)[0]:
         network.merge_nodes(a, b)
     if degree_limit > 2:
@@ -193,6 +194,7 @@ def _order(
         shared = len(at[a] & at[b])
         degree = len(at[a]) + len(at[b]) - 2 * shared
         if degree <= limit:
+            # How much the larger node grows, with noise: each attempt breaks ties in its own way.
             cost = degree - max(len(at[a]), len(at[b])) + rng.random()
             heapq.heappush(heap, (cost, a, b, version[a], version[b]))
 
@@ -202,6 +204,7 @@ def _order(
     merged = []
     while heap:
         _, a, b, seen_a, seen_b = heapq.heappop(heap)
+        # An old entry of the heap, of before one of the two merged.
         if version.get(a) != seen_a or version.get(b) != seen_b:
             continue
         merged.append((a, b))

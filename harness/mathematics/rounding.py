@@ -23,7 +23,7 @@ from spinbench.models.checks import largest_finite_magnitude
 from spinbench.models.forney.model import FloatArray, ForneyModel
 
 EPS = float(np.finfo(np.float64).eps)
-# In the last place that one step may cost: some operations of half a unit each, and functions of a few.
+# Units in the last place that one step may cost: some operations of half a unit each, and functions of a few.
 UNITS = 16
 Precision = Literal["float32", "float64"]
 

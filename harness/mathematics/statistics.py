@@ -17,7 +17,7 @@ from spinbench.errors import SpinbenchError
 
 FloatArray = npt.NDArray[np.float64]
 
-# The error to which `time_to_error` is tracked: one per cent of probability.
+# Error to which `time_to_error` is tracked: one per cent of probability.
 TARGET_RMSE = 0.01
 
 # Numbers that are worked on at a time, so that they stay in a processor's cache.

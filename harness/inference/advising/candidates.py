@@ -17,7 +17,8 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
 _LARGE: Mapping[str, Any] = {"size": 4096}
-# In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow.
+# In the order in which they start, which is all that a short budget leaves of them: gibbs, which wins most
+# races, then what disagrees with it where it is wrong. Plugins' methods follow.
 DEFAULT: Entrants = (
     ("gibbs", {}),
     ("wmb", {}),
@@ -45,7 +46,8 @@ FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
 BACKENDS = ("numba", "numpy", "jax")
 INTERPRETED = "numpy"
 
-# Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own.
+# Methods that go wrong in the same way are of one kind, and no witnesses for each other: all chains at one temperature
+# miss the same well. Others are their own kind.
 KINDS = {
     **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc", "metropolis", "zanella"), "chains at one temperature"),
     **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
@@ -134,7 +136,8 @@ def parse(candidates: Sequence[Any] | None, model: Model) -> tuple[list[Candidat
 
 def _one(item: Any) -> Candidate:
     method, backend = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-    if isinstance(method, str) and isinstance(backend, Mapping):  # ("wmb", {"ibound": 6})
+    # A method with settings, such as ("wmb", {"ibound": 6}), and no pair.
+    if isinstance(method, str) and isinstance(backend, Mapping):
         method, backend = registry.make_method(method, dict(backend)), None
     if isinstance(method, Method):
         name, instance, settings = method.name, method, _settings_off_default(method)

@@ -24,11 +24,11 @@ from spinbench.models import Model
 
 # Samples for one of burn-in.
 BURN_IN = 4
-# Of what is no sampler: it ends by itself.
+# Budget of what is no sampler: it ends by itself.
 ITERATIONS = Budget(samples=1000, burn_in=0)
 # By how much a run may be longer than the last, which may be too short to tell what a sample costs.
 MAX_GROWTH = 300.0
-# By how much it must be longer to be worth it.
+# By how much it must be longer to be worth it: every run begins anew.
 MIN_GROWTH = 1.3
 
 Work = Callable[[Any], Result]
@@ -54,7 +54,8 @@ def answer_requests(arguments: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
     """What comes of each request; work and requests are given. For child processes: what it prints is not seen."""
     work, requests = arguments
     with (
-        open(os.devnull, "w") as nothing,  # this process' streams may be locked by a thread that was not forked
+        # This process' streams may be locked by a thread that was not forked.
+        open(os.devnull, "w") as nothing,
         contextlib.redirect_stdout(nothing),
         contextlib.redirect_stderr(nothing),
     ):
@@ -67,7 +68,8 @@ def _outcome(work: Work, request: Any) -> Outcome:
         return Outcome(replace_pairs(work(request), None))
     except SpinbenchError as refusal:
         return Outcome(None, " ".join(str(refusal).split()))
-    except Exception as error:  # a defect of a plugin, or a model that is too large for it
+    # A defect of a plugin, or a model that is too large for it: it costs this candidate its place, and nobody else.
+    except Exception as error:
         return Outcome(None, " ".join(f"{type(error).__name__}: {error}".split()), failed=True)
 
 
@@ -151,7 +153,8 @@ class Entrant:
                 outcome = Outcome(None, f"it had not answered after {self.waiting_seconds:.2g} s", late=True)
         except DiedError as error:
             outcome = Outcome(None, str(error), failed=True)
-        except Exception as error:  # what it sent cannot be read
+        # What it sent cannot be read.
+        except Exception as error:
             outcome = Outcome(None, f"{type(error).__name__}: {error}", failed=True)
         seconds = self.waiting_seconds
         self.spent += seconds

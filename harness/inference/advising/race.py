@@ -115,7 +115,8 @@ class Race:
         while (waiting or running) and (time.perf_counter() < until or not self._claiming()) and self.left > 0:
             while waiting and len(running) < cores and (until > time.perf_counter() or not self._claiming()):
                 running.append(self._start(waiting.pop(0)))
-            if not running:  # the opening ended just now
+            # The opening ended just now.
+            if not running:
                 break
             self.watch(self.entrants, "starting")
             for entrant in self._heard(running, until, alone=not waiting):

@@ -160,6 +160,7 @@ def reference(pool: Sequence[View]) -> Reference | None:
     if len(pool) > 1:
         spread = weights @ np.mean((values - mean) ** 2, axis=1)
         scale = weights.sum() - (weights**2).sum() / weights.sum()
+        # DerSimonian and Laird's τ²: what witnesses disagree about beyond their claims.
         weights = 1 / (claims + max(0.0, (spread - (len(pool) - 1)) / scale))
         mean = weights @ values / weights.sum()
     return Reference(mean, float(1 / weights.sum()))
@@ -176,6 +177,7 @@ def score(view: View, views: Sequence[View]) -> float:
     if reference_values is None or np.isinf(expected):
         return expected
     distance, joint = mean_square(view, reference_values), expected + reference_values.variance
+    # 3 √(2/N) is three standard deviations of a mean of N squares: distances within it are chance.
     excess = max(0.0, distance - joint * (1 + 3 * np.sqrt(2 / len(view.values))))
     return expected + excess * expected / joint if joint > 0 else expected
 

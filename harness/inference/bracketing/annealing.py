@@ -44,7 +44,7 @@ CHAINS = 8
 _BINS = 200
 REVERSE = "reverse annealing"
 LADDERS = 64
-# Of the time, for tempering; and of that, for its burn-in.
+# Share of the time for tempering, and of that for its burn-in: the draws at its end are what the bound rests on.
 TEMPERING, BURN_IN = 0.6, 0.25
 # At least and at most.
 TEMPERATURES = 32, 2**16
@@ -136,6 +136,7 @@ def _anneal_in_reverse(
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))
     host.log_weights(tables, x)
+    # As finely as the time allows: the bound holds for any number of steps, and is closer for more.
     count = int(np.clip((until - clock()) / max(clock() - since, 1e-6), *TEMPERATURES))
     rungs = np.asarray(inner.rungs.betas)
     path = np.interp(np.linspace(len(rungs) - 1, 0, count + 1), np.arange(len(rungs)), rungs)

@@ -22,7 +22,7 @@ Progress = Callable[[Interval, str], None]
 
 # Share of the budget, and seconds, by which who is at work at its end may overrun it.
 GRACE, LATE = 0.1, 0.15
-# Of its share, what others may take.
+# Times its share that a source may take before its process is ended.
 OVERRUN = 1.5
 # Share of the budget below which nobody is asked any more.
 MIN_SHARE = 0.01
@@ -66,7 +66,8 @@ def bracket(
         since = time.perf_counter()
         load(model)
         begun = time.perf_counter()
-        findings = [Finding((bound_above(model),))]  # of largest entries: known however short the budget
+        # The bound of largest entries is known however short the budget.
+        findings = [Finding((bound_above(model),))]
         refused: dict[str, str] = {}
 
         def interval() -> Interval:

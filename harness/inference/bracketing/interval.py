@@ -11,7 +11,7 @@ from spinbench.api.bounds import CERTAIN, Bound
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, Level
 
 Verdict = Literal["exact", "resolved", "unresolved"]
-# By which an estimate may lie outside a bracket.
+# Error bounds by which an estimate may lie outside a bracket before it counts as contradicted.
 STANDARD_ERRORS = 4.0
 
 

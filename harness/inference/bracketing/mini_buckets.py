@@ -20,15 +20,16 @@ from spinbench.inference.bracketing.interval import Finding
 from spinbench.models import Model
 
 UPPER, LOWER = "wmb", "wmb_lower"
-# Shares of the time that is left. Rounds with less than `MIN_SECONDS` a variable are left out, but for the last.
+# Shares of the time that is left: a quick bound first, then closer ones. Rounds with
+# less than `MIN_SECONDS` a variable are left out, but for the last.
 ROUNDS = (0.1, 0.3, 1.0)
 MIN_SECONDS = 4e-4
-# Of a round, for tightening the bound; draws have the rest.
+# Share of a round for tightening the bound; draws have the rest.
 PASSES = 0.5
 # Times longer than asked that passes are taken to last, where they did so before.
 SLOWEST = 4.0
 CHAINS = 64
-# Of a batch of draws, about.
+# Seconds of a batch of draws, about.
 BATCH_SECONDS = 0.01
 # Nats by which a lower bound has to rise to be told.
 MIN_RISE = 1e-3

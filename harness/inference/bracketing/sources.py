@@ -78,7 +78,8 @@ ASSUMING = BoundSource(annealing.REVERSE, 0.15)
 
 # Draws that give probable bounds, each of which has the same share of delta.
 LOOKS = len(mini_buckets.ROUNDS) + 2
-# Of so many variables one is a neighbour, at least.
+# Of so many variables one is a neighbour, at least: above a mean degree of N / 4 the Gaussian bound was better than
+# mini-buckets.
 DENSE = 4
 
 

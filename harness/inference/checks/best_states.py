@@ -65,10 +65,12 @@ def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
         ModelError: no state has positive weight, so Z = 0.
         UnsupportedError: none was found.
     """
-    for chains in (1, CHAINS):  # where there are zeros, each is a search
+    # One first: where there are zeros, each is a search that may take the time of all.
+    for chains in (1, CHAINS):
         states = random_start(model, chains, seed).astype(np.int64)
         yield below(model, states)
     if isinstance(model, PairwiseModel) and model.groups:
-        return  # a change of one unit breaks a group
+        # A change of one unit breaks a group.
+        return
     for climbed in ascending(model, states):
         yield below(model, climbed)

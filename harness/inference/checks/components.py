@@ -17,7 +17,7 @@ from spinbench.inference.checks.probes import Content, FloatArray, IntArray
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.models import FactorGraph
 
-# States of a model of which all components are found.
+# States of a model of which all components are found, by a table of them.
 MAX_ENUMERATED = 2**12
 # Of a model that is searched.
 MAX_VARIABLES = 200

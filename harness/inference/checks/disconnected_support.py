@@ -30,17 +30,19 @@ PROBES = 32
 SWEEPS = 8, 24
 # Of models with more, starts take too long.
 MOST_VARIABLES = 10_000
-# Sweeps of those that are cooled where a run knows no log Z.
+# Sweeps of those probes that are cooled where a run knows no log Z to compare an island with.
 COOLED = 64
-# Probability of a state by which a probe has to be beyond the run's, claims included.
+# Probability of a state by which a probe has to be beyond the run's, claims included: an island is another place, and
+# not a noisy marginal.
 APART = 0.5
 # That the run is allowed, and within which a state is one that it has not seen.
 CLAIMS = 3.0
-# What it allows for, an island has to weigh at most: of small models that is up to three times what is true.
+# Times what it allows for that an island has to weigh at most: of small models that bound is up to three times what is
+# true.
 TIMES = 4.0
 # Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed.
 SURE = 1 - 1e-9
-# Added to the run's seed: other starts than its own.
+# Added to the run's seed, for other starts than its own: probes from the same starts would see the same islands.
 _OTHERS = 2**40
 
 
@@ -87,7 +89,8 @@ def flag_disconnected_support(
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
     if single_site and not missed:
         has_log_z = estimate.log_z is not None and not estimate.doubted("log Z")
-        rest = whole if has_log_z else float(probes.upper.max())  # about that of the widest component
+        # About log Z of the widest component.
+        rest = whole if has_log_z else float(probes.upper.max())
         error = CLAIMS * (estimate.log_z_se or 0.0) if has_log_z else np.inf
         missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()

@@ -22,7 +22,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 # Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level.
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
 STANDARD_ERRORS = 3.0
-# Probability: standard errors of exact marginals that are averaged over steps are no larger.
+# Probability: standard errors of exact marginals that are averaged over steps are no larger than that.
 ROUNDING = 1e-9
 _WIDE = "its error bound is too wide"
 _UNKNOWN = "nobody knows its error"

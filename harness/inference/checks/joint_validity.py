@@ -14,7 +14,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
-# That joint probabilities may contradict the marginals, and their sums miss 1.
+# Probability by which joint ones may contradict the marginals, and their sums miss 1: float32 sums of many terms do.
 ROUNDING = 1e-3
 # Standard errors that they may contradict them by, beside.
 ERRORS = 6.0
@@ -116,7 +116,8 @@ def _check_groups(marginals: Any, model: PairwiseModel, who: str) -> None:
     p = np.asarray(marginals)
     sums = np.array([p[list(group)].sum() for group in model.groups])
     complaint = f"{who} gave marginals of a 1-of-K group whose sum is not 1"
-    _refuse(sums[abs(sums - 1) > ROUNDING], complaint, "1")  # not of NaN, where an exact answer leaves marginals open
+    # Not of NaN, where an exact answer leaves marginals open: no comparison with NaN is true.
+    _refuse(sums[abs(sums - 1) > ROUNDING], complaint, "1")
 
 
 def _check_agreement(

@@ -28,7 +28,7 @@ from spinbench.models import Model, PairwiseModel
 
 # Of larger models probes take too long.
 MOST_VARIABLES, MOST_FACTORS, MOST_ENTRIES = 500, 5000, 2**18
-# By which a run may be below.
+# Errors by which a run may be below.
 CLAIMS = 3.0
 # As often as a run claims, a state has to be there at least: what it sums has missed those.
 TIMES = 4.0
@@ -36,7 +36,8 @@ TIMES = 4.0
 APART = 0.5
 # That are looked into, for a run.
 WELLS = 4
-# From which on a run that claims marginals alone is worth probes; samples of all chains together.
+# From which on a run that claims marginals alone is worth probes; samples of all chains together. What is asked counts
+# and not what it took, so that the same run has the same verdict.
 LONG_SECONDS, LONG_SAMPLES = 0.5, 300_000
 # Of a model whose probes take some 25 ms, so that every run is worth them.
 FEW_VARIABLES = 16

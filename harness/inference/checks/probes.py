@@ -31,7 +31,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 PROBES = 32
-# Where they begin; each at a β of its own from 1 to this.
+# β at which probes begin, each at one of its own from 1 to this: cold ones go to the nearest well, whatever it weighs.
 COLDEST = 8.0
 # While they are warmed up to β = 1, before and while they are looked at.
 SWEEPS = 6, 8, 24
@@ -42,11 +42,12 @@ EAGER = 0.25, 4.0
 HUB = 3.0
 # Sweeps.
 HELD = 10
-# Probes that start where the strongest parities hold, or other linear forms, see `parity_starts`, `modular_starts`.
+# Probes that start where the strongest parities hold, or other linear forms (`parity_starts`, `modular_starts`):
+# planted states that no local move leads to.
 ELIMINATED = 4
 
 
-# In which β rises, if it is not said: steps within a well are short ones.
+# Steps in which β rises, if it is not said: within a well few are enough.
 STEPS = 16
 
 
@@ -81,7 +82,8 @@ def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> 
     """Cool, warm up, and look. A law of marginals p_v has E[log p*] + Σ_v H(p_v) >= log Z of what it is the law of."""
     replicas, sizes = GraphReplicas(HostArrays()), flat.cardinalities
     x = replicas.arrange_states(tables, _starts(flat, rng))
-    below = np.nextafter(1, 0)  # where hard zeros are soft
+    # Just below 1, where hard zeros are soft.
+    below = np.nextafter(1, 0)
     cold = rng.permutation(np.geomspace(1.0, COLDEST, PROBES))
     degrees = np.diff(flat.starts)
     holding = _Holding(degrees >= HUB * np.median(degrees))
@@ -175,7 +177,8 @@ def anneal(
     u = rng.random((len(logs), draws)) * upto[:, -1:]
     x = (u[:, None, :] >= upto[:, :-1, None]).sum(axis=1).astype(np.int32)
     plain, log_w = TableBath(HostArrays()), np.zeros(draws)
-    below = np.nextafter(1, 0)  # where hard zeros are soft
+    # Just below 1, where hard zeros are soft.
+    below = np.nextafter(1, 0)
     for step in range(1, steps + 1):
         log_q = np.take_along_axis(logs, x, axis=1).sum(axis=0)
         soft = plain.log_weights(sweep.entries, x, floored=True)

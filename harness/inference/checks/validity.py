@@ -17,9 +17,9 @@ from spinbench.mathematics import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
 
-# That probabilities of float32 chains may lie beyond 0 and 1.
+# How far probabilities of float32 chains may lie beyond 0 and 1.
 ROUNDING = 1e-5
-# That probabilities of a variable with many states may add up beside 1.
+# How far the probabilities of a variable of many states may add up beside 1.
 SUM_ROUNDING = 1e-3
 # Share of its size by which a lower bound may pass an upper one.
 BOUND_ROUNDING = 1e-9
@@ -48,7 +48,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
         solved = estimate.log_z_kind == "exact" and estimate.log_z is not None
-        beyond = np.isnan(p) & solved  # what an exact answer leaves open
+        # What an exact answer leaves open, as out of reach.
+        beyond = np.isnan(p) & solved
         _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING) | beyond), p, f"{who} gave marginals", "0 to 1", sizes)
         if not binary:
             total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
@@ -189,7 +190,8 @@ def _check_remarks(estimate: Estimate, who: str) -> None:
 def _check_log_z(estimate: Estimate, who: str) -> None:
     if estimate.log_z_kind not in (kinds := get_args(LogZKind)):
         raise InvalidResultError(f"{who} gave a log Z of kind {estimate.log_z_kind!r}; {', '.join(kinds)} are allowed")
-    allowed = {"lower": -np.inf, "upper": np.inf}.get(estimate.log_z_kind)  # the bounds that say nothing
+    # The bounds that say nothing.
+    allowed = {"lower": -np.inf, "upper": np.inf}.get(estimate.log_z_kind)
     named = estimate.log_z_estimates
     if not isinstance(named, Mapping) or not all(
         isinstance(pair, Sequence) and len(pair) == 2 for pair in named.values()
@@ -221,7 +223,8 @@ def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArr
     needed = [(len(sizes),)] if binary else [(k,) for k in sizes]
     try:
         arrays = [np.asarray(part) for part in ([values] if binary else values)]
-    except (TypeError, ValueError):  # no list, or one of lists of different lengths
+    # No list, or one of lists of different lengths.
+    except (TypeError, ValueError):
         raise InvalidResultError(
             f"{who} of type {type(values).__name__} that are no array{'' if binary else 's'}"
         ) from None

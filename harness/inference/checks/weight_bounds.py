@@ -34,7 +34,7 @@ from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
 
-# Of each probe's law, shared by all states.
+# Share of each probe's law that all states have alike: a state of probability 0 in q would have an infinite weight.
 FLOOR = 1e-3
 # Of each probe.
 DRAWS = 64
@@ -43,7 +43,7 @@ ERRORS = 3.0, 5.0
 
 # Steps of annealing where it is to come near to Z, and not only below.
 SLOWLY = 64
-# Over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those.
+# UNSEEN over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those.
 UNSEEN = 5.0
 
 

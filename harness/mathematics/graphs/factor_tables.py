@@ -17,7 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 # Log tables by scope, variables ascending.
 Tables = dict[tuple[int, ...], FloatArray]
-# Entries that are looked up at once.
+# Entries that are looked up at once, so that their places stay in a cache.
 NEAR = 2**16
 
 
@@ -114,7 +114,9 @@ def _absorb_subsets(tables: Tables) -> Tables:
     """No scope lies within another."""
     maximal: Tables = {}
     holding: dict[int, list[tuple[int, ...]]] = {}
+    # The largest scopes first, so that each smaller one finds those that hold it.
     for scope in sorted(tables, key=lambda scope: (-len(scope), scope)):
+        # A home holds every variable of the scope, so that the shortest list of one of them is enough to look through.
         rarest = min((holding.get(v, []) for v in scope), key=len)
         homes = [other for other in rarest if set(scope) <= set(other)]
         if homes:

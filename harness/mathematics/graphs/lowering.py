@@ -67,7 +67,8 @@ def _lower_groups(model: PairwiseModel) -> Graph:
     cards = np.array(problem.cardinalities, dtype=np.int64)
     states = np.cumsum(cards) - cards
     free = np.flatnonzero(origin.carriers >= 0)
-    readout = np.full(model.num_variables, int(cards.sum()) + 1)  # of the only member of a group, which is 1
+    # Of the only member of a group, which is 1 for sure.
+    readout = np.full(model.num_variables, int(cards.sum()) + 1)
     readout[free] = states[origin.carriers[free]] + [origin.states[v].index(1) for v in free.tolist()]
     source = np.empty(int(cards.sum()), dtype=np.int64)
     source[readout[free]] = free
@@ -182,6 +183,7 @@ def _assemble(layout: _Layout, pieces: Scopes, constant: float) -> Graph:
                 constant += float(corner.sum())
                 for end, side in zip(ends, sides, strict=True):
                     theta += np.bincount(end, side, minlength=len(theta))
+                # w = f(1,1) - f(0,1) - f(1,0) + f(0,0); the fields and the corner go to θ and to the constant.
                 weights = (tables[finite, 1, 1] - tables[finite, 0, 1]) - sides[0]
                 pairs = Pairs(weights, ends, -np.stack(sides))
                 rows, tables = rows[~finite], tables[~finite]

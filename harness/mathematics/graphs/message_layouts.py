@@ -143,6 +143,7 @@ def incidence(graph: Graph) -> Incidence:
     degree = np.bincount(target, minlength=count)
     start = np.cumsum(degree) - degree
     entries = np.append(np.argsort(target, kind="stable"), len(target))
+    # Widths of powers of two: a row is padded to at most twice its degree, and there are few shapes to compile.
     width = np.where(degree > 0, 2 ** np.ceil(np.log2(np.maximum(degree, 1))).astype(np.int64), 0)
     place = np.full(count, (width > 0).sum(), dtype=np.int64)
     buckets, filled = [], 0

@@ -12,14 +12,14 @@ from spinbench.mathematics.graphs.rows import FloatArray, Windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.models import PairwiseModel
 
-# Single-site updates of the annealing at most (about a second), shared out among sweeps and parallel searches.
+# Single-site updates of the annealing at most, about a second of NumPy, shared out among sweeps and parallel searches.
 UPDATES = 2.5e7
-# Vectorised block updates of the annealing at most.
+# Vectorised block updates of the annealing at most: small blocks cost what a call does.
 CALLS = 40_000
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 200, 4, 16
 # What was found of models that are there still, by kind of tables, order and seed.
 _KNOWN: WeakKeyDictionary[PairwiseModel, dict[tuple[str, bytes, int], npt.NDArray[np.bool_]]] = WeakKeyDictionary()
-# Rows that are looked at together for the next one to flip.
+# Rows that are looked at together for the next one to flip: a vector operation, of which few find nothing.
 AHEAD = 128
 
 
@@ -53,6 +53,8 @@ def _search_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Swe
     sweeps = int(np.clip(min(UPDATES / (searches * work), CALLS / blocks), MIN_SWEEPS, MAX_SWEEPS))
     rng = np.random.default_rng(seed)
     scale = np.sqrt((np.sum(model.biases**2) + 2 * np.sum(model.couplings**2)) / n)
+    # From three times the spread of fields, where states are nearly free, to a thirtieth, where they are all but
+    # frozen.
     temperatures = np.geomspace(3.0, 0.03, sweeps) * scale
     s = np.zeros((n, searches))
     fields = running_fields(tables, s)

@@ -22,7 +22,7 @@ Form = tuple[tuple[int, ...], tuple[int, ...]]
 PRIMES = (3, 5, 7, 11, 13)
 # Of a factor's table over its variables of q states; larger ones are left out.
 MAX_ENTRIES = 4096
-# That are looked at, the strongest.
+# Forms that are looked at for each variable, the strongest: elimination needs one for each, and some contradict others.
 FORMS_PER_VARIABLE = 4
 # Standard deviation of the log of a strength: ties are broken, and each choice is another.
 NOISE = 0.1
@@ -30,7 +30,7 @@ NOISE = 0.1
 MAX_CHOICES = 16
 # Entries of matrices that all choices together change, at about; each start has one choice at least.
 WORK = 2.0**27
-# Of the strongest form.
+# Strength, relative to the strongest form, of what is rounding of the Fourier transform.
 NEGLIGIBLE = 1e-9
 
 
@@ -133,7 +133,8 @@ def _solve(rows: IntArray, preferred: IntArray, order: IntArray, free: IntArray,
         q: the prime.
     """
     n = rows.shape[1]
-    basis = np.zeros((n, n + 1), dtype=np.int64)  # row v has pivot v, once it is settled, and the value last
+    # Row v has pivot v, once it is settled, and the value last.
+    basis = np.zeros((n, n + 1), dtype=np.int64)
     settled = np.zeros(n, dtype=bool)
     for f in order.tolist():
         row = np.append(rows[f], preferred[f])
@@ -142,6 +143,7 @@ def _solve(rows: IntArray, preferred: IntArray, order: IntArray, free: IntArray,
         if not row[:-1].any():
             continue
         pivot = int((row[:-1] != 0).argmax())
+        # Inverses exist since q is prime.
         row = row * pow(int(row[pivot]), -1, q) % q
         above = np.flatnonzero(basis[:, pivot])
         basis[above] = (basis[above] - basis[above, pivot, None] * row) % q

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.models import Factor
 
-# Equations; of more none are looked at, for elimination takes their square.
+# Equations at most, for elimination takes their square.
 MOST = 1024
 
 
@@ -52,7 +52,8 @@ class Parities:
         if reduced is None:
             return None
         x = int.from_bytes(rng.bytes(self._sum.bit_length() // 8 + 1), "little") & self.variables & ~fixed | ones
-        for last in sorted(reduced):  # its other variables come before it
+        # Its other variables come before it.
+        for last in sorted(reduced):
             row = reduced[last]
             odd = ((row & x & ~(1 << last)).bit_count() ^ (row >= self._sum)) & 1
             x = x & ~(1 << last) | odd << last
@@ -102,7 +103,8 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     order = points.shape[1]
     codes = points @ (1 << np.arange(order, dtype=np.int64))
     first = int(codes[0])
-    span: dict[int, int] = {}  # of differences, each with a leading bit that no other has
+    # Differences of points, each with a leading bit that no other has.
+    span: dict[int, int] = {}
     for step in (codes[1:] ^ first).tolist():
         for lead, other in span.items():
             if step >> lead & 1:

@@ -22,9 +22,9 @@ from spinbench.mathematics.graphs.colouring import (
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-# A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast).
+# A product with a row of W costs as much as gathering this fraction of its length: matrix products are fast.
 DENSE_FACTOR = 32
-# Largest N for dense rows.
+# Largest N for dense rows: W takes 7 GB there.
 MAX_DENSE = 30_000
 # Most windows of a block; reading one costs about half of gathering one neighbour of each row.
 MAX_WINDOWS = 12
@@ -105,7 +105,8 @@ def dense_rows(rows: AnyRows, low: int, high: int) -> FloatArray:
     n, entries = len(rows.start) - 1, slice(rows.start[low], rows.start[high])
     start = rows.start[low : high + 1] - rows.start[low]
     some = sparse.csr_array((rows.weights[entries], rows.columns[entries], start), shape=(high - low, n))
-    return np.asarray(some.toarray(out=np.empty((high - low, n))))  # zeros of its own would come in small pages
+    # SciPy's own zeros would come in small pages.
+    return np.asarray(some.toarray(out=np.empty((high - low, n))))
 
 
 def matrix(rows: AnyRows, low: int = 0) -> Any:
@@ -184,7 +185,8 @@ def window_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray
     max_offsets = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
     for first, end in parts(low, high):
         away = distances(rows, first, end)[1]
-        least = int(away.min()) if len(away) else 0  # tables of distances from 0 on would be as long as the block
+        # Tables of distances from 0 on would be as long as the block.
+        least = int(away.min()) if len(away) else 0
         offsets.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
         if len(offsets) > max_offsets:
             return None
@@ -226,7 +228,8 @@ def spread(
     if not offsets:
         return
     least, greatest = offsets[0], offsets[-1]
-    begin = np.full(greatest - least + 1, -1)  # where a slot begins, by distance
+    # Where a slot begins, by distance.
+    begin = np.full(greatest - least + 1, -1)
     begin[np.array(offsets) - least] = np.arange(len(offsets)) * length
     for first, end in parts(*span):
         row, away = distances(rows, first, end)

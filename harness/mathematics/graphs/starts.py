@@ -34,16 +34,18 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
 States = npt.NDArray[np.signedinteger[Any]]
-# Times as many neighbours as these have on average: what the neighbours are is left to such a variable.
+# Times as many neighbours as these have on average: states of hubs say what their neighbours are, so that growth begins
+# there.
 HUB = 2.0
 # Steps from where a state began to grow; the rest of it is uniform.
 FARTHEST = 256
 BitArray = npt.NDArray[np.uint8]
-# Variables of a factor; larger ones are left out.
+# Variables of a factor, whose 2^k Walsh coefficients are all computed; larger ones are left out.
 HIGHEST = 8
-# Times as many as variables are looked at.
+# Times as many terms as variables are looked at, the strongest: N of them settle all variables if they are independent.
 TERMS = 4
-# For all starts together, if parities have three variables or more; others do not hide.
+# Choices for all starts together, if parities have three variables or more; parities of two do not hide from local
+# moves.
 CHOICES = 64
 # Floating-point operations in which choices are searched, at about; each start has one choice at least.
 WORK = 2.0**31
@@ -103,7 +105,8 @@ def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -
     n = model.num_variables
     rows = compressed_rows(model, np.arange(n))
     couplings = matrix(rows)
-    grown = np.zeros(start.shape)  # what has not grown yet has no weight
+    # What has not grown yet has no weight.
+    grown = np.zeros(start.shape)
     for distance, layer in enumerate(layers(Adjacency(rows.start.astype(np.int64), rows.columns), rng)):
         if distance:
             # to pick out most of the rows takes longer than to multiply them all
@@ -154,7 +157,8 @@ def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray,
     summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
     earlier = [k for k in range(len(scope)) if rank[k] < rank[axis]]
     left = np.logaddexp.reduce(table, axis=summed) if summed else table
-    left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)  # then what is known, in order
+    # Then what has been drawn, in order.
+    left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)
     if not earlier:
         return left[:, None]
     return left[(slice(None), *(start[scope[k]] for k in earlier))]

@@ -20,12 +20,14 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray
 FloatArray = npt.NDArray[np.float64]
 NarrowArray = npt.NDArray[np.int32]
 
-# Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1.
+# Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1: far enough
+# to weigh nothing, near enough for chains to pass at small β.
 FLOOR = 25.0
-# Variables of a chunk at most.
+# Variables of a chunk at most: beyond, arrays gain nothing, and spare places grow.
 WIDEST = 1024
-# Variables' worth of time that one more chunk takes.
+# Variables' worth of time that one more chunk takes: calls, or turns of a loop.
 FREE = 16
+# Each section is compiled for itself.
 MAX_SECTIONS = 12
 # Up to so many variables are one section, which costs less than to compile several.
 SMALL = 256
@@ -204,7 +206,8 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
     rows, valid = _chunks(sets)
     degrees = np.diff(tables.starts)
     depth, max_states = max(int(degrees[rows].max()), 1), int(tables.cardinalities[rows].max())
-    slot = tables.starts[rows][:, None, :] + np.arange(depth)[:, None]  # (B, d, w)
+    # Axes (B, d, w).
+    slot = tables.starts[rows][:, None, :] + np.arange(depth)[:, None]
     present = np.arange(depth)[:, None] < degrees[rows][:, None, :]
     slot = np.where(present, slot, 0)
     factor = tables.factors[slot] if len(tables.factors) else np.zeros_like(slot)
@@ -225,7 +228,8 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
         others=others,
         steps=steps,
         states=np.minimum(states, sizes - 1).astype(np.int32),
-        places=place[rows].swapaxes(1, 2).astype(np.int32, order="C"),  # what is compiled is compiled for it
+        # C order, since what is compiled is compiled for it.
+        places=place[rows].swapaxes(1, 2).astype(np.int32, order="C"),
     )
 
 
@@ -246,5 +250,6 @@ def _others(
             inside &= tables.scope_variables[place] != rows
             variables[:, axis] = np.where(inside, tables.scope_variables[place], 0)
             strides[:, axis] = np.where(inside, tables.scope_strides[place], 0)
-    last = np.argsort(strides == 0, axis=1, kind="stable")[:, : longest - 1]  # the own place is left out
+    # The own place is left out, which has stride 0 here.
+    last = np.argsort(strides == 0, axis=1, kind="stable")[:, : longest - 1]
     return np.take_along_axis(variables, last, axis=1), np.take_along_axis(strides, last, axis=1)

@@ -96,9 +96,11 @@ class TableBath:
             logits = xp.sum(backend.take(t.entries.values, self.places(single, b, x, shift)), axis=1)
             numbers = self._numbers(logits)
             current = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
-            offered = d + logits - current  # (K, 1, C)
+            # Axes (K, 1, C).
+            offered = d + logits - current
             level_weights = weights.interpolate(backend, offered)[0]
-            is_state = backend.take(single.states, b)[..., None] == numbers  # a spare state is not its own number
+            # A spare state repeats the last one, and is not its own number.
+            is_state = backend.take(single.states, b)[..., None] == numbers
             if weights.logs:
                 level_weights = xp.exp(level_weights - xp.max(xp.where(is_state, level_weights, -xp.inf), axis=0))
             state, _ = self._draw_states(xp.where(is_state, level_weights, 0.0), backend.take(u, b)[None, :])
@@ -210,7 +212,8 @@ class TableBath:
 
     def _weights(self, states: Array, logits: Array, beta: Array) -> Array:
         xp = self._xp
-        none = (states != self._numbers(states)) | (logits == -xp.inf)  # a spare state is not its own number
+        # A spare state repeats the last one, and is not its own number.
+        none = (states != self._numbers(states)) | (logits == -xp.inf)
         top = xp.max(xp.where(none, -xp.inf, logits), axis=0)
         top = xp.where(top == -xp.inf, 0.0, top)
         return xp.where(none, 0.0, xp.exp(beta * (xp.where(none, top, logits) - top)))
@@ -225,7 +228,8 @@ class TableBath:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
         states, total = self.choose(section, b, weights, x, u)
         x = self._backend.update(x, self._backend.take(section.rows, b), states, donate=True)
-        whole = self._xp.where(total > 0, total, 1.0)  # beside zeros that a chain has met there may be no state left
+        # Beside zeros that a chain has met there may be no state left.
+        whole = self._xp.where(total > 0, total, 1.0)
         return x, self._store_probabilities(section, b, p, weights / whole)
 
     def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
@@ -244,6 +248,7 @@ class TableBath:
         xp = self._xp
         upto = xp.cumulative_sum(weights, axis=0)
         total = upto[-1, ...]
+        # The second condition keeps u next to 1 from passing the last state of positive weight.
         beyond = (upto <= u * total) & (upto < total)
         return xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32), total
 

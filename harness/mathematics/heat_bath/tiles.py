@@ -49,7 +49,8 @@ class Tiles:
             beta: (C,) what fields are multiplied by.
         """
         xp, backend = self._xp, self._backend
-        lowest = float(np.finfo(backend.precision).eps) / 4  # in place of 0, whose logit is infinite
+        # In place of 0, whose logit is infinite.
+        lowest = float(np.finfo(backend.precision).eps) / 4
         u = xp.where(u > 0, u, lowest)
         threshold = xp.log(u / (1 - u))
 
@@ -104,7 +105,8 @@ class Tiles:
         def body(b: Any, carry: Any) -> Any:
             return tile((whole - 1 - b if backward else b) * width, width, carry)
 
-        if whole:  # compilers look into a loop without steps, too
+        # Compilers look into a loop without steps, too.
+        if whole:
             carry = self._backend.fori_loop(0, whole, body, carry)
         return carry if not rest or backward else tile(whole * width, rest, carry)
 
@@ -114,7 +116,8 @@ class Tiles:
         weights = backend.window(scan.weights, low, width)
         place = xp.arange(width)
         before = place[None, :] > place[:, None] if backward else place[None, :] < place[:, None]
-        inner = xp.where(before, backend.window(weights.T, low, width), 0.0)  # W is symmetric
+        # W is symmetric; a window of rows of its transpose are the columns of the tile.
+        inner = xp.where(before, backend.window(weights.T, low, width), 0.0)
         others = xp.matmul(weights, s) - xp.matmul(inner, backend.window(s, low, width))
         return backend.add(others, backend.window(scan.biases, low, width)[:, None]), inner
 

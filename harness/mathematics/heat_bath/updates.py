@@ -11,7 +11,8 @@ from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
 
-# Up to so many neighbours are added one by one, without a temporary array of all of them.
+# Up to so many neighbours are added one by one: an array of all of them
+# would take as many times the states' memory.
 GATHER_AT_ONCE = 8
 
 
@@ -31,6 +32,7 @@ class Draws:
         """log p(s = target | rest)."""
         xp = self._xp
         away = (1 - 2 * target) * x
+        # -softplus(away), of which neither part overflows.
         return -xp.log1p(xp.exp(-xp.abs(away))) - xp.maximum(away, xp.zeros_like(away))
 
 

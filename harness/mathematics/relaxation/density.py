@@ -32,7 +32,7 @@ Form = Literal["identity", "harmonium", "inverse"]
 
 # Most memory for (N, N) arrays, four of which are counted.
 DENSE_BYTES = 512 * 2**20
-# Largest ratio of padded to real entries in a table of incident edges.
+# Largest ratio of padded to real entries in a table of incident edges: one hub widens it for all variables.
 MAX_PADDING = 64
 
 
@@ -150,6 +150,7 @@ class Relaxation:
     @property
     def smallest(self) -> float:
         """λ_min(Q), for large N estimated from below."""
+        # A step size is made of its root, which must not be 0.
         return max(smallest_eigenvalue(self.model, self.d), 1e-12 * float(self.d.max()))
 
     @cached_property

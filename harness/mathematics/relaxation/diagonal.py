@@ -83,7 +83,8 @@ def dominance(model: PairwiseModel) -> FloatArray:
     """(N,) Σ_j |W_ij|."""
     ends = model.edges.ravel()
     sums = np.bincount(ends, np.repeat(np.abs(model.couplings), 2), minlength=model.num_variables)
-    return sums.astype(np.float64)  # of integers where there are no edges
+    # bincount gives integers where there are no edges.
+    return sums.astype(np.float64)
 
 
 def smallest_eigenvalue(model: PairwiseModel, d: FloatArray) -> float:
@@ -138,6 +139,7 @@ def trace_minimal(model: PairwiseModel, *, tolerance: float = 1e-3, max_sweeps: 
             if shift * len(coupled) <= tolerance * d.sum():
                 break
             check *= 2
+    # Feasible in floating point, too, in which the eigenvalue is known to rounding.
     d[coupled] += shift * (1 + 1e-9)
     return d
 

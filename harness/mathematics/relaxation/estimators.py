@@ -40,16 +40,16 @@ from spinbench.mathematics.claims import UNSEEN, Claim
 from spinbench.mathematics.relaxation.cross_fits import CrossFit, Draws, Gaussian, halves_of
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 
-# Fewer leave nothing to find a standard error from.
+# Batches at least, below which there is nothing to find a standard error from.
 MIN_BATCHES = 8
-# More would make every checkpoint take many seconds, and p and q hardly overlap there.
+# More variables would make every checkpoint take many seconds, and p and q hardly overlap there.
 MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
 # Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch.
 MAX_WORK = 2e8
 # So that the mean of two halves claims `UNSEEN` over the draws of both: what one has not seen, the other may have.
 _UNSEEN_OF_HALF = UNSEEN / np.sqrt(2)
-# Most draws of p(x|s = 0).
+# Draws of p(x|s = 0) at most, which are of a Gaussian and independent.
 FROM_ZERO = 4096
 
 
@@ -129,7 +129,8 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     fit = CrossFit(relaxation, *(Gaussian.conditional(relaxation, half) for half in halves))
     found = _bridge(*fit.compare_halves(halves), relaxation.model.log_constant, memory)
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
-        with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little
+        # Rejected proposals repeat draws, which may span too little for a covariance that has an inverse.
+        with contextlib.suppress(np.linalg.LinAlgError):
             plain = Gaussian.fit(np.concatenate([half.z for half in halves], axis=1))
             level, _ = _log_mean_of_halves(
                 [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
