@@ -186,7 +186,8 @@ def check_state_frequencies(model: Model, draws: Draws) -> Check | None:
     if rare.any():
         expected = np.append(expected[~rare], expected[rare].sum())
         observed = np.append(observed[~rare], observed[rare].sum())
-        if expected[-1] < MIN_EXPECTED:  # joins the rarest of the others
+        # It joins the rarest of the others.
+        if expected[-1] < MIN_EXPECTED:
             if len(expected) < 3:
                 return None
             least = int(expected[:-1].argmin())

@@ -172,7 +172,8 @@ def _read_netcdf(path: Path) -> _Raw:
 
 
 def _read_object(source: Any, name: str) -> _Raw:
-    if hasattr(source, "record") and hasattr(source, "variables"):  # a SampleSet: a row stands for its occurrences
+    # A SampleSet, of which a row stands for its occurrences.
+    if hasattr(source, "record") and hasattr(source, "variables"):
         repeated = np.repeat(source.record.sample, source.record.num_occurrences, axis=0)
         return _Raw(repeated, ("draw", "variable"), tuple(source.variables))
     if hasattr(source, "groups") or hasattr(source, "posterior"):
@@ -225,7 +226,8 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[npt.NDArray[Any], bool
 
 def _states(values: npt.NDArray[Any], model: Model, name: str) -> tuple[States, str]:
     """From 0 to K - 1; and what the numbers were taken for."""
-    with np.errstate(invalid="ignore"):  # of numbers beyond int64, which differ from what they become
+    # Of numbers beyond int64, which differ from what they become.
+    with np.errstate(invalid="ignore"):
         whole = np.rint(np.where(np.isfinite(values), values, 0.5)).astype(np.int64)
     if (wrong := whole != values).any():
         v, c, d = np.argwhere(wrong)[0].tolist()

@@ -53,7 +53,8 @@ def open_atomically(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     prefix = f".{path.name}.{_host()}.{os.getpid()}."
     temporary = path.parent / f"{prefix}{uuid.uuid4().hex}.tmp"
     try:
-        with temporary.open("xb") as file:  # readable for whom the umask allows
+        # Readable for whom the umask allows.
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             if sync:

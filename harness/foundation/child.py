@@ -73,12 +73,14 @@ class Child(Generic[Answer]):
         self, work: Callable[[Given], Iterator[Answer]], argument: Given, *, fork: bool = sys.platform == "linux"
     ) -> None:
         here_process = multiprocessing.current_process()
-        if here_process.daemon:  # whose children might outlive it, and are forbidden; this one watches its parent
+        # A daemon's children might outlive it, and are forbidden; this one watches its parent.
+        if here_process.daemon:
             here_process.daemon = False
         context = multiprocessing.get_context("fork" if fork else "spawn")
         self.pipe, sender = context.Pipe(duplex=False)
         self._process = context.Process(target=_serve, args=(sender, work, argument), daemon=True)  # type: ignore[attr-defined]
-        with warnings.catch_warnings():  # threads of libraries, none of which the child goes on with
+        # Of threads of libraries, none of which the child goes on with.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._process.start()
         sender.close()
@@ -162,7 +164,8 @@ def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
 
 
 def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    # An interruption is the parent's.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once_compiled)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):

@@ -63,7 +63,8 @@ def compiling() -> Iterator[None]:
     (wall, busy), since, busy_since = _COMPILED.get(), time.perf_counter(), time.thread_time()
     try:
         yield
-    finally:  # in place of what compilers themselves have told meanwhile
+    finally:
+        # In place of what compilers themselves have told meanwhile.
         _COMPILED.set((wall + time.perf_counter() - since, busy + time.thread_time() - busy_since))
 
 

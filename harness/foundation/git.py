@@ -142,7 +142,8 @@ def difference(folder: Path) -> bytes | None:
         FileNotFoundError: git is not installed.
     """
     listed = ask(folder, "config", "--show-scope", "-z", "--get-regexp", _FILTERS)
-    if listed.returncode > 1:  # 1: there are none; more: a git that knows no scopes
+    # 1: there are none; more: a git that knows no scopes.
+    if listed.returncode > 1:
         return None
     words = listed.stdout.decode(errors="replace").split("\0")
     own = [key.partition("\n")[0] for scope, key in zip(words[::2], words[1::2], strict=False) if scope in _OWN_SCOPES]

@@ -35,7 +35,8 @@ def interruptible(*numbers: signal.Signals, late: bool = False) -> Iterator[thre
         if not (late and first):
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals, and get none
+    # Other threads cannot handle signals, and get none.
+    if threading.current_thread() is not threading.main_thread():
         yield received
         return
     before = {number: signal.signal(number, interrupt) for number in numbers or (signal.SIGINT, signal.SIGTERM)}
@@ -76,7 +77,8 @@ def run_interruptibly(action: Callable[[], T], stop: Callable[[], None] = lambda
     except BaseException:
         stop()
         raise
-    for variable, value in context.items():  # such as the time that was spent on compiling
+    # Such as the time that was spent on compiling.
+    for variable, value in context.items():
         if variable.get(None) is not value:
             variable.set(value)
     result, error = outcome[0]

@@ -111,7 +111,8 @@ def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) ->
         plugin = _import_point(point)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a plugin may raise anything, SystemExit included
+    except BaseException as error:
+        # A plugin may raise anything, SystemExit included.
         raise BrokenPluginError(
             f"{_label(kind, point)} failed on import: {describe_error(error)}{_explain_hidden_module(point)}"
         ) from error

@@ -46,7 +46,8 @@ def unknown_name(
         allowed: those that there are.
         removed: those that there were, and what to do instead.
     """
-    import difflib  # which no command needs that is spelt right
+    # Here and not above: no command needs it that is spelt right.
+    import difflib
 
     allowed, removed = list(allowed), removed or {}
     if name in removed:

@@ -41,7 +41,8 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
         return False
     with FileLock(folder / ".git" / "versions.lock"):
         clear_fragments(folder)
-        before = json.loads(_git(folder, "show", f"HEAD:{FILE}"))  # a writer may have been killed before its commit
+        # Not from the file: a writer may have been killed before its commit.
+        before = json.loads(_git(folder, "show", f"HEAD:{FILE}"))
         if before == installed:
             return False
         write_json(path, dict(sorted(installed.items())))

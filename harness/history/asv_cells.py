@@ -90,7 +90,8 @@ def build_outcome(size: int, replicates_by_position: Mapping[int, Replicates]) -
     outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
     for i, replicates in replicates_by_position.items():
         if len(replicates.values) > 1:
-            outcome.result[i] = True  # asv takes the median of the samples, and its interval
+            # asv takes the median of the samples, and its interval.
+            outcome.result[i] = True
             outcome.samples[i] = [rounded(value) for value in replicates.values]
             outcome.number[i] = 1
         elif replicates.values:

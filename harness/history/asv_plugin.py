@@ -59,7 +59,8 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
 
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
         """`python` and the rest come from asv's matrix, which has no say here."""
-        self._requirements: dict[str, str] = {}  # asv's own classes set it before its base class asks for it
+        # asv's own classes set it before its base class asks for it.
+        self._requirements: dict[str, str] = {}
         super().__init__(conf, PYTHON, self._requirements, {})
 
     @property
@@ -132,7 +133,8 @@ def setup() -> None:
         def load(name: str, _path: str | None = None) -> dict[str, str]:
             try:
                 return load_machine_description(results, name) or dict(load_default(name, _path))
-            except util.UserError:  # asv would ask who runs it, and fail where nobody does
+            except util.UserError:
+                # asv would ask who runs it, and fail where nobody does.
                 return _default_machine(name)
 
         # `asv run` would replace machine.json by what the user's home says of this machine.
@@ -220,7 +222,8 @@ def add_configurations(measurements: Path, home: Path) -> None:
         with lock_history(home):
             series_index = SeriesIndex(home / "journal")
             for record in good:
-                with suppress(HistoryError):  # of a build that did not note what files held
+                # Of a build that did not note what files held.
+                with suppress(HistoryError):
                     series_index.add(identify(record), [], entry_column(record))
 
 
@@ -265,5 +268,6 @@ def _default_machine(name: str) -> dict[str, str]:
 
 
 def _remove_folder(folder: str, owner_pid: int) -> None:
-    if os.getpid() == owner_pid:  # forked children of asv run exit handlers too
+    # Forked children of asv run exit handlers too.
+    if os.getpid() == owner_pid:
         shutil.rmtree(folder, ignore_errors=True)

@@ -249,7 +249,8 @@ class ResultFiles:
     def _scratch_folder(self) -> Iterator[Path]:
         """A folder on the same file system, outside the results that asv walks through."""
         home = self.folder.parent / "scratch"
-        shutil.rmtree(home, ignore_errors=True)  # left by a recorder that was killed; the lock is ours
+        # Left by a recorder that was killed; the lock is ours.
+        shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         try:
             yield Path(tempfile.mkdtemp(dir=home))

@@ -88,7 +88,8 @@ def add_series(
     for name, cells in tables.items():
         if name not in benchmarks:  # nothing but failures, ever
             continue
-        labels = sorted(cells)  # as in the description: asv then has no need to look them up
+        # As in the description: asv then has no need to look them up.
+        labels = sorted(cells)
         values = [cells[label] for label in labels]
         started_at = max(replicates.started_at for replicates in values)
         results.add_result(

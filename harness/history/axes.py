@@ -212,7 +212,8 @@ def config_differences(config: Any, canonical: Any, path: str = "") -> list[str]
             inner = f"{path}.{key}" if path else str(key)
             lines += config_differences(config.get(key), canonical.get(key), inner)
         return lines
-    if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):  # 2 is 2.0, but 1 is not True
+    # 2 is 2.0, but 1 is not True.
+    if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):
         return []
     return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]
 

@@ -32,7 +32,8 @@ FOLDER = Path(".asv") / "commits"
 BUILD_SECONDS = 600.0
 
 _STATE_FILE = "made-of.json"
-_PTH_FILE = "0-shared.pth"  # before others in the alphabet: what they import may lie in a folder that it names
+# Before others in the alphabet: what they import may lie in a folder that it names.
+_PTH_FILE = "0-shared.pth"
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,8 @@ def _comparable_settings(record: Record) -> Settings:
 
 
 def _have_same_settings(first: Settings, second: Settings) -> bool:
-    if not first or not second or first == second:  # asv does not know its cells' settings
+    # asv does not know its cells' settings.
+    if not first or not second or first == second:
         return True
     return _fill_default_settings(first) == _fill_default_settings(second)
 

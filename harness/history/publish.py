@@ -162,7 +162,8 @@ def _build_site(checkout: git.Checkout, config: Mapping[str, Any], folder: Path)
     }
     listed = {name: description for name, description in descriptions.items() if all(description["params"])}
     util.write_json(str(copy / "benchmarks.json"), listed, Benchmarks.api_version)
-    config_path = folder / "publish.json"  # not by asv's name, by which pages find the checkout
+    # Not by asv's name, by which pages find the checkout.
+    config_path = folder / "publish.json"
     util.write_json(str(config_path), {**config, "results_dir": str(copy)})
     command = [sys.executable, "-P", "-m", "asv", "publish", "--config", str(config_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=git.environment())

@@ -200,7 +200,8 @@ def _backend(backend: str | None) -> tuple[str, Advance]:
     if backend not in (None, *BACKENDS):
         raise UnsupportedError(f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
     registry.check("gibbs", "numba", "float64")
-    registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
+    # Says where machine code is kept, before any is loaded.
+    registry.backend_class("numba")()
     from spinbench.backends.numba.tables.coupled import advance
 
     return backend or "numba", advance

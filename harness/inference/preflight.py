@@ -90,7 +90,8 @@ def preflight(
     if compiles:
         max_seconds = max(MEASURING * budget.seconds, BRIEF)
         return Pilot(_seconds_per_step(engine, state, budget.seconds, max_seconds), first.seconds)
-    if first.cpu > BRIEF:  # more than it takes to load what a first call needs
+    # More than it takes to load what a first call needs.
+    if first.cpu > BRIEF:
         return Pilot(first.seconds, seconds=first.seconds, cpu=first.cpu, state=state)
     measured = Stopwatch(counts_compilation=True)
     with measured:

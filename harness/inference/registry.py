@@ -113,7 +113,8 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
             raise SpinbenchError(f"method {name}: {key}={error}") from error
     try:
         return cls(**converted)
-    except TypeError as error:  # of a plugin's own checks
+    except TypeError as error:
+        # Of a plugin's own checks.
         raise SpinbenchError(f"method {name}: {error}") from error
 
 

@@ -31,7 +31,8 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     n_files_before = _count_cached_files()
     yield compilation
     if "compiled" not in registry.backend_class(backend).provides:
-        return  # new files are another process's
+        # New files are another process's.
+        return
     if _count_cached_files() > n_files_before:
         compilation["kind"] = "fresh"
     else:

@@ -56,7 +56,8 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "affinity": sorted(affinity()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
-        "max_gib": os.environ.get(memory.VARIABLE),  # of exact answers, as the sweep has divided it
+        # Memory of exact answers, as the sweep has divided it.
+        "max_gib": os.environ.get(memory.VARIABLE),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
     }

@@ -55,7 +55,8 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
         answer = failure_answer(str(error))
     except MemoryError as error:
         answer = failure_answer(f"out of memory: {error}", traceback.format_exc())
-    except Exception as error:  # a defect of a method, a backend or a kernel costs its own cell
+    except Exception as error:
+        # A defect of a method, a backend or a kernel costs its own cell.
         text = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
         answer = failure_answer(f"{type(error).__name__}: {text}", traceback.format_exc())
     with stages("metrics"):
@@ -91,7 +92,8 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
         with stages("mixing"):
             metric_entries |= _mixing_entry(model, cell, seconds)
     if compilation_info["kind"] != "none" and not (compilation_info["kind"] == "fresh" and compilation.has_own_cache()):
-        del metric_entries["compile_seconds"]  # compiled earlier, or perhaps by another process
+        # Compiled earlier, or perhaps by another process.
+        del metric_entries["compile_seconds"]
     return {
         "status": "ok",
         "error": None,
@@ -169,7 +171,8 @@ def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dic
         text = " ".join(str(error).split())
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     if pairs:
-        with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
+        # What takes them for out of reach says so.
+        with contextlib.suppress(SpinbenchError):
             reference = replace_pairs(reference, joint_tables(model, max_bytes=PAIRS_BYTES))
     return reference, {"log_z": reference.log_z, "method": reference.settings.get("solver")}
 
@@ -179,7 +182,8 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
 
     It is a metric of the record; a method whose chains cannot be coupled has none.
     """
-    from spinbench.inference.mixing import BACKENDS, METHODS, mixing  # which most cells do not need
+    # Here and not above: most cells do not need it.
+    from spinbench.inference.mixing import BACKENDS, METHODS, mixing
 
     method, backend = cell["method"], cell["backend"]["name"]
     if method["name"] not in METHODS:
@@ -224,7 +228,8 @@ def current_process_state() -> ProcessState:
     folder = None
     with contextlib.suppress(FileNotFoundError):
         folder = os.getcwd()
-    mask = os.umask(0)  # there is no way to read it alone
+    # There is no way to read it alone.
+    mask = os.umask(0)
     os.umask(mask)
     return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
 

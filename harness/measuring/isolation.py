@@ -137,7 +137,8 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=worker_environment(device, cache),
-            start_new_session=True,  # so that its own children are killed with it
+            # So that its own children are killed with it.
+            start_new_session=True,
         )
 
     def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
@@ -188,7 +189,8 @@ class Worker:
             if wait <= 0:
                 raise TimeoutError(f"{limit:g}")
             if not select.select([self._process.stdout], [], [], min(wait, 1.0))[0]:
-                if self._process.poll() is not None:  # its own children may keep the pipe open
+                # Its own children may keep the pipe open.
+                if self._process.poll() is not None:
                     raise EOFError
                 continue
             block = os.read(self._process.stdout.fileno(), 1 << 16)

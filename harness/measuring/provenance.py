@@ -38,7 +38,8 @@ def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if plugin_names["models"] == families.FILE and (path := cell["model"].get("path")):
         plugin_names["formats"] = str(formats.detect_format_name(Path(str(path))))
     points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in plugin_names.items()}
-    with suppress(SpinbenchError):  # a wish that makes no sense: measuring the cell says so
+    # Measuring the cell says what is wrong with a wish that makes no sense.
+    with suppress(SpinbenchError):
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         for kind, point in zip(KERNELS, kernels.candidates(method, backend, wish), strict=False):
             points[kind] = (point,)

@@ -62,7 +62,8 @@ def read_record(path: Path) -> Record:
     Raises:
         RecordError: not a whole record of this schema; the sentence names the file.
     """
-    from spinbench.measuring import record_types  # `spinbench list` starts without msgspec
+    # Here and not above: `spinbench list` starts without msgspec.
+    from spinbench.measuring import record_types
 
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -177,7 +178,8 @@ def axis_labels(config: Mapping[str, Any]) -> dict[str, str]:
 
 def model_label(spec: Mapping[str, Any]) -> str:
     """The model's name, with those of its parameters that are not at their defaults: "grid(rows=20,c2=2)"."""
-    from spinbench.models import families  # to read records takes neither models nor plugins
+    # Here and not above: to read records takes neither models nor plugins.
+    from spinbench.models import families
 
     name = str(spec["name"])
     if name == "file":
@@ -215,13 +217,15 @@ def _format_value(value: Any) -> str:
 def _file_digest(path: Any) -> str | None:
     if path is None:
         return None
-    if not Path(path).is_file():  # nor a pipe or device, which need not end
+    # Nor a pipe or device, which need not end.
+    if not Path(path).is_file():
         return None
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        return None  # the cell fails with a sentence when the file is read
+        # The cell fails with a sentence when the file is read.
+        return None
 
 
 def _folder_digest(folder: Path) -> str:

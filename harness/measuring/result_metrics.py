@@ -79,7 +79,8 @@ def _cost_metrics(result: Result) -> dict[str, dict[str, Any]]:
     reason = f"{result.method} gives no"
     sizes = np.zeros(0) if result.ess is None else _flatten(result.ess)
     ess = float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else math.nan
-    has_ess = ess > 0  # a short run of few accepted draws has none
+    # A short run of few accepted draws has none.
+    has_ess = ess > 0
     return {
         "run_seconds": _metric_entry(result.seconds.run, None, ""),
         **_step_time_metrics(result),
@@ -99,7 +100,8 @@ def _step_time_metrics(result: Result) -> dict[str, dict[str, Any]]:
     if laps is None:
         return {name: {"failed": reason} for name in ("step_seconds", "step_cpu_seconds")}
     decile, _, median = laps.cpu if result.device == "cpu" else laps.wall
-    scatter = math.log(median / decile) if decile > 0 else 0.0  # of the batches: more on a busy day
+    # Scatter of the batches: more on a busy day.
+    scatter = math.log(median / decile) if decile > 0 else 0.0
     mean = {"value": laps.mean_cpu, "scatter": scatter} if result.device == "cpu" else {"failed": "it ran on a device"}
     return {"step_seconds": {"value": decile, "scatter": scatter}, "step_cpu_seconds": mean}
 
@@ -122,7 +124,8 @@ def _marginal_rmse(estimate: Any, reference: Result | None) -> tuple[float | Non
     if reference is None or estimate.marginals is None:
         return None, None
     difference = _flatten(estimate.marginals) - _flatten(reference.marginals)
-    is_known = np.isfinite(_flatten(reference.marginals))  # an exact answer may leave some open
+    # An exact answer may leave some open.
+    is_known = np.isfinite(_flatten(reference.marginals))
     if not is_known.any():
         return None, None
     difference = difference[is_known]
@@ -134,7 +137,8 @@ def _marginal_rmse(estimate: Any, reference: Result | None) -> tuple[float | Non
 
 
 def _flatten(marginals: Any) -> Any:
-    if isinstance(marginals, np.ndarray):  # of binary variables, a probability each
+    # Of binary variables, a probability each.
+    if isinstance(marginals, np.ndarray):
         return np.ravel(marginals)
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 

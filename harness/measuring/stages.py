@@ -133,8 +133,10 @@ class Memory:
 
     def __enter__(self) -> Memory:
         self._anew = False
-        with suppress(OSError):  # else a peak is known if it is above that of all that ran before
-            RESET.write_text("5", encoding="ascii")  # the peak begins anew; nothing else is touched
+        # Else a peak is known if it is above that of all that ran before.
+        with suppress(OSError):
+            # The peak begins anew; nothing else is touched.
+            RESET.write_text("5", encoding="ascii")
             self._anew = True
         self.before_bytes, self._known = _read_status_bytes("VmRSS"), _read_status_bytes("VmHWM")
         return self
@@ -146,7 +148,8 @@ class Memory:
         if peak is None or self._known is None or self.before_bytes is None or now is None:
             return
         if self._anew or peak > self._known or self._known <= max(self.before_bytes, now):
-            self.peak_bytes = max(peak, self.before_bytes, now)  # the kernel counts a peak roughly
+            # The kernel counts a peak roughly.
+            self.peak_bytes = max(peak, self.before_bytes, now)
 
 
 def _read_status_bytes(name: str) -> int | None:

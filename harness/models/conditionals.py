@@ -60,7 +60,8 @@ class Conditional:
         rows = self.table[tuple(states[..., u] for u in self.parents)]
         rows = np.broadcast_to(rows, (*states.shape[:-1], self.table.shape[-1]))
         cumulative = np.cumsum(rows, axis=-1)
-        below = np.nextafter(cumulative[..., -1:], 0.0)  # rounding must not reach a state of probability zero
+        # Rounding must not reach a state of probability zero.
+        below = np.nextafter(cumulative[..., -1:], 0.0)
         u = np.minimum(rng.random((*rows.shape[:-1], 1)) * cumulative[..., -1:], below)
         return np.asarray((u >= cumulative[..., :-1]).sum(axis=-1), dtype=np.int64)
 

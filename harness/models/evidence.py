@@ -66,7 +66,8 @@ def _parse_evidence(
 ) -> tuple[dict[int, int], dict[int, npt.NDArray[np.float64]]]:
     """{variable: state} and {variable: likelihoods}, checked."""
     index = {label: v for v, label in enumerate(model.labels)}
-    if not any(isinstance(label, int | np.integer) for label in index):  # numbers are those of variables then
+    # Numbers are variables' own, except where labels are numbers.
+    if not any(isinstance(label, int | np.integer) for label in index):
         index |= {v: v for v in range(len(index))}
     cards = model.cardinalities
     observed: dict[int, int] = {}

@@ -134,7 +134,8 @@ def read_model(file_format: Format, file: ModelFile) -> Model:
     try:
         with pause_garbage_collection():
             model = _call_plugin(file_format, f"read {file.name}", lambda: file_format.read(file))
-    except ModelError as error:  # of a model's constructor, which knows no file
+    except ModelError as error:
+        # Of a model's constructor, which knows no file.
         if file.name in str(error):
             raise
         raise ModelError(f"{file.name}: {error}") from error

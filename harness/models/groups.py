@@ -27,7 +27,8 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
         UnsupportedError: the tables would have more than 2^27 entries.
     """
     origin = Origin.of_groups(model.num_variables, model.groups, model.labels)
-    state = np.array([states.index(1) for states in origin.states], dtype=np.int64)  # at which a variable is 1
+    # The state at which a variable is 1.
+    state = np.array([states.index(1) for states in origin.states], dtype=np.int64)
     # a graph needs a variable: where all are determined, it has one of one state
     cards = np.array(origin.derived_cardinalities or (1,), dtype=np.int64)
     first = np.cumsum(cards) - cards

@@ -21,7 +21,8 @@ def grid_edges(rows: int, cols: int) -> IntArray:
     """Open square lattice; site (r, c) is variable r·cols + c."""
     site = np.arange(rows * cols).reshape(rows, cols)
     edges = np.empty((rows * (cols - 1) + (rows - 1) * cols, 2), dtype=np.int64)
-    whole = (rows - 1) * (2 * cols - 1)  # each site's edge to the right, then down; the last of a row has that alone
+    # Each site's edge to the right, then down; a site of the last row has the first alone.
+    whole = (rows - 1) * (2 * cols - 1)
     upper, last = edges[:whole].reshape(rows - 1, 2 * cols - 1, 2), edges[whole:]
     right, down = upper[:, :-1:2], upper[:, 1::2]
     right[..., 0] = down[..., 0] = site[:-1, :-1]
@@ -111,7 +112,8 @@ def sum_edges_by_variable(edges: IntArray, values: FloatArray, n: int) -> FloatA
 
 def _is_canonical(edges: IntArray, n: int) -> bool:
     for low in range(0, len(edges), _CHUNK_EDGES):
-        i, j = edges[low : low + _CHUNK_EDGES + 1].T  # one more, so that the last is compared with the next
+        # One more, so that the last is compared with the next.
+        i, j = edges[low : low + _CHUNK_EDGES + 1].T
         codes = i * n + j
         if not ((i < j).all() and (codes[1:] > codes[:-1]).all()):
             return False
@@ -130,7 +132,8 @@ def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntAr
     codes, weights = codes[order], weights[order]
     first = np.flatnonzero(np.diff(codes, prepend=-1))
     if len(first) < len(codes):
-        with np.errstate(over="ignore"):  # the caller says which sum is not finite
+        # The caller says which sum is not finite.
+        with np.errstate(over="ignore"):
             codes, weights = codes[first], np.add.reduceat(weights, first)
     low = codes // n
     return np.stack([low, codes - low * n], axis=1), weights

@@ -73,7 +73,8 @@ def check_model_exists(path: str) -> None:
     shipped = path in catalogue.names() and not formats.formats_by_name(Path(path).name)
     try:
         exists = shipped or Path(path).exists()
-    except OSError as error:  # of a name that is too long, say
+    except OSError as error:
+        # Of a name that is too long, say.
         raise ModelError(f"{path[:100]}…: there cannot be such a file ({error.strerror})") from None
     if not exists:
         raise ModelError(f"{path}: there is no such file")

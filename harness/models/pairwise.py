@@ -147,7 +147,8 @@ class PairwiseModel:
         h, J, ends = spins.biases, spins.couplings, spins.edges
         total = sum_edges_by_variable(ends, J, h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
-        a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
+        # No pair is left to merge, so what was checked stays checked but for overflow.
+        a, w = 2 * h - 2 * total, 4 * J
         _check_finite(name, "bias of variable", a)
         _check_finite(name, "coupling of edge", w)
         for array in (a, w):
@@ -189,7 +190,8 @@ class PairwiseModel:
     def pulls(self) -> tuple[FloatArray, FloatArray]:
         """(N,), (N,) sums of a variable's negative couplings, and of its positive ones."""
         down, up = np.zeros((2, self.num_variables))
-        step = max(CHUNK_EDGES, self.num_variables)  # what is looked at together stays in a cache, where sums do
+        # What is looked at together stays in a cache, where sums do.
+        step = max(CHUNK_EDGES, self.num_variables)
         for low in range(0, self.num_edges, step):
             some = self.couplings[low : low + step]
             for ends in self.edges[low : low + step].T:
@@ -215,7 +217,8 @@ class PairwiseModel:
 
     def csr(self) -> sparse.csr_array[Any, tuple[int, int]]:
         """W as a (N, N) CSR array with sorted indices, both triangles."""
-        from scipy import sparse  # costs more than the rest of this package's import
+        # Here and not above: it costs more than the rest of this package's import.
+        from scipy import sparse
 
         i, j = self.edges.T
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])

@@ -168,16 +168,19 @@ def compute_simplification(model: Model, max_parents: int = 1) -> Simplification
     low, high = flat.entry_ranges
     work = _WorkingGraph(model, possible_state_sets(model), (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
-        max_parents = -1  # a conditional of one unit of several tells nothing of the variable
+        # A conditional of one unit of several tells nothing of the variable.
+        max_parents = -1
     if model.origin is not None and (model.origin.functions or model.origin.steps):
-        max_parents = min(max_parents, 0)  # nor does one given a function of variables, which the origin leaves out
+        # Nor does one given a function of variables, which the origin leaves out.
+        max_parents = min(max_parents, 0)
     conditionals, removed, rounding = sum_out_variables(work.sizes, work.factors, max_parents)
     work.constants += removed
     work.rounding += rounding
     if len(work.factors) == len(model.factors) and not conditionals and work.untouched:
         return Simplification(model, model)
     first = work.build_simplification(conditionals)
-    if work.merged:  # a sum of tables has the zeros of both
+    # A sum of tables has the zeros of both.
+    if work.merged:
         return _repeat_simplification(first, max_parents)
     return first
 
@@ -206,7 +209,8 @@ def _sum_out_independent(model: PairwiseModel) -> Simplification:
 
 
 def _count_variables_factors_states(model: Model) -> tuple[int, int, int]:
-    cards = [k for k in model.cardinalities if k > 1]  # a variable of one state may stand for none
+    # A variable of one state may stand for none.
+    cards = [k for k in model.cardinalities if k > 1]
     num_factors = len(model.factors) if isinstance(model, FactorGraph) else model.num_edges
     return len(cards), num_factors, sum(cards)
 

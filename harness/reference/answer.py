@@ -15,7 +15,8 @@ from spinbench.reference.network import FloatArray, split
 
 def left_open(flat: FloatArray, cardinalities: Sequence[int]) -> dict[str, float]:
     """{"open_marginals": how many variables' marginals are out of reach}, {} where none is: a result's diagnostics."""
-    if not np.isnan(flat).any():  # so it is almost always, and the sums below take longer
+    # So it is almost always, and the sums below take longer.
+    if not np.isnan(flat).any():
         return {}
     starts = np.cumsum([0, *cardinalities])[:-1]
     count = int(np.isnan(flat[starts]).sum())

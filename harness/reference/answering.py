@@ -177,7 +177,8 @@ class _Solution:
 
 def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Solution:
     core = _extract_core(model, request.method)
-    plugins_last = True if marginals else None  # since they may give log Z alone
+    # Plugins come last for marginals, since they may give log Z alone.
+    plugins_last = True if marginals else None
     if core is None:
         return _solve_problem(request.problem(model), request, marginals=marginals, plugins_last=plugins_last)
     assert core.step is not None
@@ -201,7 +202,8 @@ def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _
     def solve_part(part: FactorGraph) -> list[FloatArray]:
         nonlocal predicted
         left = PARTS_SHARE * limits.seconds - (time.perf_counter() - begin)
-        if of_core.solver.name not in BUILT_IN or left < 0:  # too wide for elimination, as the core, or too late
+        # Too wide for elimination, as the core, or too late.
+        if of_core.solver.name not in BUILT_IN or left < 0:
             raise IntractableError(f"{part.name}: out of reach")
         # of many parts, each is small: no search
         alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)

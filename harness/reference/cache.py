@@ -22,7 +22,8 @@ from spinbench.models import Model
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import Limits
 
-VERSION = 7  # raise it whenever a solver's answers change
+# Raise it whenever a solver's answers change.
+VERSION = 7
 # Of the marginals, whatever the machine's own order of bytes.
 NUMBERS = np.dtype("<f8")
 

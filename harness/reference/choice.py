@@ -17,7 +17,8 @@ from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 # Predicted time beyond which an exact answer is refused unless a budget says otherwise.
 DEFAULT_SECONDS = 600.0
-_CHEAP = 5e-4  # seconds in which no search pays
+# Seconds in which no search pays.
+_CHEAP = 5e-4
 
 T = TypeVar("T")
 
@@ -56,12 +57,14 @@ def candidates(
 
 def _build_method(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
     kind = solvers.kind(method)
-    assert kind is not None  # `check_method` has been here
+    # `check_method` has been here.
+    assert kind is not None
     if sampling and not kind.can_sample:
         raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
     try:
         solver = kind.build(problem)
-        solver.most_seconds = math.inf  # of one that is named, the caller's limit counts alone
+        # Of one that is named, the caller's limit counts alone.
+        solver.most_seconds = math.inf
         yield solver
     except NotApplicableError as refusal:
         raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None

@@ -133,7 +133,8 @@ def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
     Z = ½ (2 sinh 2K)^{mn/2} [Π 2cosh(mγ_{2r+1}/2) + Π 2sinh(mγ_{2r+1}/2) + Π 2cosh(mγ_{2r}/2) + Π 2sinh(mγ_{2r}/2)],
     the last term with the sign of γ_0 (negative above the critical temperature).
     """
-    coupling = max(coupling, 1e-300)  # Z is the same, and 1 / sinh 2K finite
+    # Z is the same, and 1 / sinh 2K finite.
+    coupling = max(coupling, 1e-300)
     double = math.sinh(2 * coupling) if coupling < 350 else math.inf
     angle = np.pi * np.arange(2 * columns) / columns
     if double < math.inf:
@@ -265,6 +266,7 @@ def _log_determinant(matrix: sparse.csc_array) -> tuple[float, float]:
     pivots = np.abs(factors.U.diagonal())
     adjoint: dict[str, Any] = {"rmatvec": lambda b: solve(b, "H"), "dtype": np.complex128}
     inverse = LinearOperator(matrix.shape, matvec=solve, matmat=solve, **adjoint)
-    with np.errstate(over="ignore", invalid="ignore"):  # signs of subnormal entries, which weigh nothing
+    # Signs of subnormal entries overflow, which weigh nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
         norm = float(onenormest(inverse, t=1))
     return math.fsum(np.log(pivots)), norm * float(np.finfo(np.float64).eps)

@@ -21,8 +21,10 @@ _BLOCK_ENTRIES = 2**20
 MAX_SMALLER = 24
 _LOW_BITS = 8
 _BLOCK = 2**16  # states at a time
-_GROUP = 3  # variables: the two products take longer with more, all else with fewer
-_SPREAD = 200.0  # of a field; exp of it is far inside the range of float64 for all of a group, too
+# Variables of a group: the two products take longer with more, all else with fewer.
+_GROUP = 3
+# Largest spread of a field; exp of it is far inside the range of float64 for all of a group, too.
+_SPREAD = 200.0
 
 
 class Enumeration(Solver):
@@ -127,7 +129,8 @@ class Bipartite(Solver):
         ends = np.searchsorted(summed, pairwise.edges[inner]), np.searchsorted(self.others, pairwise.edges[~inner])
         self.weights = np.zeros((len(summed), len(self.others)))
         self.weights[ends] = pairwise.couplings
-        spread = np.abs(self.weights).cumsum(axis=0).max(axis=1, initial=0.0)  # of fields, over so many low bits
+        # Of fields, over so many low bits.
+        spread = np.abs(self.weights).cumsum(axis=0).max(axis=1, initial=0.0)
         self.low_bits = int((spread[:_LOW_BITS] <= _SPREAD).sum())
         self.seconds = 1e-4 + 2.0**self.width * (len(self.others) * 1.5e-9 + 3e-8)
 
@@ -160,7 +163,8 @@ class Bipartite(Solver):
         top = low_field.max(axis=0)
         tables = _terms(np.exp(low_field - top), np.ones_like(low_field))
         spread = float((top - low_field.min(axis=0)).max(initial=0.0))
-        together = max(1, int(_GROUP * _SPREAD / (_GROUP * spread + 1)))  # groups whose products do not underflow
+        # Groups whose products do not underflow.
+        together = max(1, int(_GROUP * _SPREAD / (_GROUP * spread + 1)))
         states = _states(self.width - bits)
         for high in np.split(states, range(_BLOCK >> bits, len(states), _BLOCK >> bits)):
             field = high @ self.weights[bits:] + self.large + top

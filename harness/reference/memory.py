@@ -99,5 +99,6 @@ def _page_cache_bytes(file: Path) -> int:
 def _number(file: Path) -> int | None:
     try:
         return int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # "max": there is no limit
+    except (OSError, ValueError):
+        # "max" says that there is no limit.
         return None

@@ -47,7 +47,8 @@ class Pairwise:
 
     def __post_init__(self) -> None:
         for array in (self.biases, self.edges, self.couplings):
-            array.setflags(write=False)  # compiled code takes them as one type, wherever they come from
+            # Compiled code takes them as one type, wherever they come from.
+            array.setflags(write=False)
 
     @property
     def size(self) -> int:
@@ -191,7 +192,8 @@ class FlatFactors:
         zero = np.isneginf(self.values)
         high = np.maximum.reduceat(self.values, begin)
         low = np.minimum.reduceat(np.where(zero, np.inf, self.values), begin)
-        empty = np.isneginf(high)  # only zeros: Z = 0, and the sums will say so
+        # Where there are only zeros Z = 0, and the sums will say so.
+        empty = np.isneginf(high)
         high[empty] = low[empty] = 0.0
         middle = high / 2 + low / 2
         with np.errstate(over="ignore"):

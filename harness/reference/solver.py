@@ -155,6 +155,7 @@ def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntAr
 def draw_states(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """(count,) states, each in proportion to its column of weights (states, count), or to the one that there is."""
     cumulative = np.cumsum(weights, axis=0)
-    below = np.nextafter(cumulative[-1], 0.0)  # rounding must not reach a state of weight zero
+    # Rounding must not reach a state of weight zero.
+    below = np.nextafter(cumulative[-1], 0.0)
     u = np.minimum(rng.random(count) * cumulative[-1], below)
     return np.asarray((u >= cumulative[:-1]).sum(axis=0))

@@ -100,7 +100,8 @@ def error_curve(
     logs = [np.log(np.array(seed_points)).T for seed_points in series]
     errors = np.array([np.interp(np.log(times), x, y, left=np.nan, right=np.nan) for x, y in logs])
     covered = np.isfinite(errors).sum(axis=0) * 2 >= len(series)
-    errors = np.sort(np.exp(errors[:, covered]), axis=0)  # what is not known comes last
+    # What is not known comes last.
+    errors = np.sort(np.exp(errors[:, covered]), axis=0)
     count, place = np.isfinite(errors).sum(axis=0), np.arange(errors.shape[1])
     median = (errors[(count - 1) // 2, place] + errors[count // 2, place]) / 2
     return ErrorCurve(times[covered], median, errors[0], errors[count - 1, place], len(series))

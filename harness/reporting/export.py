@@ -203,7 +203,8 @@ def table_rows(records: Sequence[Record]) -> Table:
     """A line a record, with all that it holds but the trajectory; nested names are dotted, lists are JSON."""
     rows = []
     for record in records:
-        content = record.content  # with fields of other versions
+        # With fields of other versions.
+        content = record.content
         result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
         line = flatten({**content, "result": result})
         rows.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})

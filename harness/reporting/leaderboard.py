@@ -109,7 +109,8 @@ def rows(records: Iterable[Record]) -> list[Row]:
     for record in all_records:
         if record.status != "skipped":
             axes = record.axes
-            files = json.dumps(record.files or {}, sort_keys=True)  # one may have changed under its name
+            # A file may have changed under its name.
+            files = json.dumps(record.files or {}, sort_keys=True)
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
             models[axes.model].append(record)
     settings = [flat_settings(group[0], "seed") | flatten({"files": group[0].files or {}}) for group in groups.values()]
@@ -137,7 +138,8 @@ def rows_by_model(board: Iterable[Row]) -> dict[str, dict[int, Row]]:
 def _assign_ranks(board: Sequence[Row]) -> list[Row]:
     """A model's rows, those that are vouched for with their ranks, in their order."""
     errors = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
-    rank_of = ranks.rank_values(errors)  # of the first rows of the board
+    # Of the first rows of the board.
+    rank_of = ranks.rank_values(errors)
     count = Counter(rank_of)
     ordered_rows = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, rank_of, strict=False)]
     return [*sorted(ordered_rows, key=lambda row: row.rank or 0), *board[len(rank_of) :]]

@@ -149,7 +149,8 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
     for place, (number, row) in enumerate(answered_rows.items()):
         _draw_answers(panel, row, place, styles.colours[row.method], f"{plotting.ROW_PREFIX}{number}")
     panel.set_yticks(range(len(answered_rows)), [row.solver for row in answered_rows.values()], fontsize=8)
-    panel.tick_params(axis="y", length=0, pad=8)  # room for markers at the margin
+    # Room for markers at the margin.
+    panel.tick_params(axis="y", length=0, pad=8)
     panel.ticklabel_format(axis="x", useOffset=False)
     return figure
 

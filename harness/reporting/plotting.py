@@ -90,7 +90,8 @@ def save_figure(figure: Figure, *paths: Path) -> list[Path]:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
-        freeze_layout(figure)  # it is arranged now, for the next kind of file too
+        # It is arranged now, for the next kind of file too.
+        freeze_layout(figure)
     return list(paths)
 
 
@@ -111,7 +112,8 @@ def set_log_ticks(axis: Axis, first: float, last: float) -> None:
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
-    axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+    # Most of the drawing time goes into ticks.
+    axis.set_minor_locator(NullLocator())
 
 
 # In the order of their looks: those that are compared most often differ in colour, not in fillings alone.

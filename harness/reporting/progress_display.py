@@ -34,7 +34,8 @@ LAST_LINES = 8
 
 def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
-    if (notebook_output := current_cell_output()) is not None:  # rich's own support makes each line an output
+    # rich's own support makes each line an output.
+    if (notebook_output := current_cell_output()) is not None:
         plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
         return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     terminal = WideConsole(highlight=False, markup=False)
@@ -192,7 +193,8 @@ class RecordWatcher:
         states = self._file_states()
         for name in sorted(states, key=lambda name: states[name]):
             if self._known_states.get(name) != states[name]:
-                with contextlib.suppress(RecordError):  # replaced or removed meanwhile
+                # Replaced or removed meanwhile.
+                with contextlib.suppress(RecordError):
                     record = read_record(self._folder / name)
                     self._display.finish_cell(cell_name(record.axes, self._sweep_settings(record)), record)
         self._known_states = states

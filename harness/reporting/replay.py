@@ -61,7 +61,8 @@ def _record_files_by_id(name: str, roots: Iterable[Path]) -> dict[str, Path]:
     for path in (path for folder in folders for path in sorted(folder.rglob("record-*.json"))):
         try:
             record = read_record(path)
-        except RecordError:  # of another schema, or half of a file: not what is looked for
+        except RecordError:
+            # Of another schema, or half of a file: not what is looked for.
             continue
         if any(text.startswith(name) for text in (record.key, record.id)):
             paths_by_id.setdefault(record.id, path)
@@ -165,7 +166,8 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
     if record.race is not None:
         if record.race.asked is None:
             raise RecordError("the record is of a candidate that gave no answer in its race; nothing can be run again")
-        config["budget"] = record.race.asked  # whose seconds all candidates shared
+        # Seconds that all candidates shared.
+        config["budget"] = record.race.asked
     return compare_replay(record, parse_record(measure_cell(config)))
 
 
@@ -202,7 +204,8 @@ def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[
 
 def _comparable_metrics(original: Record, repeated: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
-    accuracy_metrics = [] if original.race else ["marginal_rmse", "log_z_error"]  # a race knows no exact answer
+    # A race knows no exact answer.
+    accuracy_metrics = [] if original.race else ["marginal_rmse", "log_z_error"]
     untimed_metrics = [name for name, metric in registry.usable_metrics().items() if not metric.timed]
     return accuracy_metrics + [
         name for name in untimed_metrics if name in original.metrics and name in repeated.metrics

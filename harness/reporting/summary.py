@@ -68,7 +68,8 @@ def report_name(folder: Path) -> str | None:
     """The name of the report that the sweep in this folder asked for."""
     try:
         name = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8")).get("report")
-    except (OSError, ValueError, AttributeError):  # a folder of records alone
+    except (OSError, ValueError, AttributeError):
+        # A folder of records alone.
         return None
     return None if name is None else str(name)
 
@@ -108,7 +109,8 @@ def _show_profile(records: Sequence[Record], folder: Path) -> None:
     profiles = profile(records)
     print_parts(rendering.render_profile(profiles))
     _print_oversubscribed(records)
-    reasons = problem_lines(records)  # "failed: …" before "skipped: …"
+    # "failed: …" comes before "skipped: …".
+    reasons = problem_lines(records)
     for line in reasons[:MAX_REASONS]:
         console().print(Text(line, style=_reason_style(line)), overflow="ellipsis", no_wrap=True)
     if len(reasons) > MAX_REASONS:
@@ -169,7 +171,8 @@ def enter_into_history(folders: Sequence[Path]) -> list[str]:
         return record(checkout, folders).sentences()
     except SpinbenchError as error:
         return [f"not in asv's history: {error}; the records are kept"]
-    except Exception as error:  # asv's own; the sweep's results must not depend on it
+    except Exception as error:
+        # asv's own; the sweep's results must not depend on it.
         text = " ".join(str(error).split())
         return [f"not in asv's history: asv failed with {type(error).__name__}: {text}; the records are kept"]
 

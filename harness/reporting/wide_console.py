@@ -29,7 +29,8 @@ class WideConsole(Console):
         if width <= self.width:
             super().print(*objects, **options)
             return
-        previous_width = self._width  # rich prints nothing wider than its console
+        # rich prints nothing wider than its console.
+        previous_width = self._width
         self.width = width
         try:
             super().print(*objects, **{"crop": False, **options})
@@ -54,7 +55,8 @@ def _fit_columns(console: Console, table: Table) -> int:
     min_widths = [min(width, _min_width(column)) for width, column in zip(widths, table.columns, strict=True)]
     for column in table.columns:
         column.width = 1
-    lines = Measurement.get(console, unbounded, table).minimum - len(widths)  # and what is between columns
+    # What is between columns takes room, too.
+    lines = Measurement.get(console, unbounded, table).minimum - len(widths)
     while sum(widths) + lines > console.width and widths != min_widths:
         room = [(width, -place) for place, width in enumerate(widths) if width > min_widths[place]]
         widths[-max(room)[1]] -= 1

@@ -87,7 +87,8 @@ class Package:
             return self.name
         kind = self.kind.capitalize()
         stem = "".join(part.capitalize() for part in self.name.split("_")).removesuffix(kind)
-        return (stem or "My") + kind  # not that of the base class
+        # Another name than that of the base class.
+        return (stem or "My") + kind
 
     def files(self) -> dict[str, str]:
         """What is to be written, by name."""
@@ -157,7 +158,8 @@ def _is_importable(module: str) -> bool:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return True
-    return spec is not None and spec.origin is not None  # an empty folder is no module
+    # An empty folder is no module.
+    return spec is not None and spec.origin is not None
 
 
 def _names_in(source: str) -> set[str]:

@@ -95,7 +95,8 @@ def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Se
         config = copy.deepcopy(_compose_files(loader, master_config, files))
         ConfigLoaderImpl._apply_overrides_to_config(plain, config)
     except OmegaConfBaseException:
-        return loader.load_sweep_config(master_config, list(sweep_overrides))  # with its own words for what is wrong
+        # Composed once more, for Hydra's own words on what is wrong.
+        return loader.load_sweep_config(master_config, list(sweep_overrides))
     config.hydra.overrides.task = list(sweep_overrides)
     OmegaConf.copy_cache(from_config=master_config, to_config=config)
     return config

@@ -130,7 +130,8 @@ def _turns(
         for version in past if turn % 2 == 0 else past[::-1]:
             if not (version.lacks or version.foreign):
                 yield name, version, overrides
-            if version.lacks and len(methods) > 1:  # it does not know all that was asked for: what does it know?
+            # It does not know all that was asked for: what does it know?
+            if version.lacks and len(methods) > 1:
                 for method in (method for method in methods if method not in version.lacks):
                     yield f"{name}-{method.replace('=', '-')}", version, [*overrides, method]
 

@@ -131,7 +131,8 @@ def _is_member(loader: Any, name: str) -> bool:
 
 
 def _no_subfolders(config: DictConfig) -> None:
-    written: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)  # it may hold what only a job has
+    # Unresolved, since it may hold what only a job has.
+    written: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     if written["subdir"] != ".":
         raise SpinbenchError(
             f"hydra.sweep.subdir={written['subdir']} was given; the cells of a sweep share its folder, sweep_dir=FOLDER"
@@ -157,7 +158,8 @@ def _drop_unknown(choices: Mapping[str, list[str]], refused: Refusals) -> tuple[
         except SpinbenchError as error:
             wrong = hydra_errors.at_fault(error.__cause__, lines)
             rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
-            if len(rest) == len(left):  # none of these lines, but a file
+            # None of these lines is wrong, but a file.
+            if len(rest) == len(left):
                 raise
             refused.add(error)
             left = rest
@@ -182,7 +184,8 @@ def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
                     for other in cellconfigs.in_turn(composed, choices[key][1:]):
                         _check(other, [name], refused)
     for key in choices:
-        if heads[key] not in {*CHECKS, *groups, "hydra"}:  # of an experiment, whose parts refer to it
+        # Of an experiment, whose parts refer to it.
+        if heads[key] not in {*CHECKS, *groups, "hydra"}:
             for other in cellconfigs.in_turn(config, choices[key][1:]):
                 _check(other, CHECKS, refused)
 

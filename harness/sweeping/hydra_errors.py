@@ -57,7 +57,8 @@ def explain_errors() -> Iterator[None]:
         if within is not None:  # of a resolver
             raise within from None
         raise SpinbenchError(_sentence(error)) from error
-    except OSError as error:  # of a name that is too long, say
+    except OSError as error:
+        # Of a name that is too long, say.
         raise SpinbenchError(f"a name cannot be used: {str(error)[:_LONGEST]}") from error
 
 
@@ -95,7 +96,8 @@ def compose_first_cell(overrides: list[str]) -> DictConfig:
     """
     try:
         return compose("config", overrides, return_hydra_config=True)
-    except (ValueError, TypeError, AssertionError) as error:  # Hydra's, as for a group set to a number
+    except (ValueError, TypeError, AssertionError) as error:
+        # Hydra's, as for a group set to a number.
         line = _culprit(overrides)
         group = line.partition("=")[0]
         loader = GlobalHydra.instance().config_loader()

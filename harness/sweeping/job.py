@@ -114,7 +114,8 @@ def run(config: DictConfig) -> str:
     state.writing = 0.0
     if not is_measured:
         record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
-        if state.display is not None:  # a launcher's process may stand elsewhere
+        # A launcher's process may stand elsewhere.
+        if state.display is not None:
             now = environment.code_state_since(git)
             record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
         _write(state, folder, record)
@@ -142,7 +143,8 @@ def _of_launcher() -> State:
     global _state
     _state = State(WorkerPool(share=True))
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
-    if sweep != os.getpid():  # joblib runs a single job at a time in the sweep's own process
+    # joblib runs a single job at a time in the sweep's own process.
+    if sweep != os.getpid():
         threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
         # each further job brings the state that the first has set, and would look for all plugins again
         Singleton.set_state = staticmethod(lambda state: None)  # type: ignore[method-assign]

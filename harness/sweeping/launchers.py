@@ -76,7 +76,8 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
 @contextmanager
 def tie_processes_to_parent(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
-    if is_slurm(config):  # jobs of a cluster have a life of their own
+    # Jobs of a cluster have a life of their own.
+    if is_slurm(config):
         yield
         return
     os.environ[PROCESS_VARIABLE] = str(os.getpid())
@@ -144,7 +145,8 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
                 f"launcher.jobs={'null' if setting is None else setting} was given; an integer is needed"
             )
         jobs = chosen.n_jobs
-        if isinstance(jobs, int) and jobs < 0:  # as joblib counts: -1 means all processors
+        # As joblib counts: -1 means all processors.
+        if isinstance(jobs, int) and jobs < 0:
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
     for name in ("cells", "jobs") if is_slurm(config) else ("cells",):

@@ -108,7 +108,8 @@ def _unanimous(outcomes: Sequence[str | None]) -> str | None:
 def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
     """Models of the sweep, with the values that they have: all, or a few with each value."""
     groups = {*plan.config.hydra.runtime.choices}
-    others = {*CHECKS, *groups, "hydra"} - {"model"}  # what is left are models' settings, and experiments' own
+    # What is left are models' settings, and experiments' own.
+    others = {*CHECKS, *groups, "hydra"} - {"model"}
     keys = [key for key in plan.choices if key.lstrip("+").partition(".")[0] not in others]
     varied = {key: plan.choices[key] for key in keys if len(plan.choices[key]) > 1}
     first = {key: options[0] for key, options in plan.choices.items()}

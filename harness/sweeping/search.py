@@ -214,7 +214,8 @@ def summarise(folder: Path, overrides: Sequence[str]) -> list[str]:
         results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
         meaning = results["meaning"]
         trials = [trial for trial in results["trials"] if trial["value"] is not None]
-    except (OSError, ValueError, KeyError, TypeError):  # ended before the first trial
+    except (OSError, ValueError, KeyError, TypeError):
+        # It ended before the first trial.
         return ["the search has no trial yet"]
     if not trials:
         return [
@@ -246,6 +247,7 @@ def _suggest(trial: Any, key: str, override: Override) -> str:
             return str(trial.suggest_int(key, low, high, log=log))
         return str(min(max(_round_to_digits(trial.suggest_float(key, low, high, log=log)), low), high))
     options = list(override.sweep_string_iterator())
-    if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
+    # Neighbours are alike, which choices are not.
+    if override.is_range_sweep() and not value.shuffle:
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])
     return str(trial.suggest_categorical(key, options))

@@ -58,14 +58,16 @@ _ASKED_OF_A_RUN = ("precision", "device", *WISHES, "start", "checkpoints", "simp
 def _method(settings: dict[str, Any]) -> None:
     try:
         cls = registry.method_class(settings["name"])
-    except SpinbenchError:  # not installed: its cells say so
+    except SpinbenchError:
+        # It is not installed: its cells say so.
         return
     registry.make_method(cls, {key: value for key, value in settings.items() if key != "name"})
 
 
 def _model(spec: dict[str, Any]) -> None:
     specs.check_spec(spec)
-    if spec.get("corpus") is not None:  # else each message would say so
+    # Else each message would say so.
+    if spec.get("corpus") is not None:
         from spinbench.papers.relaxation.crf.corpus import read_corpus
 
         read_corpus(Path(spec["corpus"]))

@@ -165,7 +165,8 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
             stopped = abort.error
         except SpinbenchError as error:
             stopped = error
-        except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
+        except Exception as error:
+            # A defect of the harness or of a launcher: the records are there all the same.
             stopped = _explain_failure(error, plan.config, resume)
     return stopped, interrupted.is_set()
 
@@ -191,7 +192,8 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     except records.RecordError as error:
         if any((folder / "records").glob("*.json")):
             print(f"spinbench: {error}", file=sys.stderr)
-        return 1  # or it ended before the first record
+        # Or it ended before the first record.
+        return 1
     cell_records = records.latest_per_cell(everything, clock.earlier)
     status = int(any(record.status == "failed" and record.id not in clock.earlier for record in cell_records))
     output = progress_display.console()

@@ -100,7 +100,8 @@ class ProductSweeper(CellSweeper):
         step = self._batch or len(cells)
         for first in range(0, len(cells), step):
             for job_return in self.launch(cells[first : first + step], first):
-                _ = job_return.return_value  # raises what ended the job
+                # Raises what ended the job.
+                _ = job_return.return_value
 
 
 class CellLoader:

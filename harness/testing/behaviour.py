@@ -69,7 +69,8 @@ def check_statistics(pair: Pair) -> None:
         batches = pair.sample(case).batches
         chains = {array.shape[-1:] for _, batch in batches for array in batch.values()}
         expected_chains = {(pair.chains,)}
-        if not pair.sampler:  # iterations may have one answer for all
+        # Iterations may have one answer for all.
+        if not pair.sampler:
             expected_chains.add((1,))
         require(
             chains <= expected_chains, f"statistics end in axes of {sorted(chains)}; {pair.chains} chains come last"
@@ -237,7 +238,8 @@ def _require_same_in_batches(pair: Pair, chains: int, ways: tuple[tuple[list[int
 def check_end_of_iterations(pair: Pair) -> None:
     """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such, and what
     it bounds it bounds on the way."""
-    for case in SHORT:  # they come to it soon, and late
+    # Iterations that come to it soon, and late.
+    for case in SHORT:
         if case in pair.list_accepted_cases():
             _check_end_on_case(pair, case)
 
@@ -313,5 +315,6 @@ def _tree_leaves(tree: Any) -> Iterator[Any]:
     if isinstance(tree, tuple | list):
         for node in tree:
             yield from _tree_leaves(node)
-    elif not isinstance(tree, OnHost):  # estimates show what these are
+    elif not isinstance(tree, OnHost):
+        # Estimates show what OnHost holds.
         yield tree

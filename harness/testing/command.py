@@ -29,7 +29,8 @@ def run_check(check: Check) -> tuple[str, str]:
         return "skipped", str(reason)
     except CheckError as error:
         return "failed", str(error)
-    except (Exception, SystemExit) as error:  # a plugin may raise anything
+    except (Exception, SystemExit) as error:
+        # A plugin may raise anything.
         text = " ".join(str(error).split())
         if isinstance(error, SpinbenchError):
             return "failed", text

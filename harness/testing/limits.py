@@ -66,7 +66,8 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
     rare = expected < MIN_EXPECTED_COUNT
     pooled_counts = np.append(pooled_counts[~rare], pooled_counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
-    if expected[-1] < MIN_EXPECTED_COUNT:  # too little even together: draws there are counted with the likeliest cell
+    # Too little even together: draws there are counted with the likeliest cell.
+    if expected[-1] < MIN_EXPECTED_COUNT:
         top = int(expected[:-1].argmax())
         for array in (pooled_counts, expected):
             array[top] += array[-1]

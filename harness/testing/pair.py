@@ -166,7 +166,8 @@ class Pair:
         Raises:
             SkipTest: it takes none of them.
         """
-        for name in MANY_STATE_MODELS if self.method.anytime else ():  # an exact answer may be out of reach
+        # An exact answer may be out of reach.
+        for name in MANY_STATE_MODELS if self.method.anytime else ():
             with suppress(SkipTest):
                 at = self.trial(name, precision)
                 if not self.sampler or name == MANY_STATE_MODELS[-1] or (at.chains_differ and not at.has_long_steps):

@@ -58,7 +58,8 @@ def check_hidden_state(pair: Pair) -> None:
     original = at.start_chains(FEW_CHAINS, SEED, 8)
     try:
         copied = copy.deepcopy(original)
-    except TypeError:  # states need not be such that they can be copied
+    except TypeError:
+        # States need not be such that they can be copied.
         return
     advance_batches(at.engine, original, STEPS)
     require(
@@ -211,7 +212,8 @@ def tree_arrays(tree: Any, to_host: Callable[[Any], Any] = np.asarray) -> Iterat
     elif isinstance(tree, float | np.ndarray | np.generic):
         yield np.asarray(tree)
     elif str(getattr(tree, "dtype", "")).startswith("key<"):
-        return  # JAX's keys are no numbers
+        # JAX's keys are no numbers.
+        return
     elif hasattr(tree, "__array__"):
         yield to_host(tree)
     elif hasattr(tree, "__dict__"):

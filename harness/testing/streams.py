@@ -99,7 +99,8 @@ def check_period(pair: Pair) -> None:
     last = EACH * (int(np.flatnonzero(moved[:, still].any(axis=1)).max(initial=0)) + 2)
     require(not still.size, f"of {LANES} chains, {still.tolist()} stand still after {last} steps, about")
     back = _recurrence_correlations(x - x.mean(axis=0))
-    lag = int(np.argmax(back >= 0.8 * back.max()))  # it comes back again and again
+    # It comes back again and again: the first lag counts.
+    lag = int(np.argmax(back >= 0.8 * back.max()))
     require(
         back[lag] < MAX_RECURRENCE,
         f"after {EACH * lag} steps chains go the same way again (correlation {back[lag]:.2f}): the random numbers "
@@ -148,7 +149,8 @@ def _order_rows_by_variable(rows: FloatArray, means: FloatArray) -> FloatArray |
     if len(row_means) != len(means):
         return None
     far = np.abs(row_means[None, :, :] - means[:, None, :]).max(axis=-1)
-    if (far.diagonal() < MAX_DIFFERENCE).all():  # two rows may have the same means
+    # Two rows may have the same means.
+    if (far.diagonal() < MAX_DIFFERENCE).all():
         return rows
     if (far.min(axis=1) < MAX_DIFFERENCE).all():
         return rows[:, far.argmin(axis=1)]

@@ -247,7 +247,8 @@ def check_setting(pair: Pair, name: str, value: Any) -> None:
     if other.sampler:
         with suppress(SkipTest):
             streams.check_keys_used_once(other)
-    try:  # what runs on one backend alone may be known only as late as here
+    # What runs on one backend alone may be known only as late as here.
+    try:
         answers.check_accuracy(other, "dense", other.precision)
         if _checks_each_setting(pair):
             answers.check_factor_graph(other, "three states")

@@ -117,7 +117,8 @@ def _find_level_steps(series: MetricSeries, level: str) -> list[Step]:
     membership, places = series.units(level)
     margin = math.log1p(series.metric.margin)
     alpha = series.metric.alpha * SHARES[series.metric.judged][level]
-    changes: list[dict[int, float]] = [{} for _ in places]  # of each unit, p-values by commit
+    # Of each unit, p-values by commit.
+    changes: list[dict[int, float]] = [{} for _ in places]
     for _ in range(MAX_ROUNDS):
         segments = list(_segments(changes, len(series.speed)))
         changepoints = [(unit, at) for unit, unit_changes in enumerate(changes) for at in unit_changes]

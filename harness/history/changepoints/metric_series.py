@@ -141,7 +141,8 @@ def _collect_errors(metric: Metric, chain: Sequence[Runs]) -> MetricSeries:
             cell_runs = runs_with_metric(runs.get(place, {}), metric)
             common = cell_runs.keys() & current.keys()
             if common and all(is_metric_equal(cell_runs[seed], current[seed], metric) for seed in common):
-                current |= cell_runs  # the draws of the commit at which the numbers became what they are
+                # The draws of the commit at which the numbers became what they are.
+                current |= cell_runs
             elif cell_runs:
                 current = news[turn][place] = cell_runs
         for turn, draws in enumerate(news):
@@ -211,7 +212,8 @@ def _excess_scatter(scatter: FloatArray) -> FloatArray:
     """By how much more than usual the batches of a commit scatter."""
     mean_scatter = finite_mean(scatter, 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of cells without a run: NaN is what is wanted
+        # Of cells without a run: NaN is what is wanted.
+        warnings.simplefilter("ignore", RuntimeWarning)
         usual = np.nanmedian(mean_scatter, axis=1, keepdims=True)
     return np.maximum(np.nan_to_num(mean_scatter - usual), 0.0)
 

@@ -181,7 +181,8 @@ def _branch_positions(history: History, names: Sequence[str]) -> list[int]:
 
 def _build_commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
     previous = step.at - 1
-    if step.metric.judged == "cost":  # what else has no value at a commit is what it was before it
+    # What else has no value at a commit is what it was before it.
+    if step.metric.judged == "cost":
         previous = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=previous)
     return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[previous] - 1)
 

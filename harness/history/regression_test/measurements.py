@@ -110,7 +110,8 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
     if record.status != "ok":
         return Run(failed=record.error or "it failed")
     result = record.result_or_none
-    if result is None:  # of a cell that only asv knows
+    # Of a cell that only asv knows.
+    if result is None:
         return Run(failed="", values=_log_metrics(record, metrics))
     load, samples, batches = result.load or Load(), result.samples, result.batches
     wall, waited = load.wall_seconds, load.waited_seconds

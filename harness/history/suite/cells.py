@@ -67,7 +67,8 @@ def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
     values = [rounded(value) for value in _numbers(measured)]
     if not values:
         reason = measured.get("failed", f"{metric} is not finite")
-        print(reason)  # asv drops the exception's
+        # asv drops the exception's reason.
+        print(reason)
         raise SkipNotImplemented(reason)
     return {"samples": values, "number": 1} if len(values) > 1 else values[0]
 

@@ -74,7 +74,8 @@ def advise(
         source = _source(model) if source is None else source
         why = ""
         known: tuple[Bound, ...] = ()
-        if ask_exact:  # before anything is loaded that it does not need
+        # Before anything is loaded that it does not need.
+        if ask_exact:
             tell([], "looking for an exact answer")
             exact_result, why, known = answer_exactly(model, seconds, target)
             if exact_result is not None:

@@ -142,5 +142,6 @@ def _draw_errors(axes: Axes, points: list[Any]) -> None:
     seconds = [point.seconds for point in points]
     claims = [all_states.of_errors(point.estimate.marginals_se) for point in points]
     axes.loglog(seconds, [float(np.sqrt(np.mean(claim**2))) for claim in claims], "o-", markersize=3, color="#0072B2")
-    axes.xaxis.set_minor_formatter(NullFormatter())  # whose labels meet where a run is short
+    # Minor labels meet where a run is short.
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel="seconds", ylabel="root mean square", title="claimed errors of the marginals")

@@ -43,7 +43,8 @@ def to_inference_data(
     else:
         data = arviz.from_dict(groups, **how, attrs={"posterior": dict(attributes)})
     stats, array = data["sample_stats"], import_module("xarray").DataArray
-    for name, values in diagnostics.items():  # from_dict takes only what chains and draws have
+    # from_dict takes only what chains and draws have.
+    for name, values in diagnostics.items():
         table = _pad(values)
         stats[name] = array(table, {NODE: names}, [NODE, "state"][: table.ndim])
     return data

@@ -111,7 +111,8 @@ def _candidates(
         ended = check_states(last, method_model, "a method").T
         yield lower_states(model, ended if method_model.origin is None else method_model.origin.lift(ended))
     if stored is not None:
-        for chain in stored:  # one after another: they may be in a file, and are 64 bits wide here
+        # One after another: they may be in a file, and are 64 bits wide here.
+        for chain in stored:
             states = lower_states(model, chain)
             yield states[np.sort(_heaviest(_weigh(model, states)))]
     if draws is not None:

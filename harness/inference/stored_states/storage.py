@@ -170,7 +170,8 @@ def _write_parquet(file: BinaryIO, raw: IO[bytes], states: States) -> None:
     from pyarrow.parquet import ParquetWriter
 
     names = ["chain", "draw", *map(str, states.labels)]
-    if len(set(names)) < len(names):  # a column would hide another
+    # A column would hide another.
+    if len(set(names)) < len(names):
         names[2:] = map(str, range(len(names) - 2))
     types = [pyarrow.int64()] * 2 + [pyarrow.from_numpy_dtype(states.dtype)] * len(states.labels)
     schema, first = pyarrow.schema([*zip(names, types, strict=True)]), 0

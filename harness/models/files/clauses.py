@@ -77,7 +77,8 @@ class ClauseParser:
 
     def _add_clause(self, position: int, weight: float, literals: list[int]) -> None:
         self.largest = max(self.largest, abs(literals[-1]) if literals else 0)
-        if len({abs(literal) for literal in literals}) < len(literals):  # a variable and its negation: always true
+        # A variable and its negation: always true.
+        if len({abs(literal) for literal in literals}) < len(literals):
             return
         if literals:
             self.clauses.append((weight, literals))
@@ -190,7 +191,8 @@ class _ClauseTables:
     def _add_factor(self, weight: float | None, literals: list[int]) -> None:
         """Of a clause; None: of what says that the last variable is true where any of the other literals is."""
         falsified = tuple(int(literal < 0) for literal in literals)
-        key = weight, falsified  # equal clauses share their table
+        # Equal clauses share their table.
+        key = weight, falsified
         if key not in self._tables:
             table = np.zeros((2,) * len(falsified))
             if weight is None:

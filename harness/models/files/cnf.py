@@ -146,7 +146,8 @@ def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
         return [states[False].logarithm, states[True].logarithm]
     ((true, (exact, logarithm, line)),) = states.items()  # of one literal alone
     if exact is None:
-        exact = Fraction(0) if logarithm < 0 else Fraction(2)  # next to nothing, or far above 1
+        # Next to nothing, or far above 1.
+        exact = Fraction(0) if logarithm < 0 else Fraction(2)
     if exact > 1:
         raise ModelError(f"{name}, line {line}: a weight above 1 leaves the other literal, which has none, less than 0")
     rest = 1 - exact

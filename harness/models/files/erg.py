@@ -46,7 +46,8 @@ class Ergo(Format):
         starts = _locate_tables(tokens, position, [len(parents) for parents in written])
         parents = _number_parents_from_zero(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
         logs = parse_log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
-        offsets = [start - position - 1 - v for v, start in enumerate(starts)]  # without the counts before
+        # Offsets are those of the tables without the counts before them.
+        offsets = [start - position - 1 - v for v, start in enumerate(starts)]
         factors, unnormalised = [], []
         for v, (scope, offset) in enumerate(zip(parents, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])

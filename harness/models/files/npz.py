@@ -153,7 +153,8 @@ def _read_array(file: ModelFile, key: str, content: IO[bytes], length: int) -> n
         shape, fortran, dtype = read_header(content)
     except _DAMAGED:
         raise
-    except Exception:  # NumPy reads headers as Python, whose tokenizer, parser and types have errors of their own
+    except Exception:
+        # NumPy reads headers as Python, whose tokenizer, parser and types have errors of their own.
         raise ModelError(f"{file.name}: array {key!r} has no valid header") from None
     if dtype.hasobject:
         raise ModelError(f"{file.name}: array {key!r} holds pickled objects, which are never read")

@@ -61,7 +61,8 @@ def _count_plain_numbers(data: bytes, begin: int) -> int | None:
     count = 0
     while begin < len(data):
         end = begin + _CHUNK_BYTES
-        if end < len(data):  # a piece ends with a number; none is that long
+        # A piece ends with a number; none is as long as a piece.
+        if end < len(data):
             end = 1 + max(data.rfind(blank, begin, end) for blank in (b" ", b"\n"))
         if end == 0:
             return None
@@ -83,7 +84,8 @@ def _encode_transitions(data: bytes) -> bytes:
 
 
 def _parse_with_scipy(data: bytes, start: int, count: int) -> FloatArray:
-    from scipy import io  # a tenth of a second, where nothing else has imported SciPy
+    # Here and not above: it takes a tenth of a second where nothing else has imported SciPy.
+    from scipy import io
 
     file: Any = _MatrixMarketColumn(data, start, count)
     return np.asarray(io.mmread(file), dtype=np.float64)[:, 0]

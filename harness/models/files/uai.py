@@ -53,7 +53,8 @@ class UAI(Format):
         if with_marks:
             data = _MARK.sub(b"", data)
         header = re.match(rb"\s*(\S*)", data)
-        assert header is not None  # the pattern matches the empty string
+        # The pattern matches the empty string.
+        assert header is not None
         if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
             preamble = header.group(1)[:24].decode(errors="replace")
             line = data.count(b"\n", 0, header.start(1)) + 1

@@ -94,7 +94,8 @@ class _Annealing:
         self.soft = np.where(np.isfinite(flat), flat, finite.min() - 10 * self.scale)
         self.hard = np.where(np.isfinite(flat), flat, -1e6 * (1.0 + np.abs(finite).max()))
         self.offset = np.cumsum([0, *(table.size for table in tables)])
-        self.place = np.zeros((2, n), dtype=np.int64)  # a factor that holds each variable, and its bit there
+        # A factor that holds each variable, and its bit there.
+        self.place = np.zeros((2, n), dtype=np.int64)
         is_constrained = np.zeros(n, dtype=bool)
         masks: list[dict[int, int]] = [{} for _ in range(n)]
         for k, scope in enumerate(scopes):

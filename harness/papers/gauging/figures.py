@@ -157,7 +157,8 @@ def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
         base = paper_method_name(method)
         colour, marker, line = STYLES.get(base, (plotting.INK, "o", "-"))
         edge = ("white", 0.5)
-        if marker in "x_":  # markers without an inside
+        # Markers without an inside.
+        if marker in "x_":
             edge = (colour, 1.2)
         styles[method] = {
             "color": colour,

@@ -69,7 +69,8 @@ class Task(NamedTuple):
 
 def work(task: Task) -> Iterator[float | FloatArray]:
     """In a child process: one answer, with limited memory, and nothing printed."""
-    with open(os.devnull, "wb") as nothing:  # Ganak prints counts of zero
+    # Ganak prints counts of zero.
+    with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
     _limit_memory(task.most_bytes)
     try:
@@ -77,7 +78,8 @@ def work(task: Task) -> Iterator[float | FloatArray]:
             yield compute_log_count(task.formula, task.seed)
         else:
             yield compute_marginals(task.formula, task.log_count, task.seed, task.seconds)
-    except RuntimeError as error:  # what C++ raises, want of memory among it
+    except RuntimeError as error:
+        # C++ raises it for whatever it lacks, memory included.
         raise MemoryError(str(error)) from None
 
 

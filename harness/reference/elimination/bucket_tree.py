@@ -108,12 +108,14 @@ class BucketTree(Elimination):
         self.position = np.empty(n, dtype=np.int64)
         self.position[self.order.order] = np.arange(n)
         position = self.position.tolist()
-        self.scopes_by_variable: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
+        # Tables by the variable eliminated first.
+        self.scopes_by_variable: list[list[Scope]] = [[] for _ in range(n)]
         for scope in self.network.tables:
             self.scopes_by_variable[min(scope, key=position.__getitem__)].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
-        pairs = pairs_of(self.network.tables)  # all of them, where the problem's may be those of couplings alone
+        # All of them, where the problem's may be those of couplings alone.
+        pairs = pairs_of(self.network.tables)
         for v, places in zip(self.listed, separators(self.order.order, pairs), strict=True):
             separator = [self.listed[p] for p in sorted(places)]
             self.clique[v] = (v, *separator)
@@ -157,7 +159,8 @@ class BucketTree(Elimination):
                 messages[v] -= shift
             if keep:
                 conditionals[v] = conditional
-            del conditional, pieces  # no big table outlives its turn
+            # No big table outlives its turn.
+            del conditional, pieces
         return math.fsum(constants), conditionals
 
     def _eliminate(self, v: int, pieces: list[tuple[Scope, FloatArray]]) -> tuple[FloatArray, FloatArray]:

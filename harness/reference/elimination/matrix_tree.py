@@ -75,7 +75,8 @@ class MatrixTree(BucketTree):
         for key, scope in pieces:
             unions = [tuple(dict.fromkeys((*old, *scope))) for old in scopes]
             growth = [self._size(new) - self._size(old) for new, old in zip(unions, scopes, strict=True)]
-            side = int(len(scope) == 1 or growth[1] < growth[0])  # L is often one message, which needs no copy then
+            # L is often one message, which needs no copy then.
+            side = int(len(scope) == 1 or growth[1] < growth[0])
             groups[side].append(key)
             scopes[side] = unions[side]
         left, right = scopes
@@ -133,7 +134,8 @@ class MatrixTree(BucketTree):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
-        if self.room is not None:  # of a slice: several run at a time, and who runs them limits BLAS
+        # A slice has a room: several run at a time, and who runs them limits BLAS.
+        if self.room is not None:
             return self._solve(marginals=marginals)
         self.room = {}
         try:
@@ -193,7 +195,8 @@ class MatrixTree(BucketTree):
         if not views:
             result[...] = 1.0
             return result
-        small = functools.reduce(np.multiply, views[:0:-1])  # the largest is the first: it is passed over once
+        # The largest is the first: it is passed over once.
+        small = functools.reduce(np.multiply, views[:0:-1])
         return np.multiply(views[0], small, out=result)
 
     def _add_back(self, tables: dict[Scope | int, Table]) -> list[FloatArray]:

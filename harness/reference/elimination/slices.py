@@ -140,7 +140,8 @@ class SlicedElimination(Solver):
             for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
                 logs[k] = log_z
                 if marginals and flat is not None:
-                    if log_z > top:  # what was added so far shrinks
+                    # What was added so far shrinks, so that no exponential overflows.
+                    if log_z > top:
                         total *= math.exp(top - log_z)
                         top = log_z
                     total += math.exp(log_z - top) * flat
@@ -179,7 +180,8 @@ class SlicedElimination(Solver):
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         tree = self._slice(states)
         tree.room = vars(self._rooms)  # this thread's
-        if tree.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
+        # A table over held variables alone rules their states out.
+        if tree.problem.network.constant == -np.inf:
             return -np.inf, None
         refusal = PrecisionError("elimination was interrupted")
         for solver in (tree, *tree.fallbacks()):

@@ -144,7 +144,8 @@ def _contract(table: FloatArray, classes: Scope, counts: list[IntArray]) -> Floa
         within = counts[0].astype(np.float64)
         return np.asarray(((within @ table * within).sum(axis=1) - within @ np.diagonal(table)) / 2)
     for axis in counts:
-        table = np.tensordot(table, axis.astype(np.float64), axes=(0, 1))  # the next axis comes first
+        # The next axis comes first.
+        table = np.tensordot(table, axis.astype(np.float64), axes=(0, 1))
     return table
 
 
@@ -204,7 +205,8 @@ class Exchangeable(Solver):
         size, pairs = len(problem.cardinalities), problem.pairs
         degrees = np.bincount(pairs.ravel(), minlength=size)
         count = int((degrees > MAX_NEIGHBOURS).sum())
-        least = max(2, count - MAX_CLASSES)  # of variables that are worth being merged
+        # Of variables that are worth being merged.
+        least = max(2, count - MAX_CLASSES)
         if (degrees >= MIN_DEGREE).sum() < least:
             return True
         if count < size:
@@ -251,7 +253,8 @@ class Exchangeable(Solver):
         marginals_of_variables = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
         joint = tree.joint_tables() if self.inner else {}
         states: dict[Scope, FloatArray] = {(c,): mean for c, mean in enumerate(means)} | {(): np.ones(())}
-        inner_means: dict[tuple[Scope, int], FloatArray] = {}  # thousands of inner variables share their conditionals
+        # Thousands of inner variables share their conditionals.
+        inner_means: dict[tuple[Scope, int], FloatArray] = {}
         for v, neighbours, conditional in self.inner:
             classes = tuple(self.classes.labels[list(neighbours)].tolist())
             if (classes, id(conditional)) not in inner_means:

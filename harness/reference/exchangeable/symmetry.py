@@ -24,7 +24,8 @@ RELATIVE_DIFFERENCE = 1e-12
 # By which log Z may change as values that nearly agree are replaced by one of them; beyond, they have to be equal.
 MAX_LOG_Z_ERROR = 1e-9
 Mask = npt.NDArray[np.bool_]
-Hashes = npt.NDArray[np.uint64]  # arithmetic is modulo 2^64
+# Arithmetic is modulo 2^64.
+Hashes = npt.NDArray[np.uint64]
 MAX_NEIGHBOURS = 2
 
 
@@ -91,7 +92,8 @@ def _random(rng: np.random.Generator, *shape: int) -> Hashes:
 
 def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
     """A random number for each value, the same for values that differ by rounding alone."""
-    nonzero = values != 0  # most entries of couplings' tables are zero
+    # Most entries of couplings' tables are zero.
+    nonzero = values != 0
     levels, at, counts = np.unique(np.append(0.0, values[nonzero]), return_inverse=True, return_counts=True)
     near = np.diff(levels) <= RELATIVE_DIFFERENCE * np.maximum(1.0, np.abs(levels[1:]))
     cluster = np.append(0, np.cumsum(~near))
@@ -115,7 +117,8 @@ def least_classes(pairwise: Pairwise) -> int:
     i, j = pairwise.edges.T
     pull = np.bincount(i, weights * random[j], n) + np.bincount(j, weights * random[i], n)
     rounding = 1e-9 * max(1.0, float(np.abs(pull).max(initial=0.0)))
-    swapped = pull[i] - pull[j] + weights * (random[i] - random[j])  # 0 for two that are coupled and exchangeable
+    # 0 for two that are coupled and exchangeable.
+    swapped = pull[i] - pull[j] + weights * (random[i] - random[j])
     coupled, apart = np.abs(swapped) <= rounding, np.diff(np.sort(pull)) <= rounding
     return int(n - coupled.sum() - apart.sum())
 

@@ -69,7 +69,8 @@ def remove(v, near, graph):  # type: ignore[no-untyped-def]
         graph.bits[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
         graph.degree[u] -= 1
         graph.size[u] -= graph.weight[v]
-        for w in range(graph.bits.shape[1]):  # pairs (v, t) with t near u alone
+        # Pairs (v, t) with t near u alone.
+        for w in range(graph.bits.shape[1]):
             graph.fill[u] -= count_ones(graph.bits[u, w] & ~graph.bits[v, w])
 
 

@@ -225,7 +225,8 @@ def order_cost(
     buckets: list[tuple[int, ...]] = []
     for separator in separators(order, pairs):
         buckets.append(tuple(sorted(separator)))
-        if len(separator) >= limit:  # over binary variables that is beyond already, and the next are no smaller
+        # Over binary variables that is beyond already, and the next are no smaller.
+        if len(separator) >= limit:
             break
     widths = np.fromiter(map(len, buckets), np.int64, len(buckets))
     bucket = np.repeat(np.arange(len(buckets)), widths)

@@ -19,7 +19,8 @@ import numpy as np
 
 from spinbench.reference.network import IntArray
 
-_ROUNDS = 100  # of taking off what is not dense
+# Rounds of taking off what is not dense.
+_ROUNDS = 100
 # Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order.
 MAX_CORE = 30_000
 
@@ -185,7 +186,8 @@ def strip(cardinalities: Sequence[int], pairs: IntArray) -> Stripped:
     series = [v for v, ends in enumerate(near) if len(ends) == 2]
     order = dict[int, None]()
     while leaves or series:
-        v = (leaves or series).pop()  # leaves first, or a tree would not get width 1
+        # Leaves first, or a tree would not get width 1.
+        v = (leaves or series).pop()
         ends = list(near[v])
         joins = len(ends) == 2 and ends[1] not in near[ends[0]]
         if v in order or (joins and cardinalities[v] < min(cardinalities[u] for u in ends)):

@@ -131,7 +131,8 @@ def _take_states(table: Table, scope: Sequence[int], rows: AnyInts) -> AnyInts:
     """(k, rows) the states of these variables in these rows."""
     states = np.empty((len(scope), len(rows)), table.states.dtype)
     for row, v in zip(states, scope, strict=True):
-        np.take(table.states[table.scope.index(v)], rows, out=row, mode="clip")  # in place, as "raise" is not
+        # Written in place, as "raise" is not.
+        np.take(table.states[table.scope.index(v)], rows, out=row, mode="clip")
     return states
 
 
@@ -155,7 +156,8 @@ def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple
     if times.sum() > max_pairs:
         raise TooManyError
     rows = np.arange(len(mine), dtype=np.int32)
-    if counts.max(initial=0) <= 1:  # most products: of a table with another over some of its variables
+    # Most products: of a table with another over some of its variables.
+    if counts.max(initial=0) <= 1:
         place = np.empty(size, dtype=np.int32)
         place[theirs] = np.arange(len(theirs), dtype=np.int32)
         matching = rows if times.all() else rows[times > 0]

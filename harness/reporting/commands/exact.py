@@ -74,7 +74,8 @@ def _answer_model(question: Question) -> int:
 def _solve_with_progress(question: Question) -> Outcome:
     """The outcome; on a terminal, what it takes is shown meanwhile."""
     updates = solve_side_by_side({"": question}, jobs=1)
-    working, _, outcome = next(updates)  # the process is forked before a thread draws
+    # The process is forked before a thread draws.
+    working, _, outcome = next(updates)
     with console().status("") as status:
         while outcome is None:
             status.update(working.get("", ""))

@@ -124,7 +124,8 @@ def _content_digest(path: Path, evidence: Path | None) -> str:
         for file_path in filter(None, (path, evidence)):
             with file_path.open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    except OSError:  # the child process says why
+    except OSError:
+        # The child process says why.
         return ""
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 

@@ -178,8 +178,10 @@ class ExactChild:
         cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
         try:
             message = next(self._messages)
-        except Exception as error:  # of whatever kind: a broken file costs itself alone
-            cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before  # of the child, which was waited for
+        except Exception as error:
+            # Of whatever kind: a broken file costs itself alone.
+            # Of the child, which was waited for.
+            cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before
             return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
         if not isinstance(message, Solved):
             self._progress = message or self._progress

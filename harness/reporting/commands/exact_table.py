@@ -75,7 +75,8 @@ class AnswerTable:
     ) -> None:
         """Rows that newer ones stand for are left out, in a file that takes the place of this one."""
         if self._has_superseded_rows:
-            with suppress(OSError):  # else they stay, and the newest counts
+            # Else they stay, and the newest counts.
+            with suppress(OSError):
                 atomic.write_bytes(
                     self._path, _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True)), *self._rows.values()])
                 )
@@ -103,20 +104,24 @@ class AnswerTable:
 
     def _lock(self) -> None:
         busy = SpinbenchError(f"{self._path}: another run writes to this file; name another one, or wait")
-        try:  # not `flock`, whose lock the children of a killed run hold for as long as the system takes to end them
+        # Not `flock`, whose lock the children of a killed run hold for as long as the system takes to end them.
+        try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             raise busy from None
-        except OSError:  # of a file system without locks
+        except OSError:
+            # Of a file system without locks.
             return
-        if os.fstat(self._file.fileno()).st_ino != os.stat(self._path).st_ino:  # that run has just replaced it
+        # That run has just replaced it.
+        if os.fstat(self._file.fileno()).st_ino != os.stat(self._path).st_ino:
             raise busy
 
     def _read(self) -> None:
         self._file.seek(0)
         data = self._file.read()
         header = _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True))])
-        if header.startswith(data):  # a new file, or one of a run that was killed at once
+        # A new file, or one of a run that was killed at once.
+        if header.startswith(data):
             self._file.truncate(0)
             self._write(header)
             return
@@ -127,7 +132,8 @@ class AnswerTable:
             rows, text = [], ""
         if not text.startswith(",".join(COLUMNS)):
             raise SpinbenchError(f"{self._path}: this is no table of exact answers; name another file")
-        self._file.truncate(data.rfind(b"\n") + 1)  # a run was killed while it wrote a line
+        # A run was killed while it wrote a line.
+        self._file.truncate(data.rfind(b"\n") + 1)
         for row in rows:
             if all(isinstance(row.get(name), str) for name in COLUMNS):
                 self._index_row({name: row[name] for name in COLUMNS})

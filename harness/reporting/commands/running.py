@@ -48,7 +48,8 @@ def run(arguments: Namespace) -> int:
     try:
         backend = arguments.backend or _default_backend(method, Wish(arguments.tier, arguments.kernel))
         answer = runner.run(model, method, backend, **options)
-    except SystemExit:  # no exit status of a plugin's is an answer
+    except SystemExit:
+        # No exit status of a plugin's is an answer.
         raise SpinbenchError(f"{method.name} ended the program before it gave an answer") from None
     for line in _result_sentences(answer):
         print_line(line)
@@ -138,12 +139,14 @@ def _load_method_file(path: Path, settings: dict[str, Any]) -> Method:
     """
     if not path.is_file():
         raise SpinbenchError(f"method {str(path)!r} was given; there is no such file")
-    name = f"_method_of_{path.stem}"  # which hides no module, whatever the file is called
+    # A name that hides no module, whatever the file is called.
+    name = f"_method_of_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # the suffix is Python's
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their own module up
+    # Dataclasses look their own module up.
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -179,7 +179,8 @@ def solver_styles(boards: Iterable[Board]) -> SolverStyles:
     colours = {name: plotting.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
     n_by_colour: dict[str, int] = Counter()
     styles = {}
-    for name, colour in colours.items():  # solvers of one colour differ in their lines
+    # Solvers of one colour differ in their lines.
+    for name, colour in colours.items():
         styles[name] = colour, plotting.LINE_STYLES[n_by_colour[colour] % len(plotting.LINE_STYLES)]
         n_by_colour[colour] += 1
     return styles

@@ -89,7 +89,8 @@ def _evaluate_operations(
         for operation, call in table.items():
             try:
                 values[operation] = call(backend.xp, x, y)
-            except Exception as error:  # any framework's own error
+            except Exception as error:
+                # Any framework's own error.
                 failed.append(f"{operation} raises {type(error).__name__}: {str(error).splitlines()[0]}")
         return values
 

@@ -221,7 +221,8 @@ def check_declaration(name: str) -> None:
         f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-P", "-c", code]  # a folder here that is named as the module is not the module
+    # -P, since a folder here that is named as the module is not the module.
+    command = [sys.executable, "-P", "-c", code]
     process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     require(process.returncode == 0, f"importing it in a fresh process fails: {process.stderr[-300:]}")
     require(

@@ -120,7 +120,8 @@ def parse_announcement(text: str) -> Message:
     tokens: list[str] = []
     lines: list[int] = []
     labels: list[bool] = []
-    line, start, open_line = 0, -1, -1  # start: the first token of the open tag, or -1
+    # start: the first token of the open tag, or -1.
+    line, start, open_line = 0, -1, -1
     for match in _PIECE.finditer(text):
         closing, tag, newline, token = match.groups()
         if newline:

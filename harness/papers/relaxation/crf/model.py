@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 TEST_LENGTHS = (50, 628)
 # Of a test message's graph, by the min-degree order, so that the exact answer is cheap.
 MAX_WIDTH = 15
-VERSION = 1  # raise it whenever the tokens, features, graph or training change
+# Raise it whenever the tokens, features, graph or training change.
+VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,8 @@ def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedS
         if not any(message.labels.any() for message in others):
             raise ModelError(f"the corpus {corpus.source}: no message that is left for training has a tagged speaker")
         trained_split = TrainedSplit(train_weights(others, l2), chosen)
-        with contextlib.suppress(OSError):  # a full disk costs only time
+        # A full disk costs only time.
+        with contextlib.suppress(OSError):
             _save_weights(path, trained_split)
     return trained_split
 

@@ -58,7 +58,8 @@ class Features:
 
 def extract_features(messages: Sequence[Message]) -> Features:
     """The features of all tokens."""
-    numbers: dict[str, int] = {}  # of attributes, whatever token they are of
+    # Numbers of attributes, whatever token they are of.
+    numbers: dict[str, int] = {}
     attributes_by_token: dict[str, list[int]] = {}
     window: list[list[int]] = []
     context_attributes: list[list[int]] = []

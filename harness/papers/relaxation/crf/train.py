@@ -184,7 +184,8 @@ def train_weights(
     """
     from scipy import optimize
 
-    minimize: Any = optimize.minimize  # its stubs do not accept a callable object with jac=True
+    # Its stubs do not accept a callable object with jac=True.
+    minimize: Any = optimize.minimize
     objective = Objective(messages, l2, min_count)
     theta, iterations_done = np.zeros(objective.size), 0
     for _ in range(MAX_RESTARTS):
