@@ -244,6 +244,7 @@ def _random_regular_edges(name: str, n: int, degree: int, rng: np.random.Generat
     check_parameter(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
     check_parameter(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
     _check_num_edges(name, max(n, degree * n // 2))
+    # NetworkX draws from Python's generator, which a 32-bit integer of this one seeds.
     return lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
 
 
@@ -251,6 +252,7 @@ def _sample_disorder(name: str, disorder: Disorder, edges: int, rng: np.random.G
     """J_ij ~ N(0, 1), or ±1 by the sign of the same draw."""
     allowed = ("gaussian", "bimodal")
     check_parameter(name, disorder in allowed, f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed")
+    # Drawn for both kinds: a seed means the same signs in both.
     J: FloatArray = rng.standard_normal(edges)
     if disorder == "gaussian":
         return J

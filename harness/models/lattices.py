@@ -64,6 +64,7 @@ def ring_edges(n: int) -> IntArray:
 def random_tree_edges(n: int, rng: np.random.Generator) -> IntArray:
     """Random recursive tree: variable i > 0 hangs on one of 0..i-1, each as likely; n - 1 uniforms are drawn."""
     child = np.arange(1, n)
+    # A uniform number below i, rounded down, is each of 0..i-1 alike.
     parent = (rng.random(n - 1) * child).astype(np.int64)
     return sort_edges(np.stack([parent, child], axis=1))
 
@@ -105,6 +106,8 @@ def sum_edges_by_variable(edges: IntArray, values: FloatArray, n: int) -> FloatA
     every, step = np.arange(n), max(_CHUNK_EDGES, n)
     for low in range(0, len(edges), step):
         some = slice(low, low + step)
+        # Each sum so far comes first, so that terms are added in the order of edges, however many are looked at
+        # together.
         ends = np.concatenate([every, edges[some].ravel()])
         total = np.bincount(ends, np.concatenate([total, np.repeat(values[some], 2)]), n).astype(np.float64)
     return total

@@ -83,6 +83,7 @@ def bayesian_network(
             deterministic = bool(layer) and rng.random() < determinism
             table = _sample_conditional_table(rng, (states,) * (len(parent_variables) + 1), deterministic=deterministic)
             row = table[tuple(sampled_states[u] for u in parent_variables)]
+            # Rounding may leave the last sum below the random number.
             sampled_states.append(min(int(np.searchsorted(np.cumsum(row), rng.random(), side="right")), states - 1))
             factors.append(((*parent_variables.tolist(), layer * width + k), table))
     model = FactorGraph.from_tables([states] * (layers * width), factors, name=name)
@@ -94,6 +95,7 @@ def _sample_conditional_table(rng: np.random.Generator, shape: tuple[int, ...], 
     """p(x_v | parents), v last."""
     if deterministic:
         return np.asarray(np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])])
+    # Exponentials over their sum are uniform on the simplex.
     weights = rng.standard_exponential(shape)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

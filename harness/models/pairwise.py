@@ -184,6 +184,7 @@ class PairwiseModel:
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
         down, up = self.pulls
+        # down is negative.
         return np.asarray(np.abs(self.biases) + (up - down))
 
     @cached_property

@@ -87,6 +87,7 @@ def _prune_masks(
             continue
         if not alive.any():
             raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
+        # The support has only the states that the mask has left, in their order.
         masks[v][masks[v]] = alive
         cut.add(v)
         support = np.compress(alive, support, axis=axis)

@@ -22,6 +22,7 @@ from spinbench.reference.solver import PrecisionError, Solver, binary_marginals,
 if TYPE_CHECKING:
     from scipy import sparse
 
+# Share of log Z, or nats where that is small, up to which it may be wrong.
 _TOLERANCE = 1e-9
 # Of the error of a log determinant: where its bound is larger, it is no bound, however small it is beside log Z.
 _KNOWN = 1e-3
@@ -57,6 +58,7 @@ class CurieWeiss(Solver):
         from scipy.special import gammaln
 
         k = np.arange(self.size + 1, dtype=np.float64)
+        # In logs: C(N, k) overflows from N of about a thousand on.
         ways = gammaln(self.size + 1.0) - gammaln(k + 1) - gammaln(self.size - k + 1)
         return np.asarray(ways + self.bias * k + self.coupling * k * (k - 1) / 2)
 
@@ -110,6 +112,7 @@ class Torus(Solver):
                 break
         else:
             raise refusal
+        # K of the ±1 form is W / 4.
         coupling = float(pairwise.couplings[0]) / 4
         if coupling < 0 and (columns % 2 or n // columns % 2):
             raise NotApplicableError("even sides where the coupling is negative, and this torus has an odd one")
@@ -135,6 +138,7 @@ def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
     """
     # Z is the same, and 1 / sinh 2K finite.
     coupling = max(coupling, 1e-300)
+    # sinh overflows above 710, and γ = 2K to rounding long before that.
     double = math.sinh(2 * coupling) if coupling < 350 else math.inf
     angle = np.pi * np.arange(2 * columns) / columns
     if double < math.inf:
@@ -204,6 +208,7 @@ class KacWard(Solver):
         with one_blas_thread():
             log_det, error = _log_determinant(_loop_matrix(self.pairwise, self.position))
         log_z += log_det / 2
+        # Not ">": an error that is NaN is no bound either.
         if not error / 2 <= min(_TOLERANCE * max(1.0, abs(log_z)), _KNOWN):
             raise PrecisionError(
                 f"its couplings (up to |J| = {strength.max():.3g}) are too strong for the Kac-Ward determinant in "
@@ -220,6 +225,7 @@ def _drawing(pairwise: Pairwise) -> FloatArray:
         position[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
         return position
     refusal = NotApplicableError("a planar graph, and this model's is not")
+    # By Euler's formula a planar graph has no more edges.
     if pairwise.size >= 3 and len(pairwise.edges) > 3 * pairwise.size - 6:
         raise refusal
     import networkx as nx
@@ -248,6 +254,7 @@ def _loop_matrix(pairwise: Pairwise, position: FloatArray) -> sparse.csc_array:
     d, f = follows.row, follows.col
     onward = f != (d + count) % (2 * count)
     d, f = d[onward], f[onward]
+    # Between -π and π; the half turn, which is backwards, has been left out.
     turn = (angle[f] - angle[d] + np.pi) % (2 * np.pi) - np.pi
     values = -np.tanh(pairwise.couplings / 4)[f % count] * np.exp(0.5j * turn)
     loops = sparse.csc_array((values, (d, f)), shape=(2 * count, 2 * count))
@@ -263,6 +270,7 @@ def _log_determinant(matrix: sparse.csc_array) -> tuple[float, float]:
     except RuntimeError:  # exactly singular
         return -math.inf, math.inf
     solve: Any = factors.solve
+    # L has ones on its diagonal, and permutations have the determinant ±1.
     pivots = np.abs(factors.U.diagonal())
     adjoint: dict[str, Any] = {"rmatvec": lambda b: solve(b, "H"), "dtype": np.complex128}
     inverse = LinearOperator(matrix.shape, matvec=solve, matmat=solve, **adjoint)

@@ -16,9 +16,13 @@ from spinbench.reference.orders.plan import breadth_first, neighbours
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, binary_marginals, draw
 
+# log2 of the states: two numbers for each take 256 MiB.
 MAX_BITS = 24
+# Numbers in a block of states and what is gathered for their terms, about.
 _BLOCK_ENTRIES = 2**20
+# Variables of the smaller layer: beside a hundred others, 2^24 states take three seconds, as predicted.
 MAX_SMALLER = 24
+# Bits whose fields and tables are made once for all blocks.
 _LOW_BITS = 8
 _BLOCK = 2**16  # states at a time
 # Variables of a group: the two products take longer with more, all else with fewer.
@@ -160,6 +164,7 @@ class Bipartite(Solver):
         bits = self.low_bits
         low = _states(bits)
         low_field = low @ self.weights[:bits]
+        # Moved to the other field, so that no exponential overflows.
         top = low_field.max(axis=0)
         tables = _terms(np.exp(low_field - top), np.ones_like(low_field))
         spread = float((top - low_field.min(axis=0)).max(initial=0.0))
@@ -168,6 +173,7 @@ class Bipartite(Solver):
         states = _states(self.width - bits)
         for high in np.split(states, range(_BLOCK >> bits, len(states), _BLOCK >> bits)):
             field = high @ self.weights[bits:] + self.large + top
+            # The largest that log(1 + exp(field)) can be with any low bits: scaled by it, products are at most 1.
             size = np.logaddexp(0.0, field)
             factors = list(zip(_terms(np.exp(field - size), np.exp(-size)), tables, strict=True))
             logs = (high @ self.small[bits:] + size.sum(axis=1))[:, None] + low @ self.small[:bits]
@@ -204,6 +210,7 @@ class Bipartite(Solver):
         index = draw(np.concatenate([block.logs.ravel() for block in self._blocks()]), count, rng)
         states = np.empty((count, self.width + len(self.others)), dtype=np.int64)
         h = index[:, None] >> np.arange(self.width) & 1
+        # Logistic noise lies below x with probability σ(x).
         logistic = rng.logistic(size=(count, len(self.others)))
         states[:, self.summed] = h
         states[:, self.others] = logistic < h @ self.weights + self.large

@@ -77,6 +77,7 @@ def both(
     (a, k), (b, m) = sorted((int(origin.carriers[v]), _one(origin, v)) for v in ends)
     if a < 0:
         return k * (float(m) if b < 0 else float(single[b][m]))
+    # Both stand for states of one source: they are 1 together at one state, or never.
     if a == b:
         return 0.0 if k != m else float(single[a][k])
     return float(joint[a, b][k, m]) if (a, b) in joint else float(single[a][k] * single[b][m])

@@ -87,6 +87,7 @@ def merge_tables(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArra
         if any(a > b for a, b in pairwise(scope)):
             order = sorted(range(len(scope)), key=scope.__getitem__)
             key, turned = tuple(scope[i] for i in order), table.transpose(order)
+        # Not in place: the array may be the model's own.
         tables[key] = tables[key] + turned if key in tables else turned
     return Network(cards, tables, constant)
 
@@ -134,6 +135,7 @@ def pairwise_of(
     if np.bincount(ends, np.abs(pulls), minlength=n).max(initial=0.0) > MAX_PULL:
         return None
     biases: FloatArray = np.bincount(ends, pulls, minlength=n).astype(np.float64)
+    # W = θ11 - θ10 - θ01 + θ00.
     weights = values[pair_at + 3] - values[pair_at + 2] - to_j
     edges, couplings = canonical_edges(np.stack([i, j], axis=1), weights, n)
     constant += float(values[at].sum())
@@ -195,6 +197,7 @@ class FlatFactors:
         # Where there are only zeros Z = 0, and the sums will say so.
         empty = np.isneginf(high)
         high[empty] = low[empty] = 0.0
+        # Halves first: their sum might overflow.
         middle = high / 2 + low / 2
         with np.errstate(over="ignore"):
             values = np.exp(self.values - np.repeat(middle, np.diff(self.offset)))

@@ -148,6 +148,7 @@ def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntAr
         raise ZeroWeightError
     cumulative = np.cumsum(np.exp(log_weights - peak))
     at = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+    # Rounding must not reach an entry of weight zero behind the last that has some.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0))[-1])
     return np.asarray(np.minimum(at, last), dtype=np.int64)
 

@@ -24,6 +24,7 @@ from spinbench.models.origin import Literals, Origin
 MAX_WHOLE_ENTRIES = 2**21
 # Variables of a table of what a clause is split into.
 PART = 6
+# Variables that a short file may claim without naming them.
 MAX_UNMENTIONED_VARIABLES = 2**20
 
 
@@ -151,6 +152,7 @@ class ClauseParser:
         """The number of literals up to which clauses are not split."""
         counts = np.bincount([len(literals) for _, literals in self.clauses], minlength=part + 1)
         counts[: part + 1] = 0
+        # At most 2^1000, for the largest float64 is below 2^1024.
         entries = np.cumsum(counts * np.exp2(np.minimum(np.arange(len(counts)), 1000)))
         return max(part, int(np.searchsorted(entries, max_whole_entries, side="right")) - 1)
 
@@ -196,6 +198,7 @@ class _ClauseTables:
         if key not in self._tables:
             table = np.zeros((2,) * len(falsified))
             if weight is None:
+                # The last variable is true, unless all literals are false: then it must be false.
                 table[..., 0] = -np.inf
                 table[falsified[:-1]] = 0.0, -np.inf
             else:

@@ -150,6 +150,7 @@ def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
         exact = Fraction(0) if logarithm < 0 else Fraction(2)
     if exact > 1:
         raise ModelError(f"{name}, line {line}: a weight above 1 leaves the other literal, which has none, less than 0")
+    # An exact difference: the logarithm of 1 less a rounded weight next to 1 would be wrong.
     rest = 1 - exact
     other = math.log(rest.numerator) - math.log(rest.denominator) if rest else -math.inf
     return [other, logarithm] if true else [logarithm, other]

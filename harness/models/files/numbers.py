@@ -14,6 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 MIN_SCIPY_BYTES = 2**20
 # Bytes that are looked at together.
 _CHUNK_BYTES = 2**18
+# Kinds of characters: a number is as simple as the pairs of neighbouring kinds in it.
 _DIGIT, _BLANK, _POINT, _E, _SIGN, _OTHER = range(6)
 _CHARACTERS = {_DIGIT: b"0123456789", _BLANK: b" \t\n\v\f\r", _POINT: b".", _E: b"eE", _SIGN: b"+-"}
 _KINDS = bytes(next((k for k, some in _CHARACTERS.items() if byte in some), _OTHER) for byte in range(256))
@@ -44,6 +45,7 @@ def _parse_with_numpy(data: bytes) -> FloatArray | None:
     blank = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
     if blank.all():
         return np.zeros(0)
+    # A token begins wherever a blank is followed by none.
     count = int(np.count_nonzero(blank[:-1] > blank[1:]) + (not blank[0]))
     with warnings.catch_warnings():
         # NumPy before 2.4 warns of trailing text where later ones raise.
@@ -79,6 +81,7 @@ def _encode_transitions(data: bytes) -> bytes:
     kinds = np.frombuffer(b"".join((b" ", data, b" ")).translate(_KINDS), dtype=np.uint8)
     at = np.flatnonzero(kinds != _DIGIT)
     marks = kinds.take(at)
+    # Characters are apart by more than one place where digits stand between them.
     steps: bytes = _encode_transition(marks[:-1], at[1:] - at[:-1] > 1, marks[1:]).tobytes()
     return steps
 

@@ -26,10 +26,12 @@ FloatArray = npt.NDArray[np.float64]
 Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
 # Of variables that a file may name without saying more about them.
 MAX_UNMENTIONED_STATES = 2**20
+# A "c" with nothing behind it but a blank; one that begins a word is no comment.
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _MARK = re.compile(rb"#[^\n]*")
 _COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
+# A nat within what float64 holds in full, for sums of shifts round.
 LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
 
@@ -152,6 +154,7 @@ def read_evidence(path: Path) -> dict[int, int]:
         raise tokens.error(
             start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
         )
+    # Nothing is observed: competitions' files go on with what has no meaning then.
     if tokens.size > needed and not n:
         remark(f"{path.name}: there are 0 pairs of variable and state; what follows is passed over")
     elif tokens.size > needed:
@@ -243,6 +246,7 @@ def _balance_log_scales(tables: list[FloatArray], constant: float) -> list[float
         a for a, _ in bounded
     ) <= constant <= sum(max_shifts):
         return None
+    # Nearest to 0, so that tables that fit stay as they are; what is missing from the constant is added in turn.
     shifts = [float(np.clip(0.0, a, b)) for a, b in bounded]
     for k, (a, b) in enumerate(bounded):
         rest = constant - sum(shifts)
@@ -262,6 +266,7 @@ def format_mar(marginals: Iterable[npt.NDArray[np.float64]]) -> bytes:
 
 def format_pr(log_z: float) -> bytes:
     """Of log Z in nats."""
+    # The competitions' unit is log10.
     return f"PR\n{log_z / math.log(10)!r}\n".encode()
 
 

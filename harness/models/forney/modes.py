@@ -17,6 +17,7 @@ from spinbench.models.forney.model import FloatArray, ForneyModel, IntArray
 
 # Flips tried at most, shared out among sweeps and parallel searches: under a second.
 MAX_UPDATES = 2e6
+# Sweeps of a search, and searches side by side.
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 60, 10, 16
 
 
@@ -68,6 +69,7 @@ def _search_mode(
     searches = int(np.clip(MAX_UPDATES / (MAX_SWEEPS * len(moves)), 1, MAX_SEARCHES))
     sweeps = int(np.clip(MAX_UPDATES / (searches * len(moves)), MIN_SWEEPS, MAX_SWEEPS))
     states = anneal.anneal(np.random.default_rng(seed), searches, sweeps)
+    # The labels as they are come first, and win where nothing is better.
     states = np.concatenate([np.zeros((1, n), dtype=np.int64), states])
     values = model.log_weight(states)
     best = int(values.argmax())
@@ -112,6 +114,7 @@ class _Annealing:
         for temperature in np.geomspace(1.0, 0.1, num_sweeps) * self.scale:
             for nodes, masks in self.classes:
                 gain, flipped = self._move_gains(index, nodes, masks, self.soft)
+                # 2 u - 1 < tanh(x / 2) is u < σ(x), the heat bath.
                 accept = 2 * rng.random(gain.shape) - 1 < np.tanh(gain / (2 * temperature))
                 index[nodes] = np.where(accept[:, None], flipped, index[nodes])
         for _ in range(MAX_SWEEPS):

@@ -167,6 +167,7 @@ class BucketTree(Elimination):
         """The log message of a bucket and its conditional, made in place of the bucket's table."""
         table = self._combine(self.clique[v], pieces)
         peak = np.asarray(table.max(axis=0))
+        # -inf less -inf would be NaN; what is impossible keeps the weight 0.
         np.copyto(peak, 0.0, where=np.isneginf(peak))
         table -= peak
         np.exp(table, out=table)

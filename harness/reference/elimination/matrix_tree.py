@@ -69,6 +69,7 @@ class MatrixTree(BucketTree):
         """Into two groups, each table into the one that it makes larger by less."""
         pieces: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.scopes_by_variable[v]]
         pieces += [(child, self.products[child].message) for child in self.children[v]]
+        # The largest first, in both groups too, which `_multiply` relies on.
         pieces.sort(key=lambda piece: -self._size(piece[1]))
         groups: tuple[list[Scope | int], list[Scope | int]] = [], []
         scopes: list[Scope] = [(), ()]
@@ -84,6 +85,7 @@ class MatrixTree(BucketTree):
         columns = tuple(u for u in right if u not in left and u != v)
         shared = tuple(u for u in left if u in right and u != v)
         parent = self.clique[v][1:2]
+        # The parent sums over its variable, which is to be the message's last axis.
         if set(parent) <= set(rows):
             return Product(groups[1], groups[0], shared, columns, move_last(rows, parent))
         return Product(*groups, shared, rows, move_last(columns, parent))
@@ -206,6 +208,7 @@ class MatrixTree(BucketTree):
             message, product = tables.pop(v), self.products[v]
             (shared, rows, _), (_, _, columns) = self._shapes(v)
             ratio = message.values.reshape(shared, rows, columns)
+            # A root's message is its part of Z, over which beliefs are probabilities.
             if not product.message:
                 ratio[...] = 1.0 / ratio
             ratio *= math.exp(-message.shift)
@@ -248,4 +251,5 @@ class MatrixTree(BucketTree):
         remaining = tuple(u for u in scope if u in message.scope)
         summed = belief.sum(axis=drop) if drop else belief
         turned = summed.transpose([remaining.index(u) for u in message.scope])
+        # Where a message is 0, what is above it is 0 as well.
         np.divide(turned, message.values, out=message.values, where=message.values > 0)

@@ -72,6 +72,7 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     while sizes.max() > 1 and len(chosen) < n:
         weights = np.exp2(sizes - sizes.max())
         candidates = np.flatnonzero(in_clique[sizes > sizes.max() - 1].any(axis=0))
+        # Cliques without the variable are summed once for each of its states: log2 of the growth, for each bit saved.
         share = weights @ in_clique[:, candidates] / weights.sum()
         overhead = np.log2(share + (1 - share) * np.exp2(logs[candidates])) / logs[candidates]
         v = int(candidates[np.argmin(overhead)])
@@ -165,6 +166,7 @@ class SlicedElimination(Solver):
         try:
             while waiting:
                 deadline.check()
+                # So short that the deadline is looked at in time.
                 done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield (places[future], *future.result())

@@ -83,6 +83,7 @@ def classes_of(labels: IntArray, tables: list[Tables], states: IntArray) -> Clas
     sizes = tuple(np.bincount(labels[labels >= 0]).tolist())
     members = np.zeros(len(sizes), dtype=np.int64)
     members[labels[labels >= 0]] = np.flatnonzero(labels >= 0)
+    # Sums of random codes tell which classes a tuple is of, whatever their order.
     code = np.random.default_rng(0).integers(0, 2**64, len(sizes), dtype=np.uint64)
     shared: dict[Scope, ClassTable] = {}
     tuples: dict[Scope, int] = {}
@@ -142,6 +143,7 @@ def log_weights(table: ClassTable, counts: list[IntArray]) -> FloatArray:
 def _contract(table: FloatArray, classes: Scope, counts: list[IntArray]) -> FloatArray:
     if len(set(classes)) < len(classes):
         within = counts[0].astype(np.float64)
+        # Each pair is counted twice, and none with itself.
         return np.asarray(((within @ table * within).sum(axis=1) - within @ np.diagonal(table)) / 2)
     for axis in counts:
         # The next axis comes first.
@@ -180,6 +182,7 @@ class Exchangeable(Solver):
         """Applies where some variables are exchangeable once those of at most two neighbours are summed out."""
         inner = inner_variables(len(problem.cardinalities), problem.pairs)
         view = problem.pairwise_view
+        # A few passes over the edges, before any table is hashed.
         if not inner.any() and view is not None and least_classes(view) == len(inner):
             raise NotApplicableError(f"{_REFUSAL}none")
         removed: list[InnerVariable] = []
@@ -269,6 +272,7 @@ class Exchangeable(Solver):
         first, second = (self.counts[c] / self.classes.sizes[c] for c in classes)
         if classes[0] == classes[1]:
             n, p = self.classes.sizes[classes[0]], joint[classes[:1]]
+            # Pairs of a variable with itself are taken out, which are of the same state.
             return np.asarray((n * first.T @ (p[:, None] * first) - np.diag(p @ first)) / (n - 1))
         ascending = joint[tuple(sorted(classes))]
         return np.asarray(first.T @ (ascending if classes[0] < classes[1] else ascending.T) @ second)
@@ -279,6 +283,7 @@ class Exchangeable(Solver):
         states = np.empty((count, len(self.classes.labels)), dtype=np.int64)
         for c, counts in enumerate(self.counts):
             members = np.flatnonzero(self.classes.labels == c)
+            # Ranks of random numbers are a random permutation: the first so many are in the first state.
             ranks = rng.random((count, len(members))).argsort(axis=1).argsort(axis=1)
             ends = np.cumsum(counts[compositions[:, c]], axis=1)
             states[:, members] = (ranks[:, :, None] >= ends[:, None, :-1]).sum(axis=2)

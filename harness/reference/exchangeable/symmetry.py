@@ -26,6 +26,7 @@ MAX_LOG_Z_ERROR = 1e-9
 Mask = npt.NDArray[np.bool_]
 # Arithmetic is modulo 2^64.
 Hashes = npt.NDArray[np.uint64]
+# Of variables that are summed out first: one of two leaves a table over a pair, as many others are.
 MAX_NEIGHBOURS = 2
 
 
@@ -54,6 +55,7 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
         tables: one of each scope.
         states: (n,) of the variables.
     """
+    # The same numbers in every process, so that classes are numbered alike.
     rng = np.random.default_rng(0)
     order = max((group.scopes.shape[1] for group in tables), default=1)
     size = max((group.logs[0].size for group in tables), default=1)
@@ -70,6 +72,7 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
             # the table as this variable sees it: its own axis first
             views.append(np.moveaxis(hashed, 1 + axis, 1).reshape(len(logs), -1) @ entries[: logs[0].size])
             product = views[-1].copy()
+            # A name for each place: the table need not be symmetric in its other axes.
             for place, neighbours in enumerate(np.delete(scopes, axis, axis=1).T):
                 product *= names[place, neighbours]
             np.add.at(signature, variables, product)
@@ -81,12 +84,14 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
         swapped = signature[i] + turned * names[0, i]
         symmetric = (view == turned) & (swapped == signature[j] + view * names[0, j])
         twins.append((scopes[symmetric], swapped[symmetric]))
+    # Twins see each other and not themselves, so that their own sums differ; what a swap turns one into is common.
     for ends, common in twins:
         signature[ends] = common[:, None]
     return np.asarray(np.unique(signature, return_inverse=True)[1], dtype=np.int64)
 
 
 def _random(rng: np.random.Generator, *shape: int) -> Hashes:
+    # Odd numbers have inverses modulo 2^64, so that a product loses nothing of its factors.
     return rng.integers(0, 2**64, shape, dtype=np.uint64) | np.uint64(1)
 
 
@@ -116,6 +121,7 @@ def least_classes(pairwise: Pairwise) -> int:
     random = np.random.default_rng(0).random(n)
     i, j = pairwise.edges.T
     pull = np.bincount(i, weights * random[j], n) + np.bincount(j, weights * random[i], n)
+    # What rounding may have set apart counts as alike, for a lower bound.
     rounding = 1e-9 * max(1.0, float(np.abs(pull).max(initial=0.0)))
     # 0 for two that are coupled and exchangeable.
     swapped = pull[i] - pull[j] + weights * (random[i] - random[j])

@@ -142,6 +142,7 @@ def _compress_keys(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, 
         return mine, theirs, size
     distinct, numbers = np.unique(theirs, return_inverse=True)
     place = np.minimum(np.searchsorted(distinct, mine), len(distinct) - 1)
+    # Keys that the other table lacks share one more number, of which it has no rows.
     return np.where(distinct[place] == mine, place, len(distinct)), numbers, len(distinct) + 1
 
 
@@ -171,6 +172,7 @@ def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple
 def _number_keys(keys: AnyInts, size: int) -> tuple[AnyInts, AnyInts]:
     """(N,) numbers of the different keys, and one row of each."""
     row = np.full(size, -1, dtype=np.int32)
+    # Of rows with one key the last stays, and any would do.
     row[keys] = np.arange(len(keys), dtype=np.int32)
     present = np.flatnonzero(row >= 0)
     representatives = row[present]

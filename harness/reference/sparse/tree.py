@@ -183,6 +183,7 @@ class _SortedBucket:
         begin = np.where(above > 0, self.ends[above - 1], 0)
         low = np.where(begin > 0, self.shares[begin - 1], 0.0)
         target = low + uniform * (self.shares[end - 1] - low)
+        # The sums run over all rows, and rounding may lead to one beside those that are meant.
         at = np.clip(np.searchsorted(self.shares, target, side="right"), begin, end - 1)
         return np.asarray(self.order[at])
 
