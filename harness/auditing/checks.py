@@ -234,6 +234,7 @@ def check_chains(
         if p is not None:
             values = binomial_p_values(means, p[number], np.array(effective))
         else:
+            # The law is not known: a chain is compared with the mean of the others, which has an error, too.
             others = (means.sum() - means) / (chains - 1)
             variance = np.maximum(others * (1 - others), 1e-12) / effective * (1 + 1 / (chains - 1))
             is_testable = effective * others * (1 - others) >= MIN_EXPECTED

@@ -20,6 +20,7 @@ from spinbench.models import FactorGraph, Model
 
 # Of the inverse temperatures whose mean log weights give the variance and the skewness of log weights.
 SPACING = 0.02
+# Of the search for β, after which the pseudo-likelihood's stays.
 SECANT_STEPS = 30
 SECANT_TOLERANCE = 1e-9
 # Relative to the terms of a variable's field, below which that is 0.
@@ -89,6 +90,7 @@ def fit_by_energy(
         return first
     if not slope > 0 or abs(above) > slope * 1e-4:
         return first
+    # The derivative of E_β[log p*] by β is its variance.
     curvature = mean_log_weight(model, high + SPACING, seconds) - mean_log_weight(model, high - SPACING, seconds)
     variance = curvature / (2 * SPACING)
     effective = float(draws.effective(draws.log_weights[None])[0])
@@ -108,6 +110,7 @@ def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     indicators = [(draws.states[v] == k)[None] for v, size in enumerate(model.cardinalities) for k in range(size)]
     p = np.array([float(each.mean()) for each in indicators])
     effective = np.array([draws.effective(each.astype(np.float64))[0] for each in indicators])
+    # Not 0 where a state was never seen or always: it may be as rare as one in all draws.
     errors = np.sqrt(np.maximum(p * (1 - p), 1 / effective) / effective)
     if model.all_binary:
         estimate = Estimate(marginals=p[1::2], marginals_error_bound=errors[1::2])
@@ -124,6 +127,7 @@ def check_symmetry(model: Model, draws: Draws) -> Check | None:
     if isinstance(model, FactorGraph) or model.groups:
         return None
     down, up = model.pulls
+    # Twice the fields of the ±1 form, which turn round with all spins; where they are 0, weights stay.
     fields = model.biases + (down + up) / 2
     if (np.abs(fields) > ROUNDING * model.reach).any():
         return None

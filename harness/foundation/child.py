@@ -30,6 +30,7 @@ _GRACE = 0.2
 _IDLE = 0.3
 # Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine.
 _MAX_COMPILATION = 60.0
+# Of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
 
@@ -181,6 +182,7 @@ def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: A
 def _end_once_compiled(number: int, frame: FrameType | None) -> None:
     if not deadline.compilers:
         os._exit(128 + number)
+    # Another thread waits: this one goes on compiling once the handler has returned.
     threading.Thread(target=_wait_for_compilers, daemon=True).start()
 
 

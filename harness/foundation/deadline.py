@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
+# Seconds of this thread, on the wall and on the CPU.
 _COMPILED = ContextVar[tuple[float, float]]("compiled", default=(0.0, 0.0))
 
 

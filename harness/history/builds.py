@@ -29,6 +29,7 @@ from spinbench.measuring import environment
 
 # In a checkout, builds of its commits; whoever needs the room may delete it.
 FOLDER = Path(".asv") / "commits"
+# Seconds after which a build counts as failed.
 BUILD_SECONDS = 600.0
 
 _STATE_FILE = "made-of.json"

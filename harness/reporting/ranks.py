@@ -73,6 +73,7 @@ def pool_rmse(metrics: Sequence[Metric], path: ErrorPath = ()) -> ReplicateMean:
 def _scatter_along_path(path: ErrorPath, value: float) -> tuple[float, float]:
     """Standard error of a single run's error, and the quantile for its interval."""
     last = max((samples for samples, _ in path), default=0.0)
+    # Errors fall with √n.
     logs = [
         math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * MAX_SAMPLE_RATIO >= last
     ]

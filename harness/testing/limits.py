@@ -52,6 +52,7 @@ def kolmogorov_distance(probabilities: npt.ArrayLike) -> float:
     """Distance of the distribution function's values at the draws from the uniform law."""
     ordered = np.sort(np.ravel(np.asarray(probabilities, dtype=np.float64)))
     steps = np.arange(ordered.size + 1) / ordered.size
+    # The distance is largest right before or right at a draw.
     return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
 
 

@@ -32,6 +32,7 @@ from spinbench.history.regression_test.noise import MAX_FREEDOM, BoolArray, Floa
 from spinbench.history.regression_test.significance import Level
 
 LEVELS = ("group", "cell")
+# Rounds end by themselves; one that goes on finding something is cut short.
 MAX_ROUNDS = 50
 
 Indices = npt.NDArray[np.intp]

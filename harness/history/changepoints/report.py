@@ -152,6 +152,7 @@ def format_series(located: LocatedStep) -> str:
 
 def sparkline(values: Sequence[float], at: int) -> str:
     """A series in characters, those around a change where it is long."""
+    # The change in the middle, but where the series ends before.
     first = min(max(at - MAX_BARS // 2, 0), max(len(values) - MAX_BARS, 0))
     window = values[first : first + MAX_BARS]
     finite = [value for value in window if math.isfinite(value)]

@@ -151,6 +151,7 @@ def _log_metric(record: Record, metric: Metric) -> float | None:
     if versions is not None and versions.get(metric.name) != metric.version:
         return None
     values = finite_values(record.metric(metric.name))
+    # Below its floor a metric is as good as 0, whose logarithm is infinite.
     return math.log(max(statistics.median(values), metric.floor)) if values else None
 
 

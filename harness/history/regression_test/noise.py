@@ -38,6 +38,7 @@ DEFAULT_WITHIN_VARIANCE, DEFAULT_WITHIN_FREEDOM = 0.06**2, 20.0
 FEW_UNITS_FREEDOM = 5.0
 # B without any history.
 DEFAULT_BETWEEN_VARIANCE = {"cell": 0.05**2, "group": 0.03**2, "all": 0.02**2}
+# Degrees of freedom with which these count beside what the history says.
 BETWEEN_FREEDOM = 20.0
 # Of the difference of neighbouring commits, which shares each of them with another one.
 FREEDOM_OF_A_PAIR = 2 / 3
@@ -127,6 +128,7 @@ def replicate_variance(values: FloatArray, *, paired: bool) -> VarianceEstimate:
     parts = is_finite.any(axis=2).sum(axis=1)
     if paired:
         rest = split_seed_effects(values)[1]
+        # Means of commits and of seeds share one constant.
         parts = parts + is_finite.any(axis=1).sum(axis=1) - 1
     else:
         rest = values - finite_mean(values, 2, keepdims=True)
@@ -154,6 +156,7 @@ def between_commit_variance(level: str, blocks: Blocks, within: FloatArray) -> V
     """B, from what neighbouring commits of one segment differ by beyond W."""
     difference, count = (part[:, : blocks.segment_index.shape[1] - 1] for part in blocks.differences())
     within_segment = np.isfinite(difference) & (np.diff(blocks.segment_index, axis=1) == 0)
+    # A difference has twice the variance; what blocks explain is taken off.
     beyond = np.where(within_segment, difference**2 / 2 - within[:, None] / np.maximum(count, 1), 0.0)
     pairs = within_segment.sum(axis=1)
     excess = np.maximum(beyond.sum(axis=1) / np.maximum(pairs, 1), 0.0)
@@ -204,6 +207,7 @@ def fit_inverse_chi_square(noise: VarianceEstimate) -> tuple[float, float] | Non
     if len(noise.variance) < MIN_UNITS:
         return None
     half = noise.freedom / 2
+    # Less what the mean of log χ² of these degrees of freedom is.
     logs = np.log(noise.variance) - digamma(half) + np.log(half)
     excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if excess <= 0:
@@ -242,4 +246,5 @@ def _typical_excess(excess: FloatArray, freedom: FloatArray) -> float:
     if has_pairs.sum() < MIN_UNITS:
         return average
     nu = float(freedom[has_pairs].mean())
+    # The median over that of a chi-square per degree of freedom is a scale, too.
     return min(average, float(np.median(excess[has_pairs])) * nu / float(chdtri(nu, 0.5)))

@@ -13,7 +13,9 @@ from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
 from spinbench.testing.check import BACKEND_CHECKS, require
 
+# So many that a standard error of a mean of uniform numbers is 0.0014.
 DRAWS = 40_000
+# Around powers of two, where 32-bit words and floats would cut a seed.
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 # Indices with which a key is folded, one after another.
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
@@ -21,7 +23,9 @@ PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 
 STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])
 # Indices of the second of two folds.
 INNER = 1100
+# Without axes, without numbers, and of one to three axes.
 SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
+# Keys that give one number each.
 KEYS = 2000
 # Probability of an end of which 2^20 draws hold some but for a chance of `limits.FALSE_ALARM_RATE` at most.
 TAIL = 1.15e-5
@@ -162,6 +166,7 @@ def check_independence(backend: Backend) -> None:
     z = {}
     for label, (a, b) in pairs.items():
         z[label] = (a * b).sum() / np.sqrt(a.size)
+        # x² - 1 of a normal number has the variance 2.
         z[f"squares of {label}"] = ((a**2 - 1) * (b**2 - 1)).sum() / (2 * np.sqrt(a.size))
     limit = limits.normal_limit(len(z))
     for label, value in z.items():

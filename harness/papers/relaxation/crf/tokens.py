@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
+# Offsets of the tokens whose words and shapes count for one.
 WINDOW = range(-3, 4)
 TITLES = frozenset({"dr", "doctor", "prof", "professor", "mr", "mrs", "ms", "miss", "sir"})
 # Lines from this one on count as one.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MIN_COUNT = 3
 # Largest change of a message (in log odds) when sum-product counts as converged.
 TOLERANCE = 1e-9
+# Without damping first, then as many damped ones.
 MAX_SWEEPS = 1000
 DAMPING = 0.5
 # Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped.
@@ -130,6 +131,7 @@ class MessageGraphs:
         """Nodes are numbered through."""
         bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
         parts = [build_edges(message) for message in messages]
+        # Tokens are numbered through all messages.
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
         order = np.lexsort(edges.T[::-1])
         edges, kinds = edges[order], np.concatenate([part[1] for part in parts])[order]
