@@ -101,6 +101,8 @@ def _dispatch(words: list[str]) -> int:
 
         raise unknown_name("command", words[0], COMMANDS)
     arguments = _parser().parse_args(words)
+    if getattr(arguments, "cpu", False):
+        arguments.budget += " cpu"
     module, _, name = HANDLERS[arguments.command].partition(":")
     status: int = getattr(import_module(f"spinbench.{module}"), name)(arguments)
     return status
@@ -192,6 +194,7 @@ def _about_a_model(commands: Any, name: str, budget: str = "wall-clock, as 2s or
     command.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
     command.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
     command.add_argument("--budget", default="10s", metavar="TIME", help=f"{budget}; by default 10s")
+    command.add_argument("--cpu", action="store_true", help="seconds of the budget are the CPU's, of all processes")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
     return command
 

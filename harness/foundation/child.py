@@ -30,6 +30,12 @@ _GRACE = 0.2
 _IDLE = 0.3
 # Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine.
 _MAX_COMPILATION = 60.0
+# Seconds between looks at what children have used of the CPU.
+_LOOK = 0.02
+# Seconds of the wall, and for each second of the CPU, after which children that use none are given up.
+_STALLED, _STALLED_PER_SECOND = 30.0, 20.0
+# As `psutil` calls those of a process and of its children that have ended.
+_CPU_TIMES = "user", "system", "children_user", "children_system"
 # Of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
@@ -79,7 +85,9 @@ class Child(Generic[Answer]):
             here_process.daemon = False
         context = multiprocessing.get_context("fork" if fork else "spawn")
         self.pipe, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_serve, args=(sender, work, argument), daemon=True)  # type: ignore[attr-defined]
+        arguments = sender, work, argument, deadline.on_cpu()
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
+        self._begun, self._cpu_seconds = time.perf_counter(), 0.0
         # Of threads of libraries, none of which the child goes on with.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -92,8 +100,21 @@ class Child(Generic[Answer]):
         return not self.pipe.closed
 
     def poll(self, seconds: float) -> bool:
-        """Whether there is something for `answer` within so many seconds."""
+        """Whether there is something for `answer` within so many seconds of wall-clock."""
         return self.pipe.poll(max(seconds, 0.0))
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds so far of the process, and of its children that have ended; the last that could be read."""
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(self._process.pid).cpu_times()
+            self._cpu_seconds = sum(getattr(times, name, 0.0) for name in _CPU_TIMES)
+        return self._cpu_seconds
+
+    def spent_seconds(self) -> float:
+        """Seconds since it began on the clock of budgets: those that it used of the CPU, or of wall-clock."""
+        return self.cpu_seconds() if deadline.on_cpu() else time.perf_counter() - self._begun
 
     def answer(self) -> Answer:
         """The next answer, as soon as there is one.
@@ -133,18 +154,17 @@ def run_in_child(
     Args:
         work: a function of a module, whose results can be pickled.
         argument: its argument.
-        seconds: after which the child is ended.
-        tick: seconds.
+        seconds: after which the child is ended, on the clock of budgets (`deadline.now`).
+        tick: seconds of wall-clock.
 
     Raises:
         OverdueError, DiedError: it did not come to its end.
         Exception: what `work` raised.
     """
-    until = time.perf_counter() + seconds
     child, overdue = Child(work, argument), False
     try:
         while not overdue:
-            left = until - time.perf_counter()
+            left = seconds - child.spent_seconds()
             if child.poll(min(left, tick)):
                 yield child.answer()
             elif left > 0:
@@ -159,17 +179,30 @@ def run_in_child(
 
 
 def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
-    """Which children have something to read, as soon as one has, or none after so many seconds."""
-    ready = wait([child.pipe for child in children], max(seconds, 0.0))
-    return [number for number, child in enumerate(children) if child.pipe in ready]
+    """Which children have something to read, as soon as one has, or none after so many seconds on the clock of budgets.
+
+    By the CPU's that is what they use together.
+    """
+    pipes = [child.pipe for child in children]
+    ready = _wait_on_cpu(children, seconds) if deadline.on_cpu() else wait(pipes, max(seconds, 0.0))
+    return [number for number, pipe in enumerate(pipes) if pipe in ready]
 
 
-def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: Any) -> None:
+def _wait_on_cpu(children: Sequence[Child[Any]], seconds: float) -> list[Any]:
+    end = sum(child.cpu_seconds() for child in children) + seconds
+    give_up = time.perf_counter() + _STALLED + _STALLED_PER_SECOND * max(seconds, 0.0)
+    while not (ready := wait([child.pipe for child in children], _LOOK)):
+        if sum(child.cpu_seconds() for child in children) >= end or time.perf_counter() > give_up:
+            break
+    return ready
+
+
+def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: Any, on_cpu: bool) -> None:
     # An interruption is the parent's.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once_compiled)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(BrokenPipeError), deadline.budgets_on(cpu=on_cpu):
         try:
             for answer in work(argument):
                 sender.send(("answer", answer))

@@ -7,6 +7,7 @@ Stopwatches take that off, too.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
 # Seconds of this thread, on the wall and on the CPU.
 _COMPILED = ContextVar[tuple[float, float]]("compiled", default=(0.0, 0.0))
+_ON_CPU = ContextVar[bool]("on_cpu", default=False)
 
 
 class OverdueError(Exception):
@@ -24,7 +26,7 @@ class OverdueError(Exception):
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Inside, `check` fails after so many seconds, or at the deadline outside if earlier."""
-    token = _END.set(min(_now() + seconds, _END.get()))
+    token = _END.set(min(_busy_seconds() + seconds, _END.get()))
     try:
         yield
     finally:
@@ -33,12 +35,12 @@ def within(seconds: float) -> Iterator[None]:
 
 def left() -> float:
     """Seconds until the deadline, 0 beyond it; infinite where there is none."""
-    return max(_END.get() - _now(), 0.0)
+    return max(_END.get() - _busy_seconds(), 0.0)
 
 
 def check() -> None:
     """Raises OverdueError beyond the deadline."""
-    if (end := _END.get()) < math.inf and _now() > end:
+    if (end := _END.get()) < math.inf and _busy_seconds() > end:
         raise OverdueError
 
 
@@ -69,6 +71,36 @@ def compiling() -> Iterator[None]:
         _COMPILED.set((wall + time.perf_counter() - since, busy + time.thread_time() - busy_since))
 
 
+def cpu_seconds() -> float:
+    """CPU seconds of all threads of this process so far, and of its child processes that have ended."""
+    if sys.platform == "win32":  # which does not add up those of children
+        return time.process_time()
+    import resource
+
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+@contextmanager
+def budgets_on(*, cpu: bool) -> Iterator[None]:
+    """Inside, budgets in seconds are spent by the clock of the CPU, or by the wall's."""
+    token = _ON_CPU.set(cpu)
+    try:
+        yield
+    finally:
+        _ON_CPU.reset(token)
+
+
+def on_cpu() -> bool:
+    """Whether budgets are spent by the clock of the CPU here."""
+    return _ON_CPU.get()
+
+
+def now() -> float:
+    """Seconds on the clock that budgets are spent by, since no particular time."""
+    return cpu_seconds() if _ON_CPU.get() else time.perf_counter()
+
+
 class Stopwatch:
     """Adds up the time that is spent inside it.
 
@@ -77,8 +109,9 @@ class Stopwatch:
 
     Attributes:
         seconds: of the wall's clock.
-        cpu: of the CPUs, on which all threads of the process add up.
-        last, last_cpu: of the last call.
+        cpu: of the CPUs, on which all threads of the process, and child processes that end inside, add up.
+        spent: those of both that budgets count.
+        last, last_cpu, last_spent: of the last call.
         compiled: seconds of the wall that compiling took, which are left out of all others.
     """
 
@@ -89,27 +122,33 @@ class Stopwatch:
             seconds, cpu: so far.
             counts_compilation: whether what is compiled or loaded inside (`deadline.compilation`) is time like other.
         """
-        self.seconds, self.cpu, self.last, self.last_cpu, self.compiled = seconds, cpu, 0.0, 0.0, 0.0
+        self.seconds, self.cpu, self.compiled = seconds, cpu, 0.0
+        self.spent = cpu if _ON_CPU.get() else seconds
+        self.last = self.last_cpu = self.last_spent = 0.0
         self._counts_compilation = counts_compilation
 
     def __enter__(self) -> None:
         self._start = self._read()
 
     def __exit__(self, *_: object) -> None:
-        self.last, self.last_cpu, compiled = (now - then for now, then in zip(self._read(), self._start, strict=True))
+        wall, cpu, compiled = self._read()
+        self.last, self.last_cpu = wall - self._start[0], cpu - self._start[1]
+        self.last_spent = self.last_cpu if _ON_CPU.get() else self.last
         self.seconds += self.last
         self.cpu += self.last_cpu
-        self.compiled += compiled
+        self.spent += self.last_spent
+        self.compiled += compiled - self._start[2]
 
     def _read(self) -> tuple[float, float, float]:
-        wall, cpu = (0.0, 0.0) if self._counts_compilation else compilation()
-        return time.perf_counter() - wall, time.process_time() - cpu, wall
+        wall, cpu = (0.0, 0.0) if self._counts_compilation else _COMPILED.get()
+        return time.perf_counter() - wall, cpu_seconds() - cpu, wall
 
     @property
     def idle_seconds(self) -> float:
-        """Seconds in which nothing was computed: others had the machine, or a device was waited for."""
-        return max(0.0, self.seconds - self.cpu)
+        """Seconds on the clock of budgets in which nothing was computed: others had the machine, or a device was waited
+        for."""
+        return max(0.0, self.spent - self.cpu)
 
 
-def _now() -> float:
+def _busy_seconds() -> float:
     return time.thread_time() - _COMPILED.get()[1]

@@ -17,10 +17,10 @@ import numpy as np
 from spinbench import reference
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
-from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.errors import SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.batch_timings import Seconds
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import parse_seconds
 from spinbench.inference.marginals import wrap_marginals
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result
@@ -182,14 +182,11 @@ def seconds_allowed(budget: str | None) -> float:
     """Seconds that an exact answer may be predicted to take: of a text such as "60 s", or by default ten minutes.
 
     Raises:
-        BudgetError: it is no such text, or a number of samples.
+        BudgetError: it is no such text, a number of samples, or of the CPU.
     """
     if budget is None:
         return DEFAULT_SECONDS
-    parsed = Budget.parse(budget)
-    if parsed.seconds is None:
-        raise BudgetError(f"an exact answer takes a budget in seconds, and {parsed} was given; an example: '60 s'")
-    return parsed.seconds
+    return parse_seconds(budget, "an exact answer", cpu=False)[0]
 
 
 def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs: bool = False) -> Result:

@@ -19,8 +19,8 @@ _UNITS = {
     **dict.fromkeys(("min", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
-_TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*")
-_EXAMPLES = "examples: 10000, '10000 samples', '2 s', '500 ms', '1 min'"
+_TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*([a-z]*)(\s+cpu)?\s*")
+_EXAMPLES = "examples: 10000, '10000 samples', '2 s', '500 ms', '1 min', '2 s cpu'"
 ERRORS: dict[str, Literal["marginals", "log Z"]] = {"se": "marginals", "log_z_se": "log Z"}
 _TOLERANCE = re.compile(r"\s*(\w+)\s*<\s*([0-9.eE+-]+)\s*")
 
@@ -96,12 +96,15 @@ class Budget:
             .3 of them, is added to them.
         burn_in: samples dropped at the start; None: a fifth of the kept samples, or a tenth of the seconds.
         until: the error at which the run ends earlier.
+        cpu: whether seconds are those of the CPU, of all threads and child processes, in place of wall-clock: how much
+            is computed depends less on what else the machine does then. None: they are not.
     """
 
     samples: int | None = None
     seconds: float | None = None
     burn_in: int | None = None
     until: Tolerance | None = None
+    cpu: bool | None = None
 
     def __post_init__(self) -> None:
         if self.samples is not None and not is_whole(self.samples, 1):
@@ -119,10 +122,14 @@ class Budget:
             )
         if self.samples is None and self.seconds is None:
             raise BudgetError("a budget takes either samples or seconds, and neither was given")
+        if not isinstance(self.cpu, bool | None):
+            raise BudgetError(f"cpu={self.cpu!r} was given in a budget; true or false is needed")
+        if self.cpu and self.seconds is None:
+            raise BudgetError(f"a budget of samples={self.samples} was given with cpu=true, which is of seconds alone")
 
     @classmethod
     def parse(cls, budget: Budget | int | str, burn_in: int | None = None) -> Budget:
-        """From 10_000 (samples), "10000", "10000 samples", "2 s", "500 ms", "1 min" or "1 hour".
+        """From 10_000 (samples), "10000", "10000 samples", "2 s", "500 ms", "1 min", "1 hour", or "2 s cpu" of the CPU.
 
         Raises:
             BudgetError: not of this form.
@@ -136,16 +143,37 @@ class Budget:
             number = float(match[1]) if match else math.nan
         except ValueError:
             number = math.nan
-        if not math.isfinite(number) or unit not in ("", "sample", "samples", *_UNITS):
+        of_cpu = bool(match and match[3])
+        if not math.isfinite(number) or unit not in (*_UNITS, *(() if of_cpu else ("", "sample", "samples"))):
             raise BudgetError(f"budget {text!r} is not understood; {_EXAMPLES}")
         if unit in _UNITS:
-            return cls(seconds=number * _UNITS[unit], burn_in=burn_in)
+            return cls(seconds=number * _UNITS[unit], burn_in=burn_in, cpu=of_cpu or None)
         if not number.is_integer():
             raise BudgetError(f"budget {text!r} is no whole number of samples; seconds are written '{number:g} s'")
         return cls(samples=int(number), burn_in=burn_in)
 
     def __str__(self) -> str:
-        return f"{self.samples} samples" if self.samples is not None else f"{self.seconds:g} s"
+        if self.samples is not None:
+            return f"{self.samples} samples"
+        return f"{self.seconds:g} s cpu" if self.cpu else f"{self.seconds:g} s"
+
+
+def parse_seconds(budget: Budget | int | str, subject: str, *, cpu: bool = True) -> tuple[float, bool]:
+    """Seconds of a budget, and whether they are those of the CPU.
+
+    Args:
+        budget: as `Budget.parse` takes it.
+        subject: what is to last so long, for the message.
+        cpu: whether they may be.
+
+    Raises:
+        BudgetError: it is in samples, or of the CPU where it may not be.
+    """
+    parsed = Budget.parse(budget)
+    if parsed.seconds is None or (parsed.cpu and not cpu):
+        unit = "seconds" if cpu else "seconds of wall-clock"
+        raise BudgetError(f"{subject} takes a budget in {unit}, and {parsed} was given; examples: '10 s', '500 ms'")
+    return parsed.seconds, bool(parsed.cpu)
 
 
 def is_whole(value: object, least: int) -> bool:

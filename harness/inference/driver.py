@@ -153,12 +153,12 @@ def _burn_in(
     """The method's own warm-up, then windows that are cut, by the pace so far, where they turn out to take too long."""
     with clock:
         state, warm_up_steps = warm_up(engine, state, schedule.burn_in, trace)
-    done, since, total = 0, clock.seconds, max(schedule.burn_in - warm_up_steps, 0)
+    done, since, total = 0, clock.spent, max(schedule.burn_in - warm_up_steps, 0)
     for end in WINDOWS:
         steps = int(total * end) - done
         if steps and done and schedule.end_of_burn_in < np.inf:
-            pace = (clock.seconds - since) / done
-            steps = min(steps, max(0, int((schedule.end_of_burn_in - clock.seconds) / max(pace, 1e-9))))
+            pace = (clock.spent - since) / done
+            steps = min(steps, max(0, int((schedule.end_of_burn_in - clock.spent) / max(pace, 1e-9))))
         with clock:
             state = engine.warm(state, steps) if steps else state
             state = engine.adapt(state, end == WINDOWS[-1])

@@ -6,7 +6,6 @@ stationarity.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference import registry
-from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.budget import Budget, is_whole, parse_seconds
 from spinbench.inference.initial_states import spread_starts
 from spinbench.inference.request import check_model
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
@@ -119,12 +118,12 @@ class _Chains(NamedTuple):
     def run(self, pairs: CoupledPairs, lag: int, until: float) -> int:
         """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
         done, more = 0, 1
-        while (pairs.met < 0).any() and time.perf_counter() < until:
-            since = time.perf_counter()
+        while (pairs.met < 0).any() and deadline.now() < until:
+            since = deadline.now()
             self.advance(self.tables, self.order, pairs, lag, done + 1, done + more)
             done += more
-            took = max(time.perf_counter() - since, 1e-6)
-            left = max(until - time.perf_counter(), 0.0)
+            took = max(deadline.now() - since, 1e-6)
+            left = max(until - deadline.now(), 0.0)
             more = max(1, min(2 * more, int(more * left / (2 * took))))
         return done
 
@@ -147,7 +146,7 @@ def mixing(
     Args:
         model: any model; a 1-of-K group counts as one variable.
         method: whose sweeps; gibbs.
-        budget: wall-clock ("10 s"); loading and compiling code is not counted.
+        budget: wall-clock ("10 s") or the CPU's ("10 s cpu"); loading and compiling code is not counted.
         tv: the distance in total variation.
         seed: of all random numbers.
         scan: the order of a sweep, as of gibbs.
@@ -158,41 +157,37 @@ def mixing(
         SpinbenchError: an argument is out of range.
         BudgetError: hard zeros leave so little that chains have not found their starts within the budget.
     """
-    seconds = _parse_budget(model, method, budget, tv, seed, scan)
+    _check_arguments(model, method, tv, seed, scan)
+    seconds, cpu = parse_seconds(budget, "mixing")
     if isinstance(model, PairwiseModel) and model.groups:
         model = merge_groups(model)
     name, advance = _backend(backend)
     tables = factor_tables(model)
     chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
     _load(chains)
-    begun = time.perf_counter()
     try:
-        with deadline.within(seconds):
+        with deadline.budgets_on(cpu=cpu), deadline.within(seconds):
+            begun = deadline.now()
             lag, times, ran = _lag(chains, model, seed, begun + PILOT_SHARE * seconds)
             if lag:
                 times, ran = _times(chains, model, seed, lag, begun + seconds)
+            spent = deadline.now() - begun
     except deadline.OverdueError:
         raise BudgetError(f"mixing: starts of positive weight of {model.name} took longer than {seconds:g} s") from None
     sure, estimate = first_below(times, max(lag, 1), tv)
-    spent = time.perf_counter() - begun
     return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, name, model.name)
 
 
-def _parse_budget(model: Model, method: str, budget: Budget | int | str, tv: object, seed: object, scan: str) -> float:
-    """The budget in seconds."""
+def _check_arguments(model: Model, method: str, tv: object, seed: object, scan: str) -> None:
     check_model(model)
     if method not in METHODS:
         raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
-    parsed = Budget.parse(budget)
-    if parsed.seconds is None:
-        raise BudgetError(f"mixing takes a budget in seconds, and {parsed} was given; examples: '10 s', '500 ms'")
     if not (isinstance(tv, int | float) and 0 < tv < 1):
         raise SpinbenchError(f"tv={tv!r} was given; a number between 0 and 1 is needed")
     if not is_whole(seed, 0):
         raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
     if scan not in ("chromatic", "raster"):
         raise SpinbenchError(f"scan={scan!r} was given; chromatic or raster is needed")
-    return parsed.seconds
 
 
 def _backend(backend: str | None) -> tuple[str, Advance]:
@@ -232,13 +227,13 @@ def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, I
 
 def _times(chains: _Chains, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
     """(meeting times of as many pairs as there is time for; sweeps)."""
-    since = time.perf_counter()
+    since = deadline.now()
     pairs = _start_pairs(model, seed, 1, FIRST)
     ran = chains.run(pairs, lag, until)
     if (pairs.met < 0).any():
         return pairs.met, ran
-    each = (time.perf_counter() - since) / FIRST
-    more = min(int(ROOM * (until - time.perf_counter()) / each), MOST - FIRST)
+    each = (deadline.now() - since) / FIRST
+    more = min(int(ROOM * (until - deadline.now()) / each), MOST - FIRST)
     if more < 1:
         return pairs.met, ran
     further = _start_pairs(model, seed, 2, more)

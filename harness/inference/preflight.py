@@ -40,7 +40,7 @@ class Pilot(NamedTuple):
     """What came of it, in seconds.
 
     Attributes:
-        seconds_per_step: 0 where it is not needed.
+        seconds_per_step: of the budget; 0 where it is not needed.
         compile_seconds: of first calls.
         seconds: that count as the run's: of an engine that compiles nothing all calls but the first are alike.
         cpu: of `seconds` those of the CPUs.
@@ -89,13 +89,13 @@ def preflight(
         return Pilot(compile_seconds=first.seconds)
     if compiles:
         max_seconds = max(MEASURING * budget.seconds, BRIEF)
-        return Pilot(_seconds_per_step(engine, state, budget.seconds, max_seconds), first.seconds)
+        return Pilot(_seconds_per_step(engine, state, budget, max_seconds), first.seconds)
     # More than it takes to load what a first call needs.
     if first.cpu > BRIEF:
-        return Pilot(first.seconds, seconds=first.seconds, cpu=first.cpu, state=state)
+        return Pilot(first.spent, seconds=first.seconds, cpu=first.cpu, state=state)
     measured = Stopwatch(counts_compilation=True)
     with measured:
-        per_step = _seconds_per_step(engine, copy.deepcopy(state), budget.seconds, MEASURING * budget.seconds)
+        per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
     if OF_EACH * per_step <= BESIDE * budget.seconds:
         with first:
             _call_each_once(engine, engine.init(seed, start), warm_up)
@@ -154,20 +154,19 @@ def _call_each_once(engine: Engine, state: State, warm_up: WarmUp) -> State:
     return engine.advance(state, 1)[0]
 
 
-def _seconds_per_step(engine: Engine, state: State, budget: float, max_seconds: float) -> float:
+def _seconds_per_step(engine: Engine, state: State, budget: Budget, max_seconds: float) -> float:
     """Measured with growing batches until one takes BATCH_SECONDS.
 
     The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
     most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
-    steps, spent, times = 1, Stopwatch(counts_compilation=True), list[float]()
-    while not times or (
-        min(spent.seconds, max(spent.cpu, spent.seconds - BRIEF)) < max_seconds and len(times) < MEASURED
-    ):
-        with spent:
+    assert budget.seconds is not None
+    steps, watch, times = 1, Stopwatch(counts_compilation=True), list[float]()
+    while not times or (min(watch.spent, max(watch.cpu, watch.spent - BRIEF)) < max_seconds and len(times) < MEASURED):
+        with watch:
             state, _ = engine.advance(state, steps)
-        times.append(spent.last)
-        if times[-1] < min(shortest_batch(engine), budget / 10) and steps < MAX_STEPS:
+        times.append(watch.last_spent)
+        if times[-1] < min(shortest_batch(engine), budget.seconds / 10) and steps < MAX_STEPS:
             times.clear()
             steps *= 2
     return sorted(times)[(len(times) - 1) // 2] / steps

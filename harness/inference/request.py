@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spinbench.api import Method, Precision
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.kernels import Wish
@@ -126,6 +126,8 @@ def check_request(
         parsed = Budget.parse(budget)
     else:
         parsed = _parse_budget(budget, options, chosen)
+    if parsed.cpu and options.device != "cpu":
+        raise BudgetError(f"a budget of {parsed} was given; device={options.device} takes wall-clock or samples")
     how = RunSettings(backend, parsed, options.chains, options.seed, options.precision, options.device, wish)
     return Request(model, chosen, how, options, file)
 

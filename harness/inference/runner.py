@@ -16,6 +16,7 @@ from spinbench.api import Engine, Method, Precision, State
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import deadline
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import answers, initial_states, registry
 from spinbench.inference.batch_timings import Seconds
@@ -227,7 +228,11 @@ def _drive(
     warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
         warm_up = initial_states.restore_starts(warm_up, states, how.seed)
-    with one_blas_thread(), show_progress(request.who, how.budget, lambda: trace.samples, chains):
+    with (
+        one_blas_thread(),
+        deadline.budgets_on(cpu=bool(how.budget.cpu)),
+        show_progress(request.who, how.budget, lambda: trace.samples, chains),
+    ):
         if at_once:
             return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
         return drive(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -121,7 +120,7 @@ class SampleSchedule(Schedule):
 
 
 class TimeSchedule(Schedule):
-    """Of a budget in seconds on a run's clock.
+    """Of a budget in seconds on a run's clock, the wall's or the CPU's.
 
     Estimates are made beside it: `ESTIMATING` of its seconds are free, more comes off the run. The last is of the whole
     trace, and takes as much longer than one on the way as that has more batches: no more are kept than half of what is
@@ -148,11 +147,11 @@ class TimeSchedule(Schedule):
     @property
     def progress(self) -> float:
         """Seconds."""
-        return self._clock.seconds
+        return self._clock.spent
 
     def checkpoints(self, count: int) -> list[float]:
         """From 1/1000 of the seconds after burn-in."""
-        first = min(self._clock.seconds + self._end / 1000, self._end)
+        first = min(self._clock.spent + self._end / 1000, self._end)
         return _geometric(first, self._end, count)
 
     @contextmanager
@@ -170,7 +169,7 @@ class TimeSchedule(Schedule):
 
     def begin(self) -> None:
         """Raises BudgetError where not even one sample fits."""
-        if self._is_late(self._clock.seconds - self._clock.idle_seconds + self._per_step):
+        if self._is_late(self._clock.spent - self._clock.idle_seconds + self._per_step):
             raise BudgetError(
                 f"a budget of {self._budget} is too short: a sample takes {self._per_step:.3g} s; give more seconds"
             )
@@ -182,10 +181,10 @@ class TimeSchedule(Schedule):
             BudgetError: the budget is spent.
         """
         clock = self._clock
-        self._end += min(clock.idle_seconds, max(0.0, clock.seconds - MAX_BURN_IN * self._end))
-        if clock.seconds >= self._end or self._is_late(clock.seconds + self._per_step):
+        self._end += min(clock.idle_seconds, max(0.0, clock.spent - MAX_BURN_IN * self._end))
+        if clock.spent >= self._end or self._is_late(clock.spent + self._per_step):
             raise BudgetError(
-                f"a budget of {self._budget} ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
+                f"a budget of {self._budget} ended within burn-in ({burn_in} samples took {clock.spent:.3g} s); "
                 "give more seconds or less burn_in"
             )
 
@@ -196,18 +195,18 @@ class TimeSchedule(Schedule):
         seconds = min(self._batch_seconds, 0.9 * self._end / max(trace.aimed, 1))
         steps = 1 if iterates else max(1, round(seconds / max(self._per_step, 1e-9)))
         took = 0.0
-        while clock.seconds + self._overrun() < self._end:
-            if not iterates and self._is_late(clock.seconds + took):
+        while clock.spent + self._overrun() < self._end:
+            if not iterates and self._is_late(clock.spent + took):
                 return
             if trace.full:
                 trace.merge()
                 steps = steps if iterates else 2 * steps
-            since = clock.seconds
+            since = clock.spent
             yield steps
-            took = clock.seconds - since
+            took = clock.spent - since
             if not iterates:
                 continue
-            if took < BATCH_SECONDS and 2 * took <= self._end - clock.seconds:
+            if took < BATCH_SECONDS and 2 * took <= self._end - clock.spent:
                 steps *= 2
             elif took > 2 * BATCH_SECONDS:
                 steps = max(1, steps // 2)
@@ -216,14 +215,15 @@ class TimeSchedule(Schedule):
         """Whether there is time for one more estimate, and one at the end."""
         if not self._estimates:
             return True
-        return self._estimated + self._briefest + self._last_estimate() <= ESTIMATING * self._clock.seconds
+        return self._estimated + self._briefest + self._last_estimate() <= ESTIMATING * self._clock.spent
 
     @contextmanager
     def estimating(self, view: Trace) -> Iterator[None]:
         """Time an estimate from a view of the trace."""
-        since = time.perf_counter()
-        yield
-        took, batches = time.perf_counter() - since, len(view.counts)
+        watch = Stopwatch(counts_compilation=True)
+        with watch:
+            yield
+        took, batches = watch.spent, len(view.counts)
         self._estimates += 1
         self._briefest, self._per_batch = min(self._briefest, took), min(self._per_batch, took / batches)
         if self._estimates == 1:

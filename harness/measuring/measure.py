@@ -103,6 +103,7 @@ def extract_cell(config: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a plain configuration that say what is measured, as a record holds them."""
     cell = {name: _replace_non_finite(config[name]) for name in CELL}
     cell["backend"] = {key: value for key, value in cell["backend"].items() if value is not None or key not in WISHES}
+    cell["budget"] = {key: value for key, value in cell["budget"].items() if value or key != "cpu"}  # as of 0.1.0
     return cell
 
 

@@ -77,7 +77,10 @@ class RaceRecorder:
             "model": dict(self.model),
             "method": {"name": entry.method, **_method_settings(entry)},
             "backend": {"name": entry.backend, "device": "cpu", "precision": "float64"},
-            "budget": {"seconds": advice.budget, "samples": None, "burn_in": None, "race": advice.target},
+            "budget": {
+                **{"seconds": advice.budget, "samples": None, "burn_in": None, "race": advice.target},
+                **({"cpu": True} if advice.cpu else {}),
+            },
             "chains": advice.chains,
             "seed": entry.seed,
         }

@@ -169,6 +169,7 @@ class _Budget(Part, frozen=True, kw_only=True):
     seconds: Number | None = None
     samples: Number | None = None
     burn_in: Number | None = None
+    cpu: bool | None = None
 
 
 class _Config(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):

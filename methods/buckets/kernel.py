@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from spinbench.api import Backend, Kernel
+from spinbench.foundation import deadline
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import DrawSums, draw, keep
 from spinbench.methods.buckets.passes import Passes
@@ -27,7 +27,7 @@ FIRST_SECONDS = 0.02
 @dataclass
 class BucketState:
     """One run: seed, chains, the next step's index, seconds that burn-in has given, what is drawn from, and when passes
-    have to end, on the clock `perf_counter`."""
+    have to end, on the clock `deadline.now`."""
 
     seed: int
     chains: int
@@ -68,13 +68,13 @@ class BucketKernel(Kernel):
 
     def within(self, state: BucketState, seconds: float) -> BucketState:
         """Draws that die at once take less than they were thought to: then their number tells too long a time."""
-        return replace(state, seconds=min(state.seconds, seconds), end=time.perf_counter() + seconds)
+        return replace(state, seconds=min(state.seconds, seconds), end=deadline.now() + seconds)
 
     def adapt(self, state: BucketState, last: bool) -> BucketState:
         if not last or not state.seconds or not self._first.split:
             return state
         # Nothing would be left for passes.
-        if time.perf_counter() + looking(self._first.at) > state.end:
+        if deadline.now() + looking(self._first.at) > state.end:
             return state
         return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
 

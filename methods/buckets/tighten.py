@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation import deadline
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.anderson import Descent
@@ -85,9 +85,9 @@ class UpperBound:
         self._descent.go_on()
 
     def tighten(self, max_passes: int, end: float = math.inf) -> Point:
-        """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at
+        """At most so many passes, begun before the clock `deadline.now` stands at `end`; the last forward pass is at
         the point that is returned."""
-        while self._descent.valued <= max_passes and not self.is_ended and time.perf_counter() < end:
+        while self._descent.valued <= max_passes and not self.is_ended and deadline.now() < end:
             self.go_on()
         point = self.best
         self._descent.finish()

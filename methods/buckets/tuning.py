@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets import orders, size
@@ -115,17 +115,17 @@ class Tuner:
         return self._at(cut, 0, real)
 
     def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned | Whole:
-        """As tight as it gets in so many seconds, and before the clock `perf_counter` stands at `end`."""
+        """As tight as it gets in so many seconds, and before the clock `deadline.now` stands at `end`."""
         cut = self._cut(self._orders[0], seconds)
         if not cut.parts.split:
             return self._at(cut, 1, real, end)
         best_orders = orders.best_orders([*self._orders, *orders.search_orders(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
-        since = time.perf_counter()
+        since = deadline.now()
         if self._zeros and hopeful(best_orders[0], self._rows(_WHOLE * seconds)):
             if (whole := self._whole(best_orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
                 return whole
-            lost = _FORGIVEN * (time.perf_counter() - since)
+            lost = _FORGIVEN * (deadline.now() - since)
             seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
         return self._tighten(_greedy(best_orders), seconds, real, end)
 
@@ -151,9 +151,9 @@ class Tuner:
         cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
         values: list[float] = []
         # By the clock, too: an account of seconds that is wrong by half must not leave the best order without passes.
-        until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
+        until = end - (1 - _TRIALS) * (end - deadline.now()) if end < math.inf else end
         for cut in cuts if len(cuts) > 1 else []:
-            if not values or time.perf_counter() < until:
+            if not values or deadline.now() < until:
                 values.append(self._bound(cut, _TRIAL, until).best.value)
         best = cuts[values.index(min(values)) if values else 0]
         affordable = int((room - costs.table_seconds(best.parts)) / costs.pass_seconds(best.parts))

@@ -69,7 +69,7 @@ class Advice:
         inexact: why there is no exact answer; empty where it is the answer, or was not asked for.
         race: one entry a candidate; none where the exact answer fitted.
         target: "marginals" or "log_z".
-        budget, seconds: allowed and taken.
+        budget, seconds: allowed and taken, of wall-clock or of the CPU; cpu: whether of the CPU.
         chains: of every run; seed: of the first candidate's, those of others follow.
         python: the call that makes the answer again, of a `model`.
         command: the same on the command line; empty where no name or file of the model is known.
@@ -89,6 +89,7 @@ class Advice:
     seed: int
     python: str
     command: str
+    cpu: bool = False
 
     @property
     def level(self) -> Level:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from spinbench.api.bounds import Bound
-from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import deadline
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
 from spinbench.inference.advising.candidates import parse, prepare
@@ -17,7 +17,7 @@ from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
 from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
-from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.budget import Budget, is_whole, parse_seconds
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
@@ -43,7 +43,7 @@ def advise(
 
     Args:
         model: any model.
-        budget: wall-clock, kept within 20 % and half a second.
+        budget: wall-clock ("10 s") or CPU seconds of all processes ("10 s cpu"), kept within 20 % and half a second.
         target: what is to be accurate, "marginals" or "log_z".
         candidates: methods by name ("pt", "gibbs.numpy"), or with settings (a `Method`, or ("wmb", {"ibound": 6})), or
             pairs of either and a backend; "exact" is the exact answer. None: the exact answer, the built-in methods of
@@ -57,20 +57,20 @@ def advise(
         SpinbenchError: a wrong argument; no candidate gave an answer.
     """
     check_model(model)
-    seconds = _seconds(budget)
+    seconds, cpu = parse_seconds(budget, "advise")
     if target not in TARGETS:
         raise SpinbenchError(f"target={target!r} was given; marginals and log_z are allowed")
     for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
     entered, ask_exact = parse(candidates, model)
-    with whole(f"advice on {model.name}") as say:
+    with whole(f"advice on {model.name}") as say, deadline.budgets_on(cpu=cpu):
 
         def tell(entrants: Sequence[Entrant], now: str) -> None:
             say(now)
             watch(entrants, now)
 
-        since = time.perf_counter()
+        since = deadline.now()
         source = _source(model) if source is None else source
         why = ""
         known: tuple[Bound, ...] = ()
@@ -79,25 +79,16 @@ def advise(
             tell([], "looking for an exact answer")
             exact_result, why, known = answer_exactly(model, seconds, target)
             if exact_result is not None:
-                return _advice_of_exact(
-                    exact_result, target, (seconds, time.perf_counter() - since), (chains, seed), source
-                )
+                return _advice_of_exact(exact_result, target, (seconds, deadline.now() - since), (chains, seed), source)
         tell([], "loading")
-        loading = time.perf_counter()
+        loading = deadline.now()
         prepare(entered)
-        since += time.perf_counter() - loading
+        since += deadline.now() - loading
         tell([], "looking for heavy states")
         bounds = (*known, *bounds_of_states(model, seed, seconds))
         race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, bounds)
         race.run()
-        return _advice_of_race(race, time.perf_counter() - since, seed, source, why)
-
-
-def _seconds(budget: Budget | str) -> float:
-    parse = Budget.parse(budget)
-    if parse.seconds is None:
-        raise BudgetError(f"a budget of {parse} was given; advise takes one in seconds, such as '10 s'")
-    return parse.seconds
+        return _advice_of_race(race, deadline.now() - since, seed, source, why)
 
 
 def _source(model: Model) -> Mapping[str, Any]:
@@ -122,6 +113,7 @@ def _advice_of_exact(
         target=target,
         budget=seconds[0],
         seconds=seconds[1],
+        cpu=deadline.on_cpu(),
         chains=run[0],
         seed=run[1],
         python="spinbench.exact(model)",
@@ -153,6 +145,7 @@ def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, 
         target=race.target,
         budget=race.budget,
         seconds=seconds,
+        cpu=deadline.on_cpu(),
         chains=race.chains,
         seed=seed,
         python=python_call(*place),

@@ -10,12 +10,12 @@ import dataclasses
 import math
 import multiprocessing
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.child import Child, DiedError
+from spinbench.foundation import deadline
+from spinbench.foundation.child import Child, DiedError, first_ready
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
@@ -90,7 +90,7 @@ class Entrant:
         child: its process; None before its turn.
         sampler: whether it goes on as long as it is let.
         request: the budget of its newest result, in samples, so that it can be made again.
-        result: the newest; wall, spent: seconds of that request, and of all.
+        result: the newest; took, spent: seconds of that request, and of all, on the clock of budgets.
         rounds: requests that were answered.
         fate: why it is out; "" while it is in.
         failed: whether a defect put it out.
@@ -102,7 +102,7 @@ class Entrant:
     sampler: bool = True
     request: Budget = ITERATIONS
     result: Result | None = None
-    wall: float = 0.0
+    took: float = 0.0
     spent: float = 0.0
     rounds: int = 0
     fate: str = ""
@@ -115,14 +115,16 @@ class Entrant:
 
     @property
     def moving(self) -> float:
-        """Seconds of the newest result that grow with its samples."""
+        """Seconds of the newest result that grow with its samples, on the clock of budgets."""
         assert self.result is not None
-        return self.result.seconds.burn_in + self.result.seconds.run
+        seconds = self.result.seconds.burn_in + self.result.seconds.run
+        return min(seconds, self.took) if deadline.on_cpu() else seconds
 
     @property
     def waiting_seconds(self) -> float:
-        """Seconds since its request."""
-        return time.perf_counter() - self._since
+        """Seconds since its request, on the clock of budgets."""
+        assert self.child is not None
+        return self.child.spent_seconds() - self._spent_before
 
     def start(self, work: Work, variables: int) -> None:
         """Its process, and its first run, which compiles and tells roughly what a sample costs.
@@ -140,14 +142,15 @@ class Entrant:
 
     def ask(self, request: Budget) -> None:
         """Send a request to its process."""
-        self._asked, self._since = request, time.perf_counter()
+        assert self.child is not None
+        self._asked, self._spent_before = request, self.child.spent_seconds()
         self._requests.send(request)
 
     def take(self, limit: float) -> Outcome:
         """What came of it, after so many seconds at the latest; without a result it is out, and keeps what it had."""
         assert self.child is not None
         try:
-            if self.child.poll(limit):
+            if first_ready([self.child], limit):
                 outcome = self.child.answer()
             else:
                 outcome = Outcome(None, f"it had not answered after {self.waiting_seconds:.2g} s", late=True)
@@ -162,7 +165,7 @@ class Entrant:
             self.fate, self.failed = outcome.why, outcome.failed
             self.close()
         else:
-            self.request, self.result, self.wall = self._asked, outcome.result, seconds
+            self.request, self.result, self.took = self._asked, outcome.result, seconds
             self.rounds += 1
         return outcome
 
@@ -171,7 +174,7 @@ class Entrant:
         if not (self.racing and self.sampler):
             return None
         assert self.result is not None
-        rest = self.result.seconds.plan if self.rounds == 1 else self.wall - self.moving
+        rest = self.result.seconds.plan if self.rounds == 1 else self.took - self.moving
         factor = min((seconds - rest) / max(self.moving, 1e-4), MAX_GROWTH)
         if factor < MIN_GROWTH:
             return None

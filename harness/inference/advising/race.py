@@ -6,11 +6,11 @@ Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparamet
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spinbench.api.bounds import Bound
+from spinbench.foundation import deadline
 from spinbench.foundation.child import first_ready
 from spinbench.foundation.platforms import available_cores
 from spinbench.inference.advising import ranking
@@ -47,7 +47,7 @@ class Race:
         model: to be raced on.
         entrants: all that took part, in the order of their start.
         target: what is judged.
-        budget, deadline: seconds in all, and when they are over, of `time.perf_counter`.
+        budget, deadline: seconds in all, and when they are over, on the clock `foundation.deadline.now`.
         chains: of every run.
         watch: is told of every step.
         known_bounds: bounds on log Z that no candidate gave.
@@ -64,8 +64,8 @@ class Race:
 
     @property
     def left(self) -> float:
-        """Seconds."""
-        return self.deadline - time.perf_counter()
+        """Seconds on the clock of budgets."""
+        return self.deadline - self._now()
 
     def run(self) -> None:
         """All of it; the winner is the first of `views` then."""
@@ -94,6 +94,14 @@ class Race:
         """The entrant that says this."""
         return next(entrant for entrant in self.entrants if entrant.candidate is view.candidate)
 
+    def _now(self) -> float:
+        """On the clock of budgets, to which processes that have not ended have not been added yet."""
+        now = deadline.now()
+        if deadline.on_cpu():
+            children = [entrant.child for entrant in self.entrants if entrant.child is not None]
+            now += sum(child.cpu_seconds() for child in children if child.alive)
+        return now
+
     def _racing(self) -> list[Entrant]:
         return [entrant for entrant in self.entrants if entrant.racing]
 
@@ -109,11 +117,11 @@ class Race:
 
         It goes on for as long as nobody who claims errors has spoken: the answer of others is nothing to judge by.
         """
-        until = time.perf_counter() + OPENING * self.left
+        until = self._now() + OPENING * self.left
         waiting, running = list(self.entrants), list[Entrant]()
         cores = available_cores()
-        while (waiting or running) and (time.perf_counter() < until or not self._claiming()) and self.left > 0:
-            while waiting and len(running) < cores and (until > time.perf_counter() or not self._claiming()):
+        while (waiting or running) and (self._now() < until or not self._claiming()) and self.left > 0:
+            while waiting and len(running) < cores and (until > self._now() or not self._claiming()):
                 running.append(self._start(waiting.pop(0)))
             # The opening ended just now.
             if not running:
@@ -133,7 +141,7 @@ class Race:
         nothing then has all of it where nobody else waits.
         """
         oldest = max(running, key=lambda entrant: entrant.waiting_seconds)
-        rest = until - time.perf_counter()
+        rest = until - self._now()
         if self._claiming():
             patience = min(
                 rest, max(PATIENCE * (rest + oldest.waiting_seconds), LEAST_PATIENCE) - oldest.waiting_seconds

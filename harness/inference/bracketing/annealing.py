@@ -15,7 +15,6 @@ Grosse, Ghahramani and Adams, "Sandwiching the marginal likelihood using bidirec
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -26,6 +25,7 @@ from spinbench.api import State
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.inference.driver import WINDOWS
@@ -51,7 +51,7 @@ TEMPERATURES = 32, 2**16
 
 
 def anneal(
-    model: Model, backend: str, seed: int, seconds: float, delta: float, clock: Clock = time.perf_counter
+    model: Model, backend: str, seed: int, seconds: float, delta: float, clock: Clock = deadline.now
 ) -> Iterator[Finding]:
     """A bound after the first runs, and after twice as many, again and again, for so many seconds.
 
@@ -84,7 +84,7 @@ def below(logs: FloatArray, delta: float) -> float:
 
 
 def anneal_backwards(
-    model: Model, seed: int, seconds: float, delta: float, clock: Clock = time.perf_counter
+    model: Model, seed: int, seconds: float, delta: float, clock: Clock = deadline.now
 ) -> Iterator[Finding]:
     """One bound, after so many seconds.
 

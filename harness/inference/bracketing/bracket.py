@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
 
-from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
+from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
 from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
-from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.budget import Budget, is_whole, parse_seconds
 from spinbench.inference.checks.best_states import bound_above
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
@@ -47,7 +47,7 @@ def bracket(
 
     Args:
         model: any model.
-        budget: wall-clock ("10 s"); loading and compiling code is not counted.
+        budget: wall-clock ("10 s") or the CPU's ("10 s cpu"); loading and compiling code is not counted.
         gap: nats; it ends once log Z is known to lie between so close numbers, with probability 1 - delta.
         seed: of all random numbers.
         delta: with which probability any of the probable bounds may be wrong.
@@ -60,18 +60,19 @@ def bracket(
         ModelError: no state has positive weight, so Z = 0.
         SpinbenchError: an argument is no budget in seconds, or out of range.
     """
-    seconds = _parse_budget(model, budget, gap, seed, delta, max_gib)
-    with whole(f"bracket of {model.name}") as say:
+    _check_arguments(model, gap, seed, delta, max_gib)
+    seconds, cpu = parse_seconds(budget, "a bracket")
+    with whole(f"bracket of {model.name}") as say, deadline.budgets_on(cpu=cpu):
         say("loading")
-        since = time.perf_counter()
+        since = deadline.now()
         load(model)
-        begun = time.perf_counter()
+        begun = deadline.now()
         # The bound of largest entries is known however short the budget.
         findings = [Finding((bound_above(model),))]
         refused: dict[str, str] = {}
 
         def interval() -> Interval:
-            return summarise(findings, gap, time.perf_counter() - begun, begun - since, refused, model.name)
+            return summarise(findings, gap, deadline.now() - begun, begun - since, refused, model.name)
 
         def listen(request: BoundRequest, limit: float) -> None:
             for finding in run_in_child(find_bounds, request, limit):
@@ -85,7 +86,7 @@ def bracket(
         plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
         for number, source in enumerate(plan, start=1):
             reserved = sum(later.kept_share for later in plan[number:]) * seconds
-            room = max(seconds - (time.perf_counter() - begun), 0.0) - reserved
+            room = max(seconds - (deadline.now() - begun), 0.0) - reserved
             if room < MIN_SHARE * seconds:
                 refused[source.name] = "the budget was over before its turn"
                 continue
@@ -97,7 +98,7 @@ def bracket(
                 refused[source.name] = reason
             if is_closed(findings, gap):
                 break
-    return interval()
+        return interval()
 
 
 def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundRequest, limit: float) -> str:
@@ -117,12 +118,8 @@ def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundReques
     return ""
 
 
-def _parse_budget(model: object, budget: Budget | int | str, gap: object, seed: object, *positive: float) -> float:
-    """The budget in seconds."""
+def _check_arguments(model: object, gap: object, seed: object, *positive: float) -> None:
     check_model(model)
-    parsed = Budget.parse(budget)
-    if parsed.seconds is None:
-        raise BudgetError(f"a bracket takes a budget in seconds, and {parsed} was given; examples: '10 s', '500 ms'")
     if not is_whole(seed, 0):
         raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
     delta, max_gib = positive
@@ -133,4 +130,3 @@ def _parse_budget(model: object, budget: Budget | int | str, gap: object, seed: 
             continue
         if isinstance(value, bool) or not (isinstance(value, int | float) and 0 < value < math.inf):
             raise SpinbenchError(f"{name}={value!r} was given; a positive number is needed")
-    return parsed.seconds

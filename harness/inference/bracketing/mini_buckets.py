@@ -7,7 +7,6 @@ the round's share of delta.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.api.trace import Trace
+from spinbench.foundation import deadline
 from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.models import Model
@@ -38,7 +38,7 @@ Clock = Callable[[], float]
 
 
 def tighten(
-    model: Model, backend: str, seed: int, seconds: float, clock: Clock = time.perf_counter, **settings: Any
+    model: Model, backend: str, seed: int, seconds: float, clock: Clock = deadline.now, **settings: Any
 ) -> Iterator[Finding]:
     """Of rounds of wmb that end after so many seconds, or where nothing is split and the bound is exact.
 
@@ -114,7 +114,7 @@ def _seconds_per_step(planned: Planned, state: State, clock: Clock) -> float:
 
 
 def raise_lower(
-    model: Model, backend: str, seconds: float, max_gib: float, clock: Clock = time.perf_counter
+    model: Model, backend: str, seconds: float, max_gib: float, clock: Clock = deadline.now
 ) -> Iterator[Finding]:
     """Each better bound of wmb_lower, until so many seconds have passed, or mini-buckets grow no more.
 

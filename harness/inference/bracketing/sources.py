@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, numba_solvers
 from spinbench.inference.bracketing import annealing, mini_buckets
 from spinbench.inference.bracketing.interval import Finding
+from spinbench.inference.budget import Budget
 from spinbench.inference.checks import best_states
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
@@ -169,7 +171,7 @@ def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
         request.model,
         request.name,
         _backend(request.name),
-        f"{request.seconds:g} s",
+        Budget(seconds=request.seconds, cpu=deadline.on_cpu()),
         seed=request.seed,
         checkpoints=1,
         **settings,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, State
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import BudgetError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
 from spinbench.inference.driver import drive
@@ -72,23 +72,23 @@ def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, 
     """
     annealed, engine, budget = Annealed(), bound.engine, request.how.budget
     with show_progress(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
-        since = time.perf_counter()
+        since = deadline.now()
         state = engine.init(request.how.seed, start)
         state, slopes = engine.climb(state, np.array([hot]), 1)
         if not slopes.shape[-1] or engine.states(state) is None:
             raise UnsupportedError(f"target='map' was given; {request.who} knows no temperatures to anneal by")
-        compiled = time.perf_counter()
+        compiled = deadline.now()
         state, _ = engine.climb(state, np.array([hot]), 1)
-        per_sweep = time.perf_counter() - compiled
+        per_sweep = deadline.now() - compiled
         annealed.sweeps, annealed.compile_seconds, annealed.run_seconds = 2, compiled - since, per_sweep
         at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
         for rungs, sweeps in _plans(budget, per_sweep, annealed):
-            begun = time.perf_counter()
+            begun = deadline.now()
             for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
                 state, _ = engine.climb(state, betas, each)
                 annealed.sweeps += each * len(betas)
             annealed.states.append(_last_states(request, bound, state))
-            annealed.run_seconds += time.perf_counter() - begun
+            annealed.run_seconds += deadline.now() - begun
     return annealed
 
 

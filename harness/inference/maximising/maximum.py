@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Method
+from spinbench.foundation import deadline
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import binding, initial_states
 from spinbench.inference.batch_timings import Seconds
@@ -72,7 +73,7 @@ def _run_chains(request: Request) -> Result:
         method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
     )
     check_step(method, bound.tables, bound.tier, how.budget, how.chains)
-    with one_blas_thread():
+    with one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
         ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)

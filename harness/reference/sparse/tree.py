@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -68,7 +67,7 @@ class Eliminated(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Of an elimination: rows of all products together, and when the clock `perf_counter` says that it is too late."""
+    """Of an elimination: rows of all products together, and when the clock `deadline.now` says that it is too late."""
 
     max_rows: float
     end: float = math.inf
@@ -104,7 +103,7 @@ def eliminate(
     left = limits.max_rows
     for k, v in enumerate(listed):
         deadline.check()
-        if time.perf_counter() > limits.end:
+        if deadline.now() > limits.end:
             raise TooManyError
         table, left = _multiply_tables(tables_of_bucket[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
         message, above, conditional = sum_out(table, v, v, cards)

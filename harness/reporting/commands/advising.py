@@ -82,7 +82,7 @@ def _print_advice(advice: Advice) -> None:
     if advice.target == "marginals" and advice.race:
         print_line(f"marginals ± {advice.error:.2g} (root mean square)")
     samples = f", {advice.answer.samples} samples" if advice.race else ""
-    duration = f"the whole took {advice.seconds:.2f} s of {advice.budget:g} s"
+    duration = f"the whole took {advice.seconds:.2f} s of {advice.budget:g} s{' of the CPU' if advice.cpu else ''}"
     print_line(f"by {advice.answer.method} on {advice.answer.backend}{samples}; {duration}")
     for label, line in (("to try next", advice.next), ("no exact answer", advice.inexact)):
         if line:

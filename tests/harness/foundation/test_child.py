@@ -16,7 +16,7 @@ import pytest
 from spinbench.errors import ModelError
 from spinbench.foundation import deadline
 from spinbench.foundation.atomic import alive
-from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.foundation.child import Child, DiedError, OverdueError, first_ready, run_in_child
 
 
 def count(most: int) -> Iterator[int]:
@@ -32,6 +32,10 @@ def act(how: str) -> Iterator[int]:
         os._exit(9)
     if how == "wait":
         time.sleep(1000)
+    if how == "sleep":
+        time.sleep(1.0)
+    while how == "compute":
+        pass
 
 
 def nest(how: str) -> Iterator[int]:
@@ -76,6 +80,30 @@ def test_how_it_ends_is_told(how: str, seconds: float, error: type[Exception]) -
     with pytest.raises(error, match="no state" if how == "fail" else None):
         list(news)
     wait_until(lambda: not alive(child))
+
+
+def test_seconds_of_the_cpu_are_those_that_the_child_computes() -> None:
+    with deadline.budgets_on(cpu=True):
+        assert len([news for news in run_in_child(act, "sleep", 0.5) if news is not None]) == 1
+        child, news = begin(act, "compute", 0.5, tick=0.05)
+        before = deadline.cpu_seconds()
+        with pytest.raises(OverdueError):
+            list(news)
+    wait_until(lambda: not alive(child))
+    assert deadline.cpu_seconds() - before >= 0.45  # a child that has ended counts
+
+
+def test_children_are_waited_for_until_they_have_computed_for_so_long() -> None:
+    children = [Child(act, how) for how in ("compute", "sleep")]
+    try:
+        with deadline.budgets_on(cpu=True):
+            assert sorted(first_ready(children, 60.0) and [child.answer() for child in children])
+            assert first_ready(children[:1], 0.2) == []
+            assert children[0].cpu_seconds() >= 0.2
+            assert first_ready(children[1:], 60.0) == [0]  # however long it sleeps
+    finally:
+        for child in children:
+            child.close()
 
 
 def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ from spinbench.models import FactorGraph, PairwiseModel, generators
         ("60 seconds", Budget(seconds=60.0)),
         ("2 sec", Budget(seconds=2.0)),
         ("1.5 hours", Budget(seconds=5400.0)),
+        ("2 s cpu", Budget(seconds=2.0, cpu=True)),
+        ("1min cpu", Budget(seconds=60.0, cpu=True)),
         ("se<0.01", Tolerance("se", 0.01)),
         (" se < 1e-2 ", Tolerance("se", 0.01)),
         ("log_z_se<1", Tolerance("log_z_se", 1)),
@@ -40,7 +42,26 @@ def test_parse(text: str | int, expected: Budget | Tolerance) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "s", "-3", "0", "0.5", "1.5", "0 s", "-1 s", "nan s", "inf s", "3 weeks", "1e s", "--"]
+    "text",
+    [
+        "",
+        "s",
+        "-3",
+        "0",
+        "0.5",
+        "1.5",
+        "0 s",
+        "-1 s",
+        "nan s",
+        "inf s",
+        "3 weeks",
+        "1e s",
+        "--",
+        "100 cpu",
+        "100 samples cpu",
+        "2 s gpu",
+        "2 scpu",
+    ],
 )
 def test_nonsense_is_refused_in_one_sentence(text: str) -> None:
     message = r"no whole number of samples; seconds are written '0\.5 s'" if text == "0.5" else "^.+$"
@@ -60,6 +81,8 @@ def test_nonsense_is_refused_in_one_sentence(text: str) -> None:
         ({"seconds": 0}, "seconds=0 was given; a positive number is needed"),
         ({"seconds": "2s"}, "seconds=2s was given; a positive number is needed"),
         ({"seconds": 1.0, "burn_in": -1}, "burn_in=-1 was given; a whole number of samples, 0 or more, is needed"),
+        ({"seconds": 1.0, "cpu": "yes"}, "cpu='yes' was given in a budget; true or false is needed"),
+        ({"samples": 10, "cpu": True}, "samples=10 was given with cpu=true, which is of seconds alone"),
         ({"seconds": 1.0, "burn_in": "x"}, "burn_in=x was given; a whole number of samples, 0 or more, is needed"),
     ],
 )

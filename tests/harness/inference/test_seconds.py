@@ -222,3 +222,17 @@ def test_estimates_on_the_way_wait_until_the_run_has_taken_twice_as_long(
     assert clock.now < 0.75
     assert len(outcome.trajectory) >= 6
     assert [point.estimate.log_z for point in outcome.trajectory] == [point.samples for point in outcome.trajectory]
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_seconds_of_the_cpu_buy_the_same_samples_whatever_others_do(clock: Clock, compiles: bool) -> None:
+    """By wall-clock a run that waits makes fewer; what waits are is of no interest to one by the CPU's."""
+    samples = {}
+    for cpu in (False, True):
+        for waits in ({}, dict.fromkeys(range(1, 2000), 0.02)):
+            engine = FakeEngine(clock, 5e-3, waits=waits, compiles=compiles)
+            with deadline.budgets_on(cpu=cpu):
+                samples[cpu, bool(waits)] = run_chains(Budget(seconds=1.0, cpu=cpu), engine).trace.samples
+    assert samples[True, True] == pytest.approx(samples[True, False], abs=1)
+    assert samples[False, False] == pytest.approx(samples[True, False], abs=1)
+    assert samples[False, True] < 0.6 * samples[False, False]

@@ -21,7 +21,7 @@ from spinbench.measuring import compilation, isolation, provenance, records
 from spinbench.measuring.compilation import CACHE_VARIABLES
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import WorkerPool
-from spinbench.measuring.measure import measure_cell
+from spinbench.measuring.measure import extract_cell, measure_cell
 from spinbench.metrics import registry
 
 GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
@@ -43,6 +43,14 @@ def cell(how: str = "well", **changes: Any) -> dict[str, Any]:
 def pool(faulty: Path) -> Iterator[WorkerPool]:
     with contextlib.closing(WorkerPool()) as found:
         yield found
+
+
+def test_a_budget_of_wall_clock_is_recorded_as_ever() -> None:
+    """Whatever the setting `cpu` says that does not ask for the CPU's: series go on."""
+    plain_cell = extract_cell(cell())
+    for cpu in (None, False):
+        assert extract_cell(cell(budget={**cell()["budget"], "cpu": cpu})) == plain_cell
+    assert extract_cell(cell(budget={**cell()["budget"], "cpu": True})) != plain_cell
 
 
 @pytest.mark.usefixtures("faulty")

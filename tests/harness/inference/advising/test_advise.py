@@ -113,7 +113,7 @@ def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "sentence"),
     [
-        ({"budget": "100"}, BudgetError, "takes one in seconds"),
+        ({"budget": "100"}, BudgetError, "advise takes a budget in seconds"),
         ({"target": "modes"}, SpinbenchError, "marginals and log_z are allowed"),
         ({"candidates": "gibbs"}, SpinbenchError, "a list of methods is needed"),
         ({"candidates": ["gibs"]}, UnknownNameError, "did you mean gibbs"),

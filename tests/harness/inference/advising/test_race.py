@@ -29,14 +29,14 @@ RESULT = spinbench.run(MODEL, "gibbs", "numpy", 8)
 def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: float) -> list[Entrant]:
     """Of methods on numba, which are silent or not; every look at the clock takes 10 ms."""
     ticks = count()
-    monkeypatch.setattr(race, "time", SimpleNamespace(perf_counter=lambda: 0.01 * next(ticks)))
+    monkeypatch.setattr(race, "deadline", SimpleNamespace(now=lambda: 0.01 * next(ticks), on_cpu=lambda: False))
     monkeypatch.setattr(race, "OPENING", opening)
     monkeypatch.setattr(race, "available_cores", lambda: 1)
     monkeypatch.setattr(race, "first_ready", lambda pending, limit: [0] if pending[0] else [])
 
     def start(self: Race, entrant: Entrant) -> Entrant:
         speaks = not (silent.get(entrant.candidate.method, False) and entrant.candidate.backend == "numba")
-        entrant.sampler, entrant.child, entrant._since = entrant.candidate.method_with_settings.stochastic, speaks, 0.0  # type: ignore[assignment]
+        entrant.sampler, entrant.child = entrant.candidate.method_with_settings.stochastic, speaks  # type: ignore[assignment]
         return entrant
 
     def take(self: Entrant, limit: float) -> Outcome:

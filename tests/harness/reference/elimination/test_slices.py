@@ -208,7 +208,7 @@ def test_an_order_of_a_model_with_variables_that_fall_away() -> None:
 def test_budgets_are_times() -> None:
     model = generators.grid(3, 3)
     assert math.isfinite(spinbench.exact(model, budget="2 s", cache=False).log_z or math.nan)
-    with pytest.raises(SpinbenchError, match="takes a budget in seconds, and 100 samples was given"):
+    with pytest.raises(SpinbenchError, match="takes a budget in seconds of wall-clock, and 100 samples was given"):
         spinbench.exact(model, budget="100", cache=False)
 
 

@@ -54,6 +54,23 @@ def test_a_race_is_a_table_and_alone_it_is_unresolved(
     assert kept["gibbs"]["race"]["fate"] == "won"
 
 
+def test_budgets_of_the_cpu_are_said_and_recorded(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
+    monkeypatch.chdir(path.parent)
+    words = ["advise", str(path), "--budget", "1s", "--cpu", "--candidates", "gibbs.numpy"]
+    assert cli.main([*words, "--records", "kept"]) == 1
+    assert " of 1 s of the CPU" in capsys.readouterr().out
+    (record,) = read_records(Path("kept"))
+    assert record["config"]["budget"]["cpu"] is True
+    assert cli.main(["run", str(path), "--method", "gibbs", "--backend", "numpy", "--budget", "0.1s", "--cpu"]) < 2
+    assert cli.main(["bracket", str(path), "--budget", "2s", "--cpu"]) == 0
+    assert "exact" in capsys.readouterr().out
+    assert cli.main(["run", str(path), "--budget", "100", "--cpu"]) == 2
+    assert "budget '100 cpu' is not understood" in capsys.readouterr().err
+
+
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:
     assert running.open_model("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
     model, source = running.open_model(str(path), None)

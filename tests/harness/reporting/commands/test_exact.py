@@ -106,7 +106,7 @@ def assert_written(model: Path, stem: Path) -> float:
         (["{}/d.npz", "--budget", "10ms"], 1, "there was no answer within 0.01 s"),
         (["{}/c.uai"], 2, "c.uai, line 3, token 'two': a number is needed"),
         (["{}/e.uai", "--evidence", "{}/e.uai.evid"], 2, "Z = 0"),
-        (["{}/a.uai", "--budget", "10"], 2, "takes a budget in seconds, and 10 samples was given"),
+        (["{}/a.uai", "--budget", "10"], 2, "takes a budget in seconds of wall-clock, and 10 samples was given"),
         (["{}/a.uai", "--max-gib", "0"], 2, "max_gib=0.0 was given"),
         (["{}/a.uai", "--solver", "torus"], 2, "the exact method 'torus' needs"),
         (["{}/a.uai", "--solver", "tortoise"], 2, "there is no exact method 'tortoise'"),
