@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench import __version__
 from spinbench.command_help import COMMANDS, add_command
@@ -23,6 +23,9 @@ from spinbench.foundation.remarks import printable
 from spinbench.history.command import COMMANDS as HISTORY
 from spinbench.history.command import add as add_history
 from spinbench.history.command import history_root
+
+if TYPE_CHECKING:
+    from spinbench.command_help import Subcommands
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
@@ -188,7 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _about_a_model(commands: Any, name: str, budget: str = "wall-clock, as 2s or 1min") -> argparse.ArgumentParser:
+def _about_a_model(
+    commands: Subcommands, name: str, budget: str = "wall-clock, as 2s or 1min"
+) -> argparse.ArgumentParser:
     """A command on one model, within a budget, from a seed."""
     command = add_command(commands, name)
     command.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
@@ -199,7 +204,7 @@ def _about_a_model(commands: Any, name: str, budget: str = "wall-clock, as 2s or
     return command
 
 
-def _add_exact(commands: Any) -> None:
+def _add_exact(commands: Subcommands) -> None:
     exact = add_command(commands, "exact")
     exact.add_argument("model", metavar="MODEL", help="a file, a name that `spinbench list` shows, or a folder")
     exact.add_argument("--evidence", metavar="FILE", help="observed variables; in a folder, FILE.evid beside each FILE")
@@ -217,7 +222,7 @@ def _add_exact(commands: Any) -> None:
     exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
 
 
-def _add_audit(commands: Any) -> None:
+def _add_audit(commands: Subcommands) -> None:
     audit = add_command(commands, "audit")
     audit.add_argument("samples", metavar="SAMPLES", help=".npz, .npy, .csv, a dimod SampleSet's .json, ArviZ's .nc")
     audit.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")

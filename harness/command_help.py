@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 class CommandHelp(NamedTuple):
@@ -57,7 +60,7 @@ COMMANDS = {
 }
 
 
-def add_command(commands: Any, name: str, **options: Any) -> argparse.ArgumentParser:
+def add_command(commands: Subcommands, name: str, **options: Any) -> argparse.ArgumentParser:
     """The parser of one of `COMMANDS`, added to argparse's sub-parsers `commands`."""
     sentence, example = COMMANDS[name]
     line = f"An example: spinbench {name} {example}".rstrip()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key, Program, Tables
 from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.mathematics.heat_bath.table_updates import TableBath
+
+if TYPE_CHECKING:
+    from spinbench.foundation.trees import Tree
 
 
 class ChainProgram:
@@ -25,7 +28,7 @@ class ChainProgram:
 class IndependentSteps(ChainProgram):
     """A step knows nothing of those before it: there is nothing to burn in."""
 
-    def warm(self, key: Key, t: Any, state: Any) -> Any:
+    def warm(self, key: Key, t: Tables, state: Tree) -> Tree:
         """Nothing."""
         return state
 

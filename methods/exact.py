@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,16 @@ from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 
+if TYPE_CHECKING:
+    from spinbench.mathematics.graphs.message_layouts import FloatArray
+
 # Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of the
 # elimination order as `spinbench.exact` has it in its settings.
 COST_NAMES = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
 
 
 @dataclass(frozen=True)
-class Exact(Method):
+class Exact(Method[Tables]):
     """Elimination, whole or in slices, sums over counts, model counting, enumeration or a closed form.
 
     Attributes:
@@ -87,12 +90,12 @@ class Exact(Method):
         )
 
 
-def split_marginals(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
+def split_marginals(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> FloatArray | list[FloatArray]:
     """As `Estimate.marginals`, from one after another."""
     return flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1])
 
 
-def _split_pair_tables(model: Model, pairs: np.ndarray) -> Any:
+def _split_pair_tables(model: Model, pairs: np.ndarray) -> FloatArray | list[FloatArray]:
     """As `Estimate.pairs`, from one after another."""
     if isinstance(model, PairwiseModel):
         return pairs

@@ -18,7 +18,7 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solvers import Kind
 
 
-class ExactKernel(Kernel):
+class ExactKernel(Kernel[Tables, int]):
     """The solvers of the reference floor. Never reads an answer from the cache.
 
     Attributes:
@@ -34,7 +34,7 @@ class ExactKernel(Kernel):
     def init(self, seed: int, start: np.ndarray) -> int:
         return seed
 
-    def advance(self, state: int, steps: int) -> tuple[int, dict[str, Any]]:
+    def advance(self, state: int, steps: int) -> tuple[int, dict[str, np.ndarray]]:
         method, max_bytes = self._method, self._method.max_bytes
         options: dict[str, Any] = {"method": method.solver, "max_bytes": max_bytes, "solvers": self.solvers}
         answer = reference.solve(self._model, cache=False, **options)

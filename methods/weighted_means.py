@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,15 @@ def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, Flo
     return means, np.sqrt((rest**2).sum(axis=(0, 2)) * groups / (groups - 1)) / total
 
 
-def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> dict[str, Any]:
+class MarginalParts(TypedDict, total=False):
+    """Parts of an `Estimate`, under its names, each (R,)."""
+
+    marginals: FloatArray
+    marginals_se: FloatArray
+    marginals_error_bound: FloatArray
+
+
+def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> MarginalParts:
     """Means with their errors, by their names in an `Estimate`, none larger than means can be off.
 
     Args:

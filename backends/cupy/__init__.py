@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import cupy
+
+    from spinbench.api.types import Index
 
 
 class CupyBackend(NumpyBackend):
@@ -41,7 +46,7 @@ class CupyBackend(NumpyBackend):
         self.xp = namespace
         self.real = np.dtype(precision)
 
-    def to_device(self, array: Any) -> Array:
+    def to_device(self, array: np.ndarray) -> Array:
         return self._cupy.array(array, dtype=self.real if array.dtype.kind == "f" else None)
 
     def to_host(self, array: Array) -> Any:
@@ -57,16 +62,16 @@ class CupyBackend(NumpyBackend):
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         return self._generator(key).standard_normal(shape, dtype=self.real)
 
-    def _generator(self, key: Key) -> Any:
+    def _generator(self, key: Key) -> cupy.random.Generator:
         random = self._cupy.random
         return random.Generator(random.Philox4x3210(int.from_bytes(key, "little")))
 
-    def take(self, array: Array, indices: Any) -> Array:
+    def take(self, array: Array, indices: Index) -> Array:
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
         return self._cupy.take(array, indices, axis=0)
 
-    def window(self, array: Array, start: Any, length: int) -> Array:
+    def window(self, array: Array, start: Index, length: int) -> Array:
         return array[int(start) : int(start) + length]
 
     # NumPy's go piece by piece, so that what they work on stays in a processor's cache.

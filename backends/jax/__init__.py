@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
 import numpy as np
 
@@ -12,6 +12,14 @@ from spinbench.api import Array, Backend, Key, Precision
 from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.folders import cache_folder
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import jax
+
+    from spinbench.api.backend import Carry, P, R
+    from spinbench.api.types import Index
 
 
 class JaxBackend(Backend):
@@ -59,7 +67,7 @@ class JaxBackend(Backend):
         stack.enter_context(self._jax.default_matmul_precision("highest"))
         return stack
 
-    def to_device(self, array: Any) -> Array:
+    def to_device(self, array: np.ndarray) -> Array:
         dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
         # A copy, which JAX may keep as it is: on a CPU it may share memory with NumPy's array.
         array = array.astype(np.int32 if dtype == np.int64 else dtype)
@@ -70,48 +78,51 @@ class JaxBackend(Backend):
     def block_until_ready(self, array: Array) -> None:
         array.block_until_ready()
 
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        compiled: Callable[..., Any] = self._jax.jit(function)
+    def compile(self, function: Callable[P, R]) -> Callable[P, R]:
+        jitted = self._jax.jit(function)
+        compiled: Callable[P, R] = jitted
         if memory.free_bytes(self._device) is not None:
-            compiled = self._check_memory_first(compiled)
+            compiled = self._check_memory_first(jitted)
 
-        def call(*args: Any) -> Any:
+        def call(*args: P.args, **keywords: P.kwargs) -> R:
             with self.scope():
-                return compiled(*args)
+                return compiled(*args, **keywords)
 
         return call
 
-    def _check_memory_first(self, function: Any) -> Callable[..., Any]:
+    def _check_memory_first(self, function: jax.stages.Wrapped) -> Callable[..., Any]:
         """A jitted function whose programs are refused before their first call if they do not fit."""
-        programs: dict[Any, Callable[..., Any]] = {}
+        programs: dict[Hashable, jax.stages.Compiled] = {}
 
-        def call(*args: Any) -> Any:
-            leaves, structure = self._jax.tree.flatten(args)
+        def call(*args: object, **keywords: object) -> object:
+            leaves, structure = self._jax.tree.flatten((args, keywords))
             kinds = structure, tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
             if kinds not in programs:
-                program = function.lower(*args).compile()
+                program = function.lower(*args, **keywords).compile()
                 need = memory.bytes_taken(program)
                 memory.require(need, self._device, "a batch's results and temporary arrays")
                 programs[kinds] = program
-            return programs[kinds](*args)
+            return programs[kinds](*args, **keywords)
 
         return call
 
-    def grad(self, function: Callable[..., Array]) -> Callable[..., Any]:
-        gradient: Callable[..., Any] = self._jax.grad(function)
+    def grad(self, function: Callable[Concatenate[Carry, P], Array]) -> Callable[Concatenate[Carry, P], Carry]:
+        gradient: Callable[Concatenate[Carry, P], Carry] = self._jax.grad(function)
         return gradient
 
-    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        return self._jax.lax.fori_loop(lower, upper, body, carry)
+    def fori_loop(self, lower: Index, upper: Index, body: Callable[[Index, Carry], Carry], carry: Carry) -> Carry:
+        ended: Carry = self._jax.lax.fori_loop(lower, upper, body, carry)
+        return ended
 
-    def while_loop(self, condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
-        return self._jax.lax.while_loop(condition, body, carry)
+    def while_loop(self, condition: Callable[[Carry], Array], body: Callable[[Carry], Carry], carry: Carry) -> Carry:
+        ended: Carry = self._jax.lax.while_loop(condition, body, carry)
+        return ended
 
     def key(self, seed: int) -> Key:
         with self.scope():
             return self._random.new_key(seed)
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Index) -> Key:
         return self._random.fold_in(key, index)
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
@@ -120,17 +131,17 @@ class JaxBackend(Backend):
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         return self._random.normal(key, shape, self.real)
 
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+    def update(self, array: Array, index: Index | slice, values: Array, *, donate: bool = False) -> Array:
         return array.at[index].set(values)
 
-    def take(self, array: Array, indices: Any) -> Array:
+    def take(self, array: Array, indices: Index) -> Array:
         return self.xp.take(array, indices, axis=0) if self.xp.ndim(indices) else array[indices]
 
-    def window(self, array: Array, start: Any, length: int) -> Array:
+    def window(self, array: Array, start: Index, length: int) -> Array:
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)
 
 
-def keep_programs(jax: Any) -> None:
+def keep_programs(jax: ModuleType) -> None:
     """Compiled programs are kept on the disk, as Numba's are, unless the process has a folder of its own for them.
 
     JAX finds them by their content; every `run` compiles its program anew, since tables of other sizes may be static.

@@ -6,12 +6,15 @@ same device without JAX's knowledge is not seen.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.errors import UnsupportedError
 
+if TYPE_CHECKING:
+    import jax
 
-def free_bytes(device: Any) -> int | None:
+
+def free_bytes(device: jax.Device) -> int | None:
     """Bytes that the device's allocator may still give out; None where the device does not tell."""
     stats = device.memory_stats() or {}
     if "bytes_limit" not in stats:
@@ -19,7 +22,7 @@ def free_bytes(device: Any) -> int | None:
     return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
 
 
-def bytes_taken(program: Any) -> int:
+def bytes_taken(program: jax.stages.Compiled) -> int:
     """What a call of a compiled JAX program takes beside its arguments: results and temporary arrays."""
     analysis = program.memory_analysis()
     if analysis is None:
@@ -28,7 +31,7 @@ def bytes_taken(program: Any) -> int:
     return int(analysis.temp_size_in_bytes + results)
 
 
-def require(need: int, device: Any, purpose: str) -> None:
+def require(need: int, device: jax.Device, purpose: str) -> None:
     """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
     free = free_bytes(device)
     if free is not None and need > free:

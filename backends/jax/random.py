@@ -15,11 +15,14 @@ The numbers are not cryptographic. tests/backends/jax/test_random.py holds what 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # (2,) uint32.
 Key = jax.Array
@@ -47,7 +50,7 @@ def new_key(seed: int) -> Key:
     return jnp.asarray(np.random.SeedSequence(seed).generate_state(2, np.uint32))
 
 
-def fold_in(key: Key, index: Any) -> Key:
+def fold_in(key: Key, index: Index) -> Key:
     """A key for each integer; the keys of different integers below 2^32 differ."""
     number = jnp.asarray(index)
     low = number.astype(jnp.uint32)
@@ -64,7 +67,7 @@ def bits(key: Key, shape: tuple[int, ...]) -> jax.Array:
     return _mix(_mix(index ^ key[0]) + key[1])
 
 
-def uniform(key: Key, shape: tuple[int, ...], dtype: np.dtype[Any]) -> jax.Array:
+def uniform(key: Key, shape: tuple[int, ...], dtype: np.dtype[np.floating]) -> jax.Array:
     """[0, 1): multiples of 2^-24 (float32) or 2^-53 (float64)."""
     high = bits(key, shape)
     if dtype.itemsize == 4:
@@ -73,7 +76,7 @@ def uniform(key: Key, shape: tuple[int, ...], dtype: np.dtype[Any]) -> jax.Array
     return ((high >> 5).astype(dtype) * 2.0**26 + (low >> 6).astype(dtype)) * 2.0**-53
 
 
-def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype[Any]) -> jax.Array:
+def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype[np.floating]) -> jax.Array:
     """Standard normal by Box and Muller's method; at most 6.7 (float32) or 8.7 (float64) in size.
 
     XLA's cosine is slow on a CPU, and so is whatever would use both numbers of a pair. The cosine of an angle in

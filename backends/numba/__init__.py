@@ -4,12 +4,15 @@ sweeps that they share in compiled code."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spinbench.api import Precision
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from spinbench.api.accelerators import Operations
 
 
 class NumbaBackend(NumpyBackend):
@@ -30,7 +33,8 @@ class NumbaBackend(NumpyBackend):
         look_for_blas_late()
         count_compilation()
 
-    def operations(self, kind: Callable[..., Any]) -> Any:
+    def operations(self, kind: Callable[..., Operations]) -> Operations:
         from spinbench.backends.numba.tables.operations import find_operations_class
 
-        return find_operations_class(kind, self.precision)(self)
+        compiled: Callable[..., Operations] = find_operations_class(kind, self.precision)
+        return compiled(self)

@@ -8,7 +8,7 @@ finds the root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import HALF, ONE, Array, chain_keys, exp, fill_rows, sigmoid
+from spinbench.backends.numba.simd import HALF, ONE, Array, Real, chain_keys, exp, fill_rows, sigmoid
 from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
@@ -73,7 +73,7 @@ class Work(NamedTuple):
     keep: Array
 
 
-def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: np.dtype[Any]) -> Flat:
+def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: Real) -> Flat:
     """Of planned tables; `rows` and `biases` in their order."""
     bonds = tables.bonds
     return Flat(
@@ -208,7 +208,7 @@ class ClusterState:
     s: Array
 
 
-class SwendsenWangKernel(Kernel):
+class SwendsenWangKernel(Kernel[Tables, ClusterState]):
     """All settings of `SwendsenWang`; float32 and float64."""
 
     def __init__(self, method: SwendsenWang, backend: Backend, model: PairwiseModel, tables: Tables) -> None:

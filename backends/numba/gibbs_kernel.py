@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Tables
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.tables.kernel import GraphKernel
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import Model, PairwiseModel
 
 
-def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Any) -> Kernel:
+def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Tables) -> Kernel:
     """The one for tables of the model's kind."""
     if isinstance(model, PairwiseModel):
         return GibbsKernel(method, backend, model, tables)

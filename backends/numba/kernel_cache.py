@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 from filelock import FileLock, Timeout
@@ -19,9 +19,19 @@ from numba.core.compiler_lock import global_compiler_lock
 from spinbench.backends.numba.compiling import wait_as_compilation
 from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
 
+if TYPE_CHECKING:
+    from types import FunctionType
+
+    from numba.core.dispatcher import Dispatcher
+
+    # Machine code for arguments of these types, as `Dispatcher.compile` returns it.
+    Compile = Callable[[Any], object]
+
+Options = dict[str, Any]
+"""Keywords of `numba.njit`."""
 # Numba makes two wrappers of each function, one for Python and one for C: a third of what a kernel costs to compile.
 # Options of a function that compiled code alone calls; Python cannot call it.
-CALLEE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLEE: Options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 SOURCES = Path(__file__).parent
 KERNELS = "kernels-"
@@ -39,7 +49,7 @@ class KernelLocator:
     installation finds it, and by the digest of all sources, so that a change of what the function calls counts.
     """
 
-    def __init__(self, function: Any, file: str) -> None:
+    def __init__(self, function: FunctionType, file: str) -> None:
         place = Path(file).relative_to(SOURCES).with_suffix("")
         name = function.__qualname__.replace("<", "").replace(">", "")
         digest = sources_digest()
@@ -50,7 +60,7 @@ class KernelLocator:
         self._line = function.__code__.co_firstlineno
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> KernelLocator | None:
+    def from_function(cls, function: FunctionType, file: str) -> KernelLocator | None:
         """The place of a function below `SOURCES`, None of another one."""
         is_cacheable = bool(config.CACHE_DIR) and Path(file).is_relative_to(SOURCES)  # type: ignore[attr-defined]
         return cls(function, file) if is_cacheable else None
@@ -72,7 +82,7 @@ class KernelLocator:
         return str(self._line)
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit(**options: Any) -> Callable[[Callable[..., object]], Dispatcher]:
     """Numba's, with a lock and a seal for functions that it keeps on disk.
 
     Two processes that compile one function for different arguments at once would choose the same file, so that the
@@ -80,9 +90,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     process at a time compiles a function, what it left is sealed, and what does not match its seal is compiled again.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> Any:
         use_cache_of_sources()
-        dispatcher = numba.njit(**options)(function)
+        dispatcher: Any = numba.njit(**options)(function)
         if options.get("cache"):
             dispatcher.compile = _guard_compilation(dispatcher)
         return dispatcher
@@ -90,13 +100,13 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
+def _guard_compilation(dispatcher: Any) -> Compile:
     compile_signature = dispatcher.compile
 
     def count_compilations() -> int:
         return sum(dispatcher.stats.cache_misses.values())
 
-    def compile_guarded(signature: Any) -> Any:
+    def compile_guarded(signature: object) -> object:
         folder = Path(dispatcher.stats.cache_path)
         # Numba's lock before the folder's: a thread that has Numba's may ask for the folder's, so that the other order
         # could deadlock.
@@ -117,7 +127,7 @@ def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
     return compile_guarded
 
 
-def _compile_or_recall(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
+def _compile_or_recall(compile_signature: Compile, signature: object) -> object:
     try:
         return compile_signature(signature)
     # Nothing could be written. What was compiled is in memory, and is found there the second time.

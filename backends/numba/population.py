@@ -200,7 +200,7 @@ class PopulationState:
     populations: int
 
 
-class AnnealedKernel(Kernel):
+class AnnealedKernel(Kernel[Tables, PopulationState]):
     """All settings of `Annealed`; float32 and float64. Weights are float64."""
 
     def __init__(self, method: Annealed, backend: Backend, model: Model, tables: Tables) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from numpy.random.bit_generator import ISeedSequence
 
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index, Namespace
 
 # Three words of 64 bits, what SFC64 is seeded with.
 KEY_BYTES = 24
@@ -27,7 +30,7 @@ class NumpyBackend(Backend):
     provides = frozenset({"arrays", "f32", "f64"})
     requires: ClassVar[tuple[str, ...]] = ("numpy",)
 
-    xp: Any = np
+    xp: Namespace = np
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         if device != "cpu":
@@ -38,7 +41,7 @@ class NumpyBackend(Backend):
     def key(self, seed: int) -> Key:
         return blake2b(seed.to_bytes(seed.bit_length() // 8 + 1, "little"), digest_size=KEY_BYTES).digest()
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Index) -> Key:
         return blake2b(int(index).to_bytes(8, "little"), key=key, digest_size=KEY_BYTES).digest()
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
@@ -55,7 +58,7 @@ class NumpyBackend(Backend):
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         return np.random.Generator(_generator(key)).standard_normal(shape, dtype=self.real)
 
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+    def update(self, array: Array, index: Index | slice, values: Array, *, donate: bool = False) -> Array:
         target = array if donate else array.copy()
         target[index] = values
         return target
@@ -84,10 +87,10 @@ class NumpyBackend(Backend):
             total_part[...] = grown
         return total, excess
 
-    def take(self, array: Array, indices: Any) -> Array:
+    def take(self, array: Array, indices: Index) -> Array:
         return array[indices] if isinstance(indices, int) else array.take(indices, axis=0)
 
-    def window(self, array: Array, start: Any, length: int) -> Array:
+    def window(self, array: Array, start: Index, length: int) -> Array:
         return array[start : start + length]
 
     def sigmoid(self, x: Array) -> Array:
@@ -110,7 +113,7 @@ class _Words(ISeedSequence):
     def __init__(self, key: bytes) -> None:
         self._words = np.frombuffer(key, dtype=np.uint64)
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> npt.NDArray[np.uint64]:
+    def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint64) -> npt.NDArray[np.uint64]:
         return self._words
 
 

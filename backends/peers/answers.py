@@ -6,11 +6,11 @@ The search for an elimination order counts as run time, as for our own, unless a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Tables
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import setting_refusal
 from spinbench.backends.peers.tables import FloatArray, too_wide
@@ -20,6 +20,10 @@ from spinbench.models import Model
 NO_LOG_Z = "the library gives no log Z"
 NO_MARGINALS = "the library gives no marginals"
 PLAIN = {"solver": ("auto",), "pairs": (False,), "draws": (0,)}
+
+
+Built = TypeVar("Built")
+"""A model as the library has it, and all that is made once."""
 
 
 class Answer(NamedTuple):
@@ -34,7 +38,7 @@ class Answer(NamedTuple):
     log_z: float = float("nan")
 
 
-class LibraryAnswer(Kernel):
+class LibraryAnswer(Kernel[Tables, int], Generic[Built]):
     """An exact solver of another library.
 
     Class attributes:
@@ -53,15 +57,15 @@ class LibraryAnswer(Kernel):
         why = setting_refusal(backend, method, PLAIN) or cls.takes(backend, model)
         return why or too_wide(backend.name, model, method.max_bytes / 2**30)
 
-    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Any) -> None:
+    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
         self.library, self._built = backend.name, self.build(model)
 
     @abstractmethod
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> Built:
         """The library's own model, and all that is made once."""
 
     @abstractmethod
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: Built, seed: int) -> Answer:
         """The answer."""
 
     def init(self, seed: int, start: Array) -> int:

@@ -7,11 +7,20 @@ and the gradient by automatic differentiation, it takes twice as long.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
 from spinbench.methods.relaxed.dhmc import DHMC
+
+if TYPE_CHECKING:
+    import jax
+    from blackjax.adaptation.step_size import DualAveragingAdaptationState
+    from blackjax.mcmc.hmc import HMCState
+    from blackjax.mcmc.integrators import Integrator, IntegratorState
+    from blackjax.mcmc.metrics import KineticEnergy
+
+    from spinbench.backends.peers.trajectories import LogDensity
 
 
 class BlackJAXBackend(LibraryBackend):
@@ -22,10 +31,10 @@ class BlackJAXBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class BlackJAXDHMC(LibraryTrajectories):
+class BlackJAXDHMC(LibraryTrajectories["HMCState", "DualAveragingAdaptationState"]):
     """`blackjax.hmc`."""
 
-    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+    def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[HMCState, DualAveragingAdaptationState]:
         import blackjax
         import jax.numpy as jnp
         from blackjax.adaptation.step_size import dual_averaging_adaptation
@@ -34,11 +43,11 @@ class BlackJAXDHMC(LibraryTrajectories):
         begin, update, final = dual_averaging_adaptation(method.target_acceptance)
         unit = jnp.ones(n, self._real)
 
-        def move(key: Any, chain: Any, step: Any) -> tuple[Any, Any]:
+        def move(key: jax.Array, chain: HMCState, step: jax.Array) -> tuple[HMCState, jax.Array]:
             chain, info = kernel(key, chain, density, step, unit, 1)
             return chain, info.acceptance_rate
 
-        def current(average: Any) -> tuple[Any, Any]:
+        def current(average: DualAveragingAdaptationState) -> tuple[jax.Array, jax.Array]:
             real = unit.dtype
             return jnp.exp(average.log_step_size).astype(real), jnp.asarray(final(average), real)
 
@@ -50,14 +59,14 @@ class BlackJAXDHMC(LibraryTrajectories):
         )
 
 
-def unroll(steps: int) -> Callable[[Any, Any], Any]:
+def unroll(steps: int) -> Callable[[LogDensity, KineticEnergy], Integrator]:
     """Of BlackJAX's integrator so many steps as one."""
     from blackjax.mcmc.integrators import velocity_verlet
 
-    def integrator(log_density: Any, kinetic_energy: Any) -> Any:
+    def integrator(log_density: LogDensity, kinetic_energy: KineticEnergy) -> Integrator:
         step = velocity_verlet(log_density, kinetic_energy)
 
-        def many(state: Any, step_size: Any) -> Any:
+        def many(state: IntegratorState, step_size: jax.Array) -> IntegratorState:
             for _ in range(steps):
                 state = step(state, step_size)
             return state

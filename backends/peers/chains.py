@@ -13,12 +13,11 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, State
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.backends.peers import ising
 from spinbench.backends.peers.library import setting_refusal
@@ -27,7 +26,15 @@ from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.models import Model
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from spinbench.methods.baselines.metropolis import Metropolis
+    from spinbench.methods.gibbs.gibbs import Gibbs
+    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+
+Array = np.ndarray
+
+Library = TypeVar("Library")
+"""Chains as the library keeps them."""
 
 THINNED = "of the states those at the ends of calls count, and stand for the steps between"
 UNCUT = "numbers depend on the seed and on how the budget is cut into batches"
@@ -35,7 +42,7 @@ ONE_SIDED = "there are no stepping stones: log Z is that of chib_bar, from its s
 
 
 @dataclass
-class Chains:
+class Chains(Generic[Library]):
     """What a run carries; consumed by `warm` and `advance`.
 
     Attributes:
@@ -46,11 +53,11 @@ class Chains:
 
     seed: int
     step: int
-    library_state: Any
+    library_state: Library
     every: int = 1
 
 
-class LibraryChains(Kernel):
+class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generic[Library]):
     """A sampler of another library, for `gibbs` and for `metropolis`.
 
     Class attributes:
@@ -61,7 +68,7 @@ class LibraryChains(Kernel):
         batch_seconds: of a batch, for the same reason.
     """
 
-    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     tempered: ClassVar[bool] = False
     call_updates: ClassVar[int] = 0
     chain_updates: ClassVar[int] = 0
@@ -70,10 +77,12 @@ class LibraryChains(Kernel):
     compiles: ClassVar[bool] = False
 
     @classmethod
-    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
         return setting_refusal(backend, method, cls.allowed) or ising.refusal(backend.name, model)
 
-    def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
+    def __init__(
+        self, method: Gibbs | Metropolis, backend: Backend, model: Model, tables: GibbsTables | GraphTables
+    ) -> None:
         self.method, self._tables = method, tables
         self.averaged = "p" in method.reductions
         self._climbs = self.tempered and getattr(method, "may_use_stones", False)
@@ -81,45 +90,44 @@ class LibraryChains(Kernel):
         self._program: Any = method.program(self._host)
         in_graph = isinstance(tables, GraphTables)
         self._sweeps: Any = GraphSweeps(self._host) if in_graph else PairSweeps(self._host)
-        self.order: Array = np.arange(model.num_variables) if in_graph else tables.order
+        self.order: Array = np.arange(model.num_variables) if isinstance(tables, GraphTables) else tables.order
 
     @abstractmethod
-    def begin(self, states: Array) -> Any:
+    def begin(self, states: Array) -> Library:
         """Chains at states (N, C) in `order`, 0 and 1, as the library keeps them."""
 
     @abstractmethod
-    def move(self, library_state: Any, steps: int, seed: int, beta: float) -> Any:
+    def move(self, library_state: Library, steps: int, seed: int, beta: float) -> Library:
         """The chains after so many sweeps at an inverse temperature; the seed is of 64 bits and not 0."""
 
     @abstractmethod
-    def read(self, library_state: Any) -> Array:
+    def read(self, library_state: Library) -> Array:
         """(N, C) the states in `order`, 0 and 1."""
 
-    def init(self, seed: int, start: Array) -> Chains:
+    def init(self, seed: int, start: Array) -> Chains[Library]:
         n, chains = start.shape
         # A call costs time beside its updates: it is long enough for that to be a third of what they take.
         least = max(self.call_updates / max(n * chains, 1), self.chain_updates / max(n, 1))
         return Chains(seed, 0, self.begin(start[self.order]), math.ceil(least) or 1)
 
-    def warm(self, state: Chains, steps: int) -> Chains:
+    def warm(self, state: Chains[Library], steps: int) -> Chains[Library]:
         return self._advance_library(state, steps) if steps else state
 
-    def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
-        total: Any = 0.0
+    def advance(self, state: Chains[Library], steps: int) -> tuple[Chains[Library], dict[str, Array]]:
+        total: Array | float = 0.0
         for done in range(0, steps, state.every):
             part = min(state.every, steps - done)
             state = self._advance_library(state, part)
             total = total + part * self._statistics(state)
-        return state, {"p" if self.averaged else "s": total}
+        return state, {"p" if self.averaged else "s": np.asarray(total)}
 
-    def look(self, state: Chains) -> dict[str, Array]:
+    def look(self, state: Chains[Library]) -> dict[str, Array]:
         if getattr(self.method, "log_z", "none") == "none":
             return {}
         key = self._host.fold_in(self._host.key(state.seed), state.step)
-        statistics: dict[str, Array] = self._program.look(key, self._tables, self._state(state))
-        return statistics
+        return dict(self._program.look(key, self._tables, self._state(state)))
 
-    def climb(self, state: Chains, betas: Array, sweeps: int) -> tuple[Chains, Array]:
+    def climb(self, state: Chains[Library], betas: Array, sweeps: int) -> tuple[Chains[Library], Array]:
         if not self._climbs:
             return super().climb(state, betas, sweeps)
         slopes = []
@@ -129,25 +137,25 @@ class LibraryChains(Kernel):
                 slopes.append(self._slope(state))
         return state, np.array(slopes).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
-    def slopes(self, state: Chains) -> dict[str, Array]:
+    def slopes(self, state: Chains[Library]) -> dict[str, Array]:
         return {"slope": self._slope(state)} if self._climbs else {}
 
-    def states(self, state: Chains) -> Array:
+    def states(self, state: Chains[Library]) -> Array:
         return by_variable(self.order, self.read(state.library_state))
 
-    def _advance_library(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+    def _advance_library(self, state: Chains[Library], steps: int, beta: float = 1.0) -> Chains[Library]:
         mixed = np.random.SeedSequence([state.seed, state.step]).generate_state(1, np.uint64)
         state.library_state = self.move(state.library_state, steps, int(mixed[0]) | 1, beta)
         state.step += steps
         return state
 
-    def _state(self, state: Chains) -> Any:
+    def _state(self, state: Chains[Library]) -> State:
         return self._program.init(None, self._tables, self.states(state).astype(np.float64))
 
-    def _slope(self, state: Chains) -> Array:
+    def _slope(self, state: Chains[Library]) -> Array:
         return np.asarray(self._program.slope(self._tables, self._state(state))["slope"])
 
-    def _statistics(self, state: Chains) -> Array:
+    def _statistics(self, state: Chains[Library]) -> Array:
         """(R, C) what the method's estimate averages, of states as they are."""
         sweeps, t = self._sweeps, self._tables
         x = sweeps.arrange_states(t, self.states(state).astype(np.float64))

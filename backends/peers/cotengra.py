@@ -8,7 +8,7 @@ seconds for a small model and minutes for a large one.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,16 @@ from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from spinbench.backends.peers.tables import Tables
+
+    # log Z and its gradients with respect to the tables.
+    Contraction = Callable[[Sequence[np.ndarray]], tuple[jax.Array, Sequence[jax.Array]]]
 
 # Trials of the greedy search for an order; on a 10 × 10 grid they find one of width 10, which is the best.
 TRIALS = 64
@@ -29,13 +39,13 @@ class CotengraBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("cotengra", "jax")
 
 
-class CotengraExact(LibraryAnswer):
+class CotengraExact(LibraryAnswer["tuple[Contraction, Tables]"]):
     """log Z and its gradient, compiled."""
 
     compiles = True
     notes = ("the search for an order counts as compilation, since the contraction is compiled for one",)
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[Contraction, Tables]:
         import cotengra
         import jax
 
@@ -47,7 +57,7 @@ class CotengraExact(LibraryAnswer):
         contract = cotengra.array_contract_expression(inputs, (), size_dict=sizes, optimize=search)
         return jax.jit(jax.value_and_grad(lambda arrays: jax.numpy.log(contract(*arrays)))), problem
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[Contraction, Tables], seed: int) -> Answer:
         import jax
 
         both, problem = built

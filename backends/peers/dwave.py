@@ -8,7 +8,7 @@ small models take longer than the sweeps, are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from spinbench.backends.peers.ising import as_pairs, refusal, spins
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.models import Model, PairwiseModel
 
+if TYPE_CHECKING:
+    import dimod
+
+    from spinbench.methods.gibbs.gibbs import Gibbs
+    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+
 
 class DWaveBackend(LibraryBackend):
     """dwave-samplers."""
@@ -27,20 +33,20 @@ class DWaveBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("dwave.samplers", "dimod")
 
 
-class DWaveGibbs(LibraryChains):
+class DWaveGibbs(LibraryChains[Array]):
     """Sequential sweeps by colour or by number, or at random variables, with Gibbs acceptance."""
 
     tempered = True
     call_updates = 50_000
     notes = (THINNED, UNCUT)
-    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "sample": ("sweep",),
         "log_z": ("auto", "chib_bar", "stones", "none"),
         "precision_bits": (0,),
         "threads": (1,),
     }
 
-    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
+    def __init__(self, method: Gibbs, backend: Backend, model: PairwiseModel, tables: GibbsTables) -> None:
         super().__init__(method, backend, model, tables)
         from dwave.samplers.sa.simulated_annealing import simulated_annealing
 
@@ -62,14 +68,14 @@ class DWaveGibbs(LibraryChains):
         return (library_state.T > 0).astype(np.int8)
 
 
-class DWaveExact(LibraryAnswer):
+class DWaveExact(LibraryAnswer["tuple[dimod.BinaryQuadraticModel, float]"]):
     """log Z and all marginals by the tree decomposition, its order (min-fill) included in what is timed."""
 
     @classmethod
     def takes(cls, backend: Backend, model: Model) -> str:
         return refusal(backend.name, model)
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[dimod.BinaryQuadraticModel, float]:
         import dimod
 
         form, n = spins(as_pairs(model)), model.num_variables
@@ -79,7 +85,7 @@ class DWaveExact(LibraryAnswer):
         )
         return quadratic, form.constant
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[dimod.BinaryQuadraticModel, float], seed: int) -> Answer:
         from dwave.samplers import TreeDecompositionSampler
 
         quadratic, constant = built

@@ -6,7 +6,7 @@ own, as other libraries are.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
@@ -18,6 +18,9 @@ from spinbench.reference.network import split
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 
+if TYPE_CHECKING:
+    from spinbench.reference.counting.encoding import Formula
+
 
 class GanakBackend(LibraryBackend):
     """pyganak."""
@@ -27,16 +30,16 @@ class GanakBackend(LibraryBackend):
     install = "pip install pyganak"
 
 
-class GanakExact(LibraryAnswer):
+class GanakExact(LibraryAnswer["tuple[Problem, Formula]"]):
     """log Z by a count, and marginals by one more for each state but the first of a variable."""
 
     notes = ("the library counts: each state of a variable takes a count of its own",)
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[Problem, Formula]:
         problem = Problem(model)
         return problem, encode(problem.network)
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[Problem, Formula], seed: int) -> Answer:
         problem, formula = built
         try:
             log_count = compute_log_count(formula, seed % 2**31)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ def as_pairs(model: Model) -> PairwiseModel:
     return model if isinstance(model, PairwiseModel) else to_pairwise(model)
 
 
-def spins(model: PairwiseModel, order: npt.NDArray[Any] | None = None) -> Spins:
+def spins(model: PairwiseModel, order: np.ndarray | None = None) -> Spins:
     """The form, its variables renumbered so that `order[k]` of the model is its k-th."""
     n = model.num_variables
     order = np.arange(n) if order is None else np.asarray(order)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinbench.api import Backend, Precision
+from spinbench.api import Backend, Method, Precision
 from spinbench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class LibraryBackend(Backend):
@@ -22,7 +25,7 @@ class LibraryBackend(Backend):
         super().__init__(precision=precision, device=device)
 
 
-def setting_refusal(backend: Backend, method: Any, allowed: Mapping[str, tuple[Any, ...]]) -> str:
+def setting_refusal(backend: Backend, method: Method, allowed: Mapping[str, tuple[object, ...]]) -> str:
     """Why a library does not do what is asked for; empty: it does. The first of the allowed values is the plain one."""
     for setting, values in allowed.items():
         if (value := getattr(method, setting, values[0])) not in values:
@@ -33,7 +36,7 @@ def setting_refusal(backend: Backend, method: Any, allowed: Mapping[str, tuple[A
 class OnJax:
     """A kernel of a library on JAX: its programs are kept, and 64 bits are switched on for its own calls alone."""
 
-    def load_jax(self, backend: Backend) -> Any:
+    def load_jax(self, backend: Backend) -> ModuleType:
         """JAX, imported."""
         import jax
 

@@ -6,12 +6,17 @@ and takes longer for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
 from spinbench.methods.relaxed.dhmc import DHMC
+
+if TYPE_CHECKING:
+    import jax
+    from numpyro.infer.hmc import HMCState
+
+    from spinbench.backends.peers.trajectories import LogDensity
 
 
 class NumPyroBackend(LibraryBackend):
@@ -22,10 +27,10 @@ class NumPyroBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class NumPyroDHMC(LibraryTrajectories):
+class NumPyroDHMC(LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):
     """`numpyro.infer.hmc.hmc`."""
 
-    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+    def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[HMCState, tuple[jax.Array, ...]]:
         import jax.numpy as jnp
         from numpyro.infer.hmc import hmc
         from numpyro.infer.hmc_util import dual_averaging
@@ -34,11 +39,11 @@ class NumPyroDHMC(LibraryTrajectories):
         begin, update = dual_averaging()
         real, target = self._real, method.target_acceptance
 
-        def begin_chain(position: Any) -> Any:
-            fixed: dict[str, Any] = {"adapt_step_size": False, "adapt_mass_matrix": False, "trajectory_length": None}
+        def begin_chain(position: jax.Array) -> HMCState:
+            fixed: dict[str, object] = {"adapt_step_size": False, "adapt_mass_matrix": False, "trajectory_length": None}
             return start(position, 0, num_steps=method.leapfrog_steps, inverse_mass_matrix=jnp.ones(n, real), **fixed)
 
-        def move(key: Any, chain: Any, step: Any) -> tuple[Any, Any]:
+        def move(key: jax.Array, chain: HMCState, step: jax.Array) -> tuple[HMCState, jax.Array]:
             chain = chain._replace(rng_key=key, adapt_state=chain.adapt_state._replace(step_size=step))
             chain = sample(chain)
             return chain, chain.accept_prob

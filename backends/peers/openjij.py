@@ -7,7 +7,7 @@ each read.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from spinbench.backends.peers.ising import as_pairs, spins
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.models import Model
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spinbench.methods.baselines.metropolis import Metropolis
+    from spinbench.methods.gibbs.graph_plan import GraphTables
+
 
 class OpenJijBackend(LibraryBackend):
     """OpenJij."""
@@ -25,13 +31,13 @@ class OpenJijBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("openjij",)
 
 
-class OpenJijMetropolis(LibraryChains):
+class OpenJijMetropolis(LibraryChains[Array]):
     """Sweeps in the order of the variables' numbers, one chain after another, each with a seed of its own."""
 
     chain_updates = 10_000
-    allowed: ClassVar[dict[str, tuple[Any, ...]]] = {"proposal": ("uniform",)}
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {"proposal": ("uniform",)}
 
-    def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
+    def __init__(self, method: Metropolis, backend: Backend, model: Model, tables: GraphTables) -> None:
         super().__init__(method, backend, model, tables)
         import openjij
         from openjij import cxxjij

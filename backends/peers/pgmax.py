@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from unittest import mock
 
 import numpy as np
@@ -22,6 +22,15 @@ from spinbench.errors import UnsupportedError
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
+    from pgmax import infer
+
+    from spinbench.api.types import Index
+
+    # Messages, the number of iterations, and the largest change of the last one.
+    Round = tuple[infer.BPArrays, Index, JaxArray]
 
 ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}
 
@@ -35,7 +44,7 @@ class PGMaxBackend(LibraryBackend):
     install = "pip install --no-deps pgmax"
 
 
-class PGMaxBP(OnJax, Kernel):
+class PGMaxBP(OnJax, Kernel[Tables, State]):
     """`bp` of binary pairs from the same first messages as `BeliefPropagation`."""
 
     @classmethod
@@ -68,16 +77,17 @@ class PGMaxBP(OnJax, Kernel):
             self._start = jax.tree.map(lambda leaf: jnp.asarray(leaf, real), arrays)
         tolerance = method.smallest_change(real)
 
-        def iterate(arrays: Any, steps: Any) -> Any:
-            def body(carry: Any) -> Any:
+        def iterate(arrays: infer.BPArrays, steps: Index) -> Round:
+            def body(carry: Round) -> Round:
                 arrays, count, _ = carry
                 arrays, changes = inferer.run_with_diffs(arrays, 1, damping=method.damping, temperature=1.0)
                 return arrays, count + 1, (changes[-1] / (1 - method.damping)).astype(real)
 
-            def goes_on(carry: Any) -> Any:
+            def goes_on(carry: Round) -> JaxArray:
                 return (carry[1] < steps) & (carry[2] > tolerance)
 
-            return jax.lax.while_loop(goes_on, body, (arrays, 0, jnp.asarray(np.inf, real)))
+            end: Round = jax.lax.while_loop(goes_on, body, (arrays, 0, jnp.asarray(np.inf, real)))
+            return end
 
         self._iterate, self._tolerance = jax.jit(iterate), tolerance
 

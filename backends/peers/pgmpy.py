@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,13 @@ from spinbench.backends.peers.chains import ONE_SIDED, THINNED, UNCUT, Array, Li
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import Tables, tables
 from spinbench.models import Model, PairwiseModel
+
+if TYPE_CHECKING:
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    from spinbench.methods.baselines.metropolis import Metropolis
+    from spinbench.methods.gibbs.gibbs import Gibbs
+    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 # Variables of a model whose states are all tabulated: the sampler keeps a table for each variable and state of the
 # others, 12 · 2^11 of them.
@@ -30,14 +37,14 @@ class PgmpyBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pgmpy",)
 
 
-class PgmpyExact(LibraryAnswer):
+class PgmpyExact(LibraryAnswer["tuple[DiscreteMarkovNetwork, Tables]"]):
     """log Z and all marginals, each by an elimination of its own."""
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[DiscreteMarkovNetwork, Tables]:
         problem = tables(model)
         return _network(problem), problem
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[DiscreteMarkovNetwork, Tables], seed: int) -> Answer:
         from pgmpy.inference import VariableElimination
 
         network, problem = built
@@ -50,10 +57,10 @@ class PgmpyExact(LibraryAnswer):
         )  # of Markov networks they add up to Z
 
 
-class PgmpyGibbs(LibraryChains):
+class PgmpyGibbs(LibraryChains[Array]):
     """Sweeps variable by variable, in the order of the colours or of the numbers."""
 
-    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "scan": ("chromatic", "raster"),
         "sample": ("sweep",),
         "log_z": ("auto", "chib_bar", "none"),
@@ -62,7 +69,7 @@ class PgmpyGibbs(LibraryChains):
     }
 
     @classmethod
-    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
         if model.num_variables > MOST_VARIABLES:
             return (
                 f"pgmpy tabulates all states of a model that it samples, {MOST_VARIABLES} variables at most; "
@@ -70,7 +77,7 @@ class PgmpyGibbs(LibraryChains):
             )
         return super().refuses(method, backend, model)
 
-    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables_: Any) -> None:
+    def __init__(self, method: Gibbs, backend: Backend, model: PairwiseModel, tables_: GibbsTables) -> None:
         super().__init__(method, backend, model, tables_)
         from pgmpy.sampling import GibbsSampling
 
@@ -99,7 +106,7 @@ class PgmpyGibbs(LibraryChains):
         return library_state
 
 
-def _network(problem: Tables, order: list[int] | None = None) -> Any:
+def _network(problem: Tables, order: list[int] | None = None) -> DiscreteMarkovNetwork:
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 

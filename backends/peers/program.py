@@ -20,7 +20,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from spinbench.models.files.uai import format_evidence, format_uai
 FILES = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}
 
 
-class ProgramAnswer(LibraryAnswer):
+class ProgramAnswer(LibraryAnswer[tuple[TemporaryDirectory[str], Sequence[int]]]):
     """An exact solver that is a program; its start and the reading of its files count as its time.
 
     Class attributes:
@@ -57,11 +57,11 @@ class ProgramAnswer(LibraryAnswer):
             return f"{backend.name} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{spread:.4g}"
         return ""
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[TemporaryDirectory[str], Sequence[int]]:
         graph = all_named(model)
         return folder_of(graph), graph.cardinalities
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[TemporaryDirectory[str], Sequence[int]], seed: int) -> Answer:
         folder, cardinalities = built
         home = Path(folder.name)
         output = call_program(self.library, self.command, home, self.seconds)

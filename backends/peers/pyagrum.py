@@ -5,7 +5,7 @@ Its Gibbs sampling and its loopy belief propagation take Bayesian networks alone
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from spinbench.backends.peers.answers import NO_LOG_Z, Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    import pyagrum
 
 
 class PyAgrumBackend(LibraryBackend):
@@ -22,12 +25,12 @@ class PyAgrumBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pyagrum",)
 
 
-class PyAgrumExact(LibraryAnswer):
+class PyAgrumExact(LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
     """All marginals."""
 
     notes = (NO_LOG_Z,)
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[pyagrum.MarkovRandomField, int]:
         import pyagrum
 
         pyagrum.setNumberOfThreads(1)
@@ -39,7 +42,7 @@ class PyAgrumExact(LibraryAnswer):
             factor[:] = np.ascontiguousarray(table.T)  # its last variable is the first axis
         return field, len(problem.sizes)
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> Answer:
         import pyagrum
 
         field, count = built

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
 from spinbench.models import FactorGraph, Model
 
+if TYPE_CHECKING:
+    import pygms
+
 
 class PyGMsBackend(LibraryBackend):
     """pyGMs."""
@@ -20,7 +23,7 @@ class PyGMsBackend(LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pygms",)
 
 
-class PyGMsExact(LibraryAnswer):
+class PyGMsExact(LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):
     """log Z and all marginals, the search for an order and the tree included in what is timed."""
 
     @classmethod
@@ -28,7 +31,7 @@ class PyGMsExact(LibraryAnswer):
         zeros = isinstance(model, FactorGraph) and model.has_zeros
         return f"pygms answers NaN where tables hold zeros, as those of {model.name} do" if zeros else ""
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[list[pygms.Var], pygms.GraphModel, float]:
         import pygms
 
         problem = tables(model)
@@ -37,7 +40,7 @@ class PyGMsExact(LibraryAnswer):
         factors = [pygms.Factor([variables[v] for v in scope], table) for scope, table in shaped]
         return variables, pygms.GraphModel(factors), problem.scale
 
-    def solve(self, built: Any, seed: int) -> Answer:
+    def solve(self, built: tuple[list[pygms.Var], pygms.GraphModel, float], seed: int) -> Answer:
         import pygms
         from pygms import wmb
 

@@ -8,7 +8,7 @@ summed are summed in that loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,16 @@ from spinbench.backends.peers.library import LibraryBackend, OnJax
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.models import Model, PairwiseModel
 
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
+    # The states of the variables of each colour, (C, n).
+    Blocks = list[JaxArray]
+    from spinbench.api.types import Index
+    from spinbench.methods.baselines.metropolis import Metropolis
+    from spinbench.methods.gibbs.gibbs import Gibbs
+    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+
 
 class ThrmlBackend(LibraryBackend):
     """thrml, with weights in the precision that is asked for."""
@@ -28,11 +38,12 @@ class ThrmlBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class ThrmlGibbs(OnJax, LibraryChains):
+class ThrmlGibbs(OnJax, LibraryChains[Any]):
     """Sweeps colour by colour."""
 
     compiles = True
-    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    _tables: GibbsTables
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "scan": ("chromatic",),
         "sample": ("sweep",),
         "log_z": ("auto", "chib_bar", "none"),
@@ -41,13 +52,13 @@ class ThrmlGibbs(OnJax, LibraryChains):
     }
 
     @classmethod
-    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
         why = super().refuses(method, backend, model)
         return why or (
             "" if isinstance(model, PairwiseModel) and len(model.edges) else "thrml takes models with couplings"
         )
 
-    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
+    def __init__(self, method: Gibbs, backend: Backend, model: PairwiseModel, tables: GibbsTables) -> None:
         super().__init__(method, backend, model, tables)
         self.notes = (THINNED,) if self.averaged else ()
         if method.log_z == "auto":
@@ -69,23 +80,24 @@ class ThrmlGibbs(OnJax, LibraryChains):
             program = IsingSamplingProgram(ising, [Block([nodes[v] for v in part]) for part in members], [])
             none = [sampler.init() for sampler in program.samplers]
 
-        def chain(key: Any, first: Any, steps: Any, blocks: list[Any]) -> Any:
-            def body(i: Any, carry: Any) -> Any:
+        def chain(key: JaxArray, first: Index, steps: Index, blocks: Blocks) -> tuple[Blocks, Blocks]:
+            def body(i: Index, carry: tuple[Blocks, Blocks]) -> tuple[Blocks, Blocks]:
                 blocks, sums = carry
                 blocks, _ = sample_blocks(jax.random.fold_in(key, i), list(blocks), [], program, list(none))
                 return blocks, sums if self.averaged else [s + b for s, b in zip(sums, blocks, strict=True)]
 
             sums = [] if self.averaged else [jnp.zeros(b.shape, jnp.int32) for b in blocks]
-            return jax.lax.fori_loop(first, first + steps, body, (blocks, sums))
+            end: tuple[Blocks, Blocks] = jax.lax.fori_loop(first, first + steps, body, (blocks, sums))
+            return end
 
         self._run = jax.jit(jax.vmap(chain, in_axes=(0, None, None, 0)))
 
-    def init(self, seed: int, start: Array) -> Chains:
+    def init(self, seed: int, start: Array) -> Chains[Any]:
         with self._scope():
             keys = self._jax.random.split(self._jax.random.key(seed % 2**63), start.shape[1])
         return Chains(seed, 0, (keys, self.begin(start[self.order])))
 
-    def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
+    def advance(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], dict[str, Array]]:
         state, sums = self._sweep_blocks(state, steps)
         if self.averaged:
             return state, {"p": steps * self._statistics(state)}
@@ -94,19 +106,19 @@ class ThrmlGibbs(OnJax, LibraryChains):
         by_number[self.order] = sums_by_block
         return state, {"s": by_number[self._tables.order]}
 
-    def begin(self, states: Array) -> list[Any]:
+    def begin(self, states: Array) -> Blocks:
         return [self._jax.numpy.asarray(part.T > 0) for part in np.split(states, self._cuts)]
 
-    def move(self, library_state: Any, steps: int, seed: int, beta: float) -> Any:
+    def move(self, library_state: tuple[JaxArray, Blocks], steps: int, seed: int, beta: float) -> NoReturn:
         raise AssertionError("steps have numbers of their own")
 
-    def read(self, library_state: Any) -> Array:
+    def read(self, library_state: tuple[JaxArray, Blocks]) -> Array:
         return np.concatenate([np.asarray(block) for block in library_state[1]], axis=1).T.astype(np.int8)
 
-    def _advance_library(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+    def _advance_library(self, state: Chains[Any], steps: int, beta: float = 1.0) -> Chains[Any]:
         return self._sweep_blocks(state, steps)[0]
 
-    def _sweep_blocks(self, state: Chains, steps: int) -> tuple[Chains, list[Any]]:
+    def _sweep_blocks(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], Blocks]:
         keys, blocks = state.library_state
         with self._scope():
             blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,21 @@ from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.tables import RelaxedTables
 from spinbench.models import Model, PairwiseModel
 
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
 
-class Moves(NamedTuple):
+    LogDensity = Callable[[JaxArray], JaxArray]
+    from spinbench.api.types import Index
+    from spinbench.foundation.trees import Tree
+
+
+Chain = TypeVar("Chain")
+"""A library's state of a chain, or of all."""
+Average = TypeVar("Average")
+"""A library's state of dual averaging."""
+
+
+class Moves(NamedTuple, Generic[Chain, Average]):
     """A library's functions of one chain, to be compiled.
 
     Attributes:
@@ -34,28 +47,32 @@ class Moves(NamedTuple):
             the step size to go on with and the one to keep.
     """
 
-    begin: Callable[[Any], Any]
-    move: Callable[[Any, Any, Any], tuple[Any, Any]]
-    position: Callable[[Any], Any]
-    averaging: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+    begin: Callable[[JaxArray], Chain]
+    move: Callable[[JaxArray, Chain, JaxArray], tuple[Chain, JaxArray]]
+    position: Callable[[Chain], JaxArray]
+    averaging: tuple[
+        Callable[[JaxArray], Average],
+        Callable[[Average, JaxArray], Average],
+        Callable[[Average], tuple[JaxArray, JaxArray]],
+    ]
 
 
 @dataclass
-class Trajectories:
+class Trajectories(Generic[Chain, Average]):
     """What a run carries: keys of chains, steps so far, the chains, dual averaging, and the step size in use."""
 
-    keys: Any
+    keys: JaxArray
     step: int
-    chains: Any
-    average: Any
-    step_size: Any
+    chains: Chain
+    average: Average
+    step_size: JaxArray
     adapted: bool = False
 
 
-class LibraryTrajectories(OnJax, Kernel):
+class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Average]], Generic[Chain, Average]):
     """`dhmc` with A = I and unit mass."""
 
-    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "form": ("identity",),
         "jitter": (None, 0.0),
         "log_z": ("bridge", "mirrored", "mirrored_in_sample", "none"),
@@ -80,29 +97,37 @@ class LibraryTrajectories(OnJax, Kernel):
             moves = self._moves = self.moves(method, density, len(tables.bias))
         _, update, current = moves.averaging
 
-        def one(keys: Any, i: Any, chains: Any, step: Any) -> Any:
+        def one(keys: JaxArray, i: Index, chains: Chain, step: JaxArray) -> tuple[Chain, JaxArray]:
             step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, i)
-            return jax.vmap(moves.move, (0, 0, None))(step_keys, chains, step)
+            moved: tuple[Chain, JaxArray] = jax.vmap(moves.move, (0, 0, None))(step_keys, chains, step)
+            return moved
 
-        def warm_chains(keys: Any, first: Any, steps: Any, chains: Any, average: Any) -> Any:
-            def body(i: Any, carry: Any) -> Any:
+        def warm_chains(
+            keys: JaxArray, first: Index, steps: Index, chains: Chain, average: Average
+        ) -> tuple[Chain, Average]:
+            def body(i: Index, carry: tuple[Chain, Average]) -> tuple[Chain, Average]:
                 chains, accepted = one(keys, i, carry[0], current(carry[1])[0])
                 return chains, update(carry[1], accepted.mean())
 
-            return plain(jax.lax.fori_loop(first, first + steps, body, (chains, average)))
+            end: tuple[Chain, Average] = jax.lax.fori_loop(first, first + steps, body, (chains, average))
+            return plain(end)
 
-        def sample_chains(keys: Any, first: Any, steps: Any, chains: Any, step: Any) -> Any:
-            def body(i: Any, carry: Any) -> Any:
+        def sample_chains(
+            keys: JaxArray, first: Index, steps: Index, chains: Chain, step: JaxArray
+        ) -> tuple[Chain, JaxArray, JaxArray]:
+            def body(i: Index, carry: tuple[Chain, JaxArray, JaxArray]) -> tuple[Chain, JaxArray, JaxArray]:
                 chains, accepted = one(keys, i, carry[0], step)
                 means = jax.nn.sigmoid(jax.vmap(moves.position)(chains) + self._bias)
                 return chains, carry[1] + means, carry[2] + accepted
 
             none = jnp.zeros((len(keys), len(self._bias)), self._real), jnp.zeros(len(keys), self._real)
-            return plain(jax.lax.fori_loop(first, first + steps, body, (chains, *none)))
+            end: tuple[Chain, JaxArray, JaxArray] = jax.lax.fori_loop(first, first + steps, body, (chains, *none))
+            return plain(end)
 
-        def plain(tree: Any) -> Any:
+        def plain(tree: Tree) -> Tree:
             """Of types that are no weak ones, for which the loops would be compiled again."""
-            return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
+            strong: Tree = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
+            return strong
 
         self._warmed, self._sampled = jax.jit(warm_chains), jax.jit(sample_chains)
         self._begin = jax.jit(lambda positions: plain(jax.vmap(moves.begin)(positions)))
@@ -110,10 +135,10 @@ class LibraryTrajectories(OnJax, Kernel):
         self._current = jax.jit(lambda average: plain(current(average)))
 
     @abstractmethod
-    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+    def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[Chain, Average]:
         """The library's step for a log density of N numbers."""
 
-    def init(self, seed: int, start: Array) -> Trajectories:
+    def init(self, seed: int, start: Array) -> Trajectories[Chain, Average]:
         noise = np.random.default_rng([seed, 1]).standard_normal(start.shape)
         positions = (self._root @ (self._root.T @ start.astype(np.float64) + noise)).T  # x ~ p(x|s)
         with self._scope():
@@ -122,7 +147,7 @@ class LibraryTrajectories(OnJax, Kernel):
             chains = self._begin(self._jax.numpy.asarray(positions, self._real))
             return Trajectories(keys, 0, chains, self._restart(step), step)
 
-    def warm(self, state: Trajectories, steps: int) -> Trajectories:
+    def warm(self, state: Trajectories[Chain, Average], steps: int) -> Trajectories[Chain, Average]:
         if not steps:
             return state
         if not self._method.adapts:
@@ -134,13 +159,15 @@ class LibraryTrajectories(OnJax, Kernel):
         state.step, state.adapted = state.step + steps, True
         return state
 
-    def adapt(self, state: Trajectories, last: bool) -> Trajectories:
+    def adapt(self, state: Trajectories[Chain, Average], last: bool) -> Trajectories[Chain, Average]:
         if last and state.adapted:
             with self._scope():
                 state.step_size = self._current(state.average)[1]
         return state
 
-    def advance(self, state: Trajectories, steps: int) -> tuple[Trajectories, dict[str, Array]]:
+    def advance(
+        self, state: Trajectories[Chain, Average], steps: int
+    ) -> tuple[Trajectories[Chain, Average], dict[str, Array]]:
         with self._scope():
             arguments = state.keys, state.step, steps, state.chains, state.step_size
             state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*arguments))
@@ -148,19 +175,19 @@ class LibraryTrajectories(OnJax, Kernel):
         step_size = np.full(len(p), state.step_size)
         return state, {"p": np.asarray(p).T, "accept": np.asarray(accepted), "step_size": step_size}
 
-    def look(self, state: Trajectories) -> dict[str, Array]:
+    def look(self, state: Trajectories[Chain, Average]) -> dict[str, Array]:
         with self._scope():
             alpha = np.asarray(self._jax.vmap(self._moves.position)(state.chains)).T
         return {} if self._method.log_z == "none" else {"alpha": alpha}
 
-    def _density(self, precision: Any) -> Callable[[Any], Any]:
+    def _density(self, precision: JaxArray) -> LogDensity:
         jax, b = self._jax, self._bias
         value: Any = jax.custom_vjp(lambda x: -0.5 * x @ (precision @ x) + jax.nn.softplus(x + b).sum())
 
-        def forward(x: Any) -> tuple[Any, Any]:
+        def forward(x: JaxArray) -> tuple[JaxArray, JaxArray]:
             y, u = precision @ x, x + b
             return -0.5 * x @ y + jax.nn.softplus(u).sum(), jax.nn.sigmoid(u) - y
 
         value.defvjp(forward, lambda gradient, scale: (scale * gradient,))
-        closed: Callable[[Any], Any] = value
+        closed: LogDensity = value
         return closed

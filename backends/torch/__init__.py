@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+    import torch
+
+    from spinbench.api.backend import Carry, P, R
+    from spinbench.api.types import Index
 
 
 class TorchBackend(Backend):
@@ -42,31 +51,31 @@ class TorchBackend(Backend):
         self.xp = _Namespace(torch, namespace)
         self.real = getattr(torch, precision)
 
-    def to_device(self, array: Any) -> Array:
+    def to_device(self, array: np.ndarray) -> Array:
         return self._torch.tensor(array, dtype=self.real if array.dtype.kind == "f" else None, device=self._device)
 
     def to_host(self, array: Array) -> Any:
         return array.detach().cpu().numpy()
 
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compile(self, function: Callable[P, R]) -> Callable[P, R]:
         """Nothing is; new arrays are made on the device."""
         if self.device == "cpu":
             return function
 
-        def call(*args: Any) -> Any:
+        def call(*args: P.args, **keywords: P.kwargs) -> R:
             with self._device:
-                return function(*args)
+                return function(*args, **keywords)
 
         return call
 
-    def grad(self, function: Callable[..., Array]) -> Callable[..., Any]:
-        gradient: Callable[..., Any] = self._torch.func.grad(function)
+    def grad(self, function: Callable[Concatenate[Carry, P], Array]) -> Callable[Concatenate[Carry, P], Carry]:
+        gradient: Callable[Concatenate[Carry, P], Carry] = self._torch.func.grad(function)
         return gradient
 
     def key(self, seed: int) -> Key:
         return self._host.key(seed)
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Index) -> Key:
         return self._host.fold_in(key, index)
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
@@ -79,11 +88,11 @@ class TorchBackend(Backend):
             return self._torch.as_tensor(self._host.normal(key, shape))
         return self._torch.randn(shape, generator=self._generator(key), dtype=self.real, device=self._device)
 
-    def _generator(self, key: Key) -> Any:
+    def _generator(self, key: Key) -> torch.Generator:
         seed = int.from_bytes(blake2b(key, digest_size=8).digest(), "little", signed=True)
         return self._torch.Generator(self._device).manual_seed(seed)
 
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+    def update(self, array: Array, index: Index | slice, values: Array, *, donate: bool = False) -> Array:
         target = array if donate else array.clone()
         target[index] = values
         return target
@@ -94,13 +103,13 @@ class TorchBackend(Backend):
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
         return total.addcmul_(values, scale)
 
-    def take(self, array: Array, indices: Any) -> Array:
+    def take(self, array: Array, indices: Index) -> Array:
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
         rows = self._torch.index_select(array, 0, indices.reshape(-1))
         return rows.reshape(*indices.shape, *array.shape[1:])
 
-    def window(self, array: Array, start: Any, length: int) -> Array:
+    def window(self, array: Array, start: Index, length: int) -> Array:
         return array.narrow(0, int(start), length)
 
     def sigmoid(self, x: Array) -> Array:
@@ -113,7 +122,11 @@ class _Namespace:
     Programs neither mix the dtypes of products nor take rows by negative indices.
     """
 
-    def __init__(self, torch: Any, general: Any) -> None:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str, /) -> Any: ...
+
+    def __init__(self, torch: ModuleType, general: ModuleType) -> None:
         vars(self).update({name: getattr(general, name) for name in dir(general) if not name.startswith("__")})
         self.matmul, self.reshape, self.where = torch.matmul, torch.reshape, torch.where
         self.take = lambda x, indices, /, *, axis=0: torch.index_select(x, axis, indices)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
-from spinbench.api.types import Array
+from spinbench.api.types import Array, Index, Namespace
+
+Operations = TypeVar("Operations")
 
 
 class Accelerators:
@@ -14,16 +16,16 @@ class Accelerators:
     Where an argument is given up, it may be overwritten, and the caller uses it no more.
     """
 
-    xp: Any
+    xp: Namespace
 
-    def take(self, array: Array, indices: Any) -> Array:
+    def take(self, array: Array, indices: Index) -> Array:
         """The rows array[indices]: `indices` is an integer, which may be traced, or an array of any shape, all >= 0.
 
         `xp` has this for vectors of indices alone.
         """
         return array[indices, ...] if isinstance(indices, int) else take(self.xp, array, indices)
 
-    def window(self, array: Array, start: Any, length: int) -> Array:
+    def window(self, array: Array, start: Index, length: int) -> Array:
         """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""
         return self.xp.take(array, start + self.xp.arange(length), axis=0)
 
@@ -39,7 +41,7 @@ class Accelerators:
         """total + scale * values; `total` is given up."""
         return total + scale * values
 
-    def operations(self, kind: Callable[..., Any]) -> Any:
+    def operations(self, kind: Callable[..., Operations]) -> Operations:
         """An object of a class that computes with arrays, or of the backend's own class in its place; by default
         `kind(self)`."""
         return kind(self)
@@ -54,7 +56,7 @@ class Accelerators:
         return grown, (grown - total) - corrected
 
 
-def take(xp: Any, array: Any, indices: Any) -> Any:
+def take(xp: Namespace, array: Array, indices: Array) -> Array:
     """The rows array[indices] for `indices` >= 0 of any shape; `xp.take` has vectors of indices only."""
     rows = xp.take(array, xp.reshape(indices, (-1,)), axis=0)
     return xp.reshape(rows, (*indices.shape, *array.shape[1:]))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from spinbench.api.accelerators import Accelerators
-from spinbench.api.types import Array, Key, Precision
+from spinbench.api.types import Array, Index, Key, Namespace, Precision
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
+
+if TYPE_CHECKING:
+    import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Carry = TypeVar("Carry")
+"""Arrays in nested tuples, as a loop hands them on."""
 
 
 class Backend(Accelerators):
@@ -40,7 +48,7 @@ class Backend(Accelerators):
     install: ClassVar[str] = ""
     peer: ClassVar[bool] = False
 
-    xp: Any
+    xp: Namespace
     """The array namespace (array API names: `matmul`, `exp`, `where`, `sum`, `concat`, …)."""
     real: Any
     """The floating dtype of `precision`."""
@@ -58,7 +66,7 @@ class Backend(Accelerators):
         """A key from a non-negative seed."""
         raise NotImplementedError
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Index) -> Key:
         """An independent key for each integer `index` (may be traced)."""
         raise NotImplementedError
 
@@ -71,14 +79,14 @@ class Backend(Accelerators):
         xp, u = self.xp, self.uniform(key, (2, *shape))
         return xp.sqrt(-2 * xp.log1p(-u[0, ...])) * xp.cos(2 * math.pi * u[1, ...])
 
-    def to_device(self, array: Any) -> Array:
+    def to_device(self, array: np.ndarray) -> Array:
         """A copy of a NumPy array on the device; floats become `real`, integers have at most 64 bits."""
         if array.dtype.kind != "f":
             return self.xp.asarray(array, copy=True)
         values = array.astype(self.precision, copy=False)  # PyTorch converts no arrays without axes
         return self.xp.asarray(values, dtype=self.real, copy=True)
 
-    def to_host(self, array: Array) -> Any:
+    def to_host(self, array: Array) -> np.ndarray:
         """A NumPy array, once it is computed."""
         import numpy as np  # the contracts load no array library
 
@@ -88,11 +96,11 @@ class Backend(Accelerators):
         """Return when `array` is computed; by default by fetching it."""
         self.to_host(array)
 
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compile(self, function: Callable[P, R]) -> Callable[P, R]:
         """A compiled version of a pure function of arrays in nested tuples; by default the function itself."""
         return function
 
-    def grad(self, function: Callable[..., Array]) -> Callable[..., Any]:
+    def grad(self, function: Callable[Concatenate[Carry, P], Array]) -> Callable[Concatenate[Carry, P], Carry]:
         """The gradient of a function of arrays whose value is a number, with respect to the first of them.
 
         The first argument may be arrays in nested tuples, as which the gradient comes back. Limits of loops within the
@@ -103,7 +111,7 @@ class Backend(Accelerators):
         """
         raise UnsupportedError(f"backend {self.name} has no gradients")
 
-    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    def fori_loop(self, lower: Index, upper: Index, body: Callable[[Index, Carry], Carry], carry: Carry) -> Carry:
         """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python,
         where a run may end it by a deadline."""
         for i in range(int(lower), int(upper)):
@@ -111,14 +119,14 @@ class Backend(Accelerators):
             carry = body(i, carry)
         return carry
 
-    def while_loop(self, condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
+    def while_loop(self, condition: Callable[[Carry], Array], body: Callable[[Carry], Carry], carry: Carry) -> Carry:
         """carry = body(carry) as long as condition(carry), an array of one flag, is true. By default in Python."""
         while bool(condition(carry)):
             deadline.check()
             carry = body(carry)
         return carry
 
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+    def update(self, array: Array, index: Index | slice, values: Array, *, donate: bool = False) -> Array:
         """`array` with array[index] = values, by default a copy, made of standard operations.
 
         Args:
@@ -137,8 +145,9 @@ class Backend(Accelerators):
         flat = (rows, *[1] * (array.ndim - 1))
         if getattr(index, "ndim", 0) == 0:
             return xp.where(xp.reshape(xp.arange(rows) == index % rows, flat), values, array)
-        if index.shape[0] == 0:
+        places: Array = index
+        if places.shape[0] == 0:
             return array
-        is_row = xp.reshape(xp.astype(index, xp.int32) % rows, (-1, 1)) == xp.arange(rows)[None, :]
+        is_row = xp.reshape(xp.astype(places, xp.int32) % rows, (-1, 1)) == xp.arange(rows)[None, :]
         chosen = xp.take(values, xp.argmax(xp.astype(is_row, xp.int32), axis=0), axis=0)
         return xp.where(xp.reshape(xp.any(is_row, axis=0), flat), chosen, array)

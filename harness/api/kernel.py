@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from spinbench.api.types import State, Tables
+from spinbench.api.types import State, StateT, TablesT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +59,7 @@ class Engine(Protocol):
         ...
 
 
-class Kernel(ABC):
+class Kernel(ABC, Generic[TablesT, StateT]):
     """A native implementation of one (method, backend) pair; an `Engine`.
 
     Registered in the entry-point group `spinbench.kernels` as METHOD.BACKEND. It need not do all that the method can:
@@ -86,33 +86,33 @@ class Kernel(ABC):
         return ""
 
     @abstractmethod
-    def __init__(self, method: Any, backend: Backend, model: Model, tables: Tables) -> None: ...
+    def __init__(self, method: Any, backend: Backend, model: Model, tables: TablesT) -> None: ...
 
     @abstractmethod
-    def init(self, seed: int, start: np.ndarray) -> State: ...
+    def init(self, seed: int, start: np.ndarray) -> StateT: ...
 
-    def warm(self, state: State, steps: int) -> State:
+    def warm(self, state: StateT, steps: int) -> StateT:
         """Burn-in; by default the statistics of `advance` are dropped."""
         return self.advance(state, steps)[0] if steps else state
 
-    def adapt(self, state: State, last: bool) -> State:
+    def adapt(self, state: StateT, last: bool) -> StateT:
         """By default nothing is adapted."""
         return state
 
     @abstractmethod
-    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]: ...
+    def advance(self, state: StateT, steps: int) -> tuple[StateT, dict[str, np.ndarray]]: ...
 
-    def look(self, state: State) -> dict[str, np.ndarray]:
+    def look(self, state: StateT) -> dict[str, np.ndarray]:
         """As the generic program's `look`; by default nothing."""
         return {}
 
-    def look_steps(self, state: State) -> int:
+    def look_steps(self, state: StateT) -> int:
         """About how many steps a look takes that `advance_and_look` makes; 0: it does not take these chains."""
         return 0
 
     def advance_and_look(
-        self, state: State, steps: int, first: int, every: int
-    ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        self, state: StateT, steps: int, first: int, every: int
+    ) -> tuple[StateT, dict[str, np.ndarray], dict[str, np.ndarray]]:
         """As `advance`, with looks after step `first` and each `every` further ones, in less time than one by one.
 
         Returns:
@@ -120,16 +120,16 @@ class Kernel(ABC):
         """
         raise NotImplementedError
 
-    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+    def climb(self, state: StateT, betas: np.ndarray, sweeps: int) -> tuple[StateT, np.ndarray]:
         """As of an `Engine`; by default there are no temperatures."""
         import numpy as np  # the contracts load no array library
 
         return state, np.empty((sweeps, len(betas), 0))
 
-    def slopes(self, state: State) -> dict[str, np.ndarray]:
+    def slopes(self, state: StateT) -> dict[str, np.ndarray]:
         """As of an `Engine`; by default nothing."""
         return {}
 
-    def states(self, state: State) -> np.ndarray | None:
+    def states(self, state: StateT) -> np.ndarray | None:
         """As of an `Engine`; by default none."""
         return None

@@ -16,7 +16,7 @@ PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
 
 
-def why(kind: Kind, plugin: Any) -> str:
+def why(kind: Kind, plugin: object) -> str:
     """Why what an entry point names cannot be used as this kind; empty if it can."""
     if kind == "kernels":
         return kernel(plugin)
@@ -49,7 +49,7 @@ def _wrong_backend(plugin: Any) -> str:
     return ""
 
 
-def kernel(plugin: Any) -> str:
+def kernel(plugin: object) -> str:
     """Why what an entry point names is no kernel; empty if it may be one."""
     if not callable(plugin):
         return "is no class"

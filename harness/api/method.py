@@ -6,16 +6,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from spinbench.api.bounds import Bound
-from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
+from spinbench.api.types import Array, Key, LogZKind, Reduction, State, StateT, Tables, TablesT
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
     from spinbench.api.burn_in import LookDigest
     from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
+    from spinbench.api.types import Draws
     from spinbench.models import Model
 
 
@@ -59,7 +60,7 @@ class Estimate:
     r_hat: Any = None
     pairs: Any = None
     pairs_se: Any = None
-    draws: tuple[Any, Any] | None = None
+    draws: Draws | None = None
     log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True
@@ -108,7 +109,7 @@ def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Generic[TablesT, StateT]):
     """Pure functions over a backend's arrays. All chains advance together; the chain axis is last.
 
     A `step` or `warm` with a parameter named `index` also gets the step's number, 1, 2, … from the start of
@@ -136,15 +137,15 @@ class Program:
             `needs` are empty then. A function may still call what it has had compiled by the backend.
     """
 
-    init: Callable[[Key, Tables, Array], State]
-    step: Callable[..., State]
-    observe: Callable[[Tables, State], Mapping[str, Array]]
-    warm: Callable[..., State] = _keep
-    adapt: Callable[[Tables, State, bool], State] = _no_adaptation
-    look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
-    temper: Callable[[Key, Tables, State, Array], State] | None = None
-    slope: Callable[[Tables, State], Mapping[str, Array]] = _no_slope
-    states: Callable[[Tables, State], Array] | None = None
+    init: Callable[[Key, TablesT, Array], StateT]
+    step: Callable[..., StateT]
+    observe: Callable[[TablesT, StateT], Mapping[str, Array]]
+    warm: Callable[..., StateT] = _keep
+    adapt: Callable[[TablesT, StateT, bool], StateT] = _no_adaptation
+    look: Callable[[Key, TablesT, StateT], Mapping[str, Array]] = _nothing_to_see
+    temper: Callable[[Key, TablesT, StateT, Array], StateT] | None = None
+    slope: Callable[[TablesT, StateT], Mapping[str, Array]] = _no_slope
+    states: Callable[[TablesT, StateT], Array] | None = None
     compiled: bool = True
 
     def __post_init__(self) -> None:
@@ -152,7 +153,7 @@ class Program:
             object.__setattr__(self, "warm", self.step)
 
 
-class Method(ABC):
+class Method(ABC, Generic[TablesT]):
     """An inference method. Subclasses are frozen dataclasses; their fields are the method's settings.
 
     The settings' names and types are the schema of `method=NAME` in a sweep and the keyword arguments of
@@ -208,7 +209,7 @@ class Method(ABC):
         """The statistics that programs and kernels of this method report, by name."""
 
     @abstractmethod
-    def plan(self, model: Model) -> Tables:
+    def plan(self, model: Model) -> TablesT:
         """Work that depends on the model alone, on the host, timed apart.
 
         Raises:
@@ -219,12 +220,12 @@ class Method(ABC):
         """About how long `plan` takes, where that may be long: of a budget in seconds it may take half as many."""
         return 0.0
 
-    def step_updates(self, tables: Tables) -> float:
+    def step_updates(self, tables: TablesT) -> float:
         """About how many variables a step of one chain draws, where these are many times as many as there are: a step
         that takes longer than a budget in seconds is not begun."""
         return 0.0
 
-    def program(self, backend: Backend) -> Program:
+    def program(self, backend: Backend) -> Program[TablesT]:
         """The generic program over `backend`'s arrays."""
         raise NotImplementedError(f"{self.name} has no generic program")
 
@@ -235,7 +236,7 @@ class Method(ABC):
         """
         return 0
 
-    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+    def warm_up(self, tables: TablesT, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """What comes before burn-in, in place of as much of it.
 
         Args:
@@ -251,11 +252,11 @@ class Method(ABC):
         """
         return state, 0
 
-    def digest(self, model: Model, tables: Tables, chains: int) -> LookDigest | None:
+    def digest(self, model: Model, tables: TablesT, chains: int) -> LookDigest | None:
         """What makes few numbers of a run's looks while it goes on; None: they are kept as they are."""
         return None
 
-    def for_annealing(self) -> Method:
+    def for_annealing(self) -> Method[TablesT]:
         """The method with those settings under which its program has `temper`."""
         return self
 
@@ -264,5 +265,5 @@ class Method(ABC):
         return False
 
     @abstractmethod
-    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+    def estimate(self, model: Model, tables: TablesT, trace: Trace) -> Estimate:
         """From all statistics so far to marginals and log Z, on the host."""

@@ -9,7 +9,6 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
 
@@ -134,7 +133,7 @@ class Audit:
         return f"Audit({self.model!r}: {'; '.join(self.sentences())})"
 
 
-def audit(samples: Any, model: Model, *, alpha: float = ALPHA, budget: str = "10 s", seed: int = 0) -> Audit:
+def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = "10 s", seed: int = 0) -> Audit:
     """Whether samples of any sampler are draws of p(x) = p*(x) / Z.
 
     Where an exact answer is predicted to be cheap, frequencies of single variables and of pairs, the mean log weight,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from spinbench.errors import SpinbenchError
 from spinbench.models import Model
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 def order_variables(
-    values: npt.NDArray[Any], labels: tuple[Hashable, ...], model: Model, name: str
-) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+    values: np.ndarray, labels: tuple[Hashable, ...], model: Model, name: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """In the model's order, by labels where these are the model's."""
     names = list(model.labels) or list(range(model.num_variables))
     places = {str(label): place for place, label in enumerate(labels)}

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ import numpy.typing as npt
 from spinbench.auditing.columns import order_variables
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 Axes = tuple[str, ...]
 States = npt.NDArray[np.int64]
@@ -47,7 +50,7 @@ class Samples(NamedTuple):
 class _Raw(NamedTuple):
     """An array, what its axes are ("variable", "chain", "draw"; () where nobody says), and labels of the variables."""
 
-    values: npt.NDArray[Any]
+    values: np.ndarray
     axes: Axes = ()
     labels: tuple[Hashable, ...] = ()
 
@@ -136,7 +139,7 @@ def _is_numbered(lines: Sequence[Sequence[str]]) -> bool:
     return bool(others) and str(width - 1) not in others
 
 
-def _states_of_columns(table: npt.NDArray[Any], header: Sequence[str], path: Path) -> _Raw:
+def _states_of_columns(table: np.ndarray, header: Sequence[str], path: Path) -> _Raw:
     """A table of a line a draw, perhaps with columns "chain" and "draw"."""
     places = {PLACES[name.lower()]: k for k, name in enumerate(header) if name.lower() in PLACES}
     variables = [k for k in range(table.shape[1]) if k not in places.values()]
@@ -199,7 +202,7 @@ def _read_posterior(posterior: Any, name: str) -> _Raw:
     return _Raw(np.asarray(chosen), axes, labels)
 
 
-def _arrange(raw: _Raw, model: Model, name: str) -> tuple[npt.NDArray[Any], bool, tuple[str, ...]]:
+def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tuple[str, ...]]:
     """(N, C, D), whether these are chains, and what was assumed."""
     n, shape, axes = model.num_variables, raw.values.shape, raw.axes
     if not axes:
@@ -224,7 +227,7 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[npt.NDArray[Any], bool
     return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{axes_note}",)
 
 
-def _states(values: npt.NDArray[Any], model: Model, name: str) -> tuple[States, str]:
+def _states(values: np.ndarray, model: Model, name: str) -> tuple[States, str]:
     """From 0 to K - 1; and what the numbers were taken for."""
     # Of numbers beyond int64, which differ from what they become.
     with np.errstate(invalid="ignore"):
@@ -251,7 +254,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _load(package: str, extra: str) -> Any:
+def _load(package: str, extra: str) -> ModuleType:
     if find_spec(package) is None:
         raise UnavailableError(f"{package} is needed to read these samples; pip install 'spinbench[{extra}]'")
     return import_module(package)

@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 # Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind.
 FOREIGN_AGE = 86_400.0
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write a JSON file through a temporary neighbour; missing folders are made.
 
     Raises:

@@ -197,7 +197,7 @@ def _wait_on_cpu(children: Sequence[Child[Any]], seconds: float) -> list[Any]:
     return ready
 
 
-def _serve(sender: Connection, work: Callable[[Any], Iterator[Any]], argument: Any, on_cpu: bool) -> None:
+def _serve(sender: Connection, work: Callable[[Given], Iterator[object]], argument: Given, on_cpu: bool) -> None:
     # An interruption is the parent's.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once_compiled)

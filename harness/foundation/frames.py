@@ -31,12 +31,12 @@ def frame(columns: Mapping[str, Any], kind: Kind = "pandas") -> Any:
     return library.table(dict(columns)) if kind == "arrow" else library.DataFrame(dict(columns))
 
 
-def columns_of(table: Table) -> dict[str, list[Any]]:
+def columns_of(table: Table) -> dict[str, list[object]]:
     """Its columns, in the order in which they first appear, each of one kind.
 
     Numbers become floats where some are; a setting that is a number here and a text there becomes a text.
     """
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     for name in dict.fromkeys(key for line in table for key in line):
         values = [line.get(name) for line in table]
         kinds = {type(value) for value in values if value is not None}

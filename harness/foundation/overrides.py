@@ -10,7 +10,7 @@ from typing import Any
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)(?:[A-Za-z_/]|\.{1,2}/)[\w./-]*", re.IGNORECASE | re.ASCII)
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """A value: texts that Hydra could read as something else, 12e3 as a number, are in quotes."""
     if isinstance(value, str):
         return value if _PLAIN.fullmatch(value) else quote(value)
@@ -44,7 +44,7 @@ def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
     return f"{command(dict(_settings(config)))} seed={','.join(map(str, seeds))}"
 
 
-def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for name, value in config.items():
         if name == "seed":
             continue

@@ -20,7 +20,7 @@ R = TypeVar("R")
 IN_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
 
 
-def convert(value: Any, hint: Any) -> Any:
+def convert(value: object, hint: object) -> Any:
     """`value` as a parameter of this type: an integer is a number, and a whole number an integer.
 
     Which of its texts a `Literal` is, its taker checks; other types than numbers, texts and sequences of them pass.
@@ -61,7 +61,7 @@ def assignments(texts: Sequence[str], option: str) -> dict[str, Any]:
 
 
 @cache
-def hints_of(taker: Any) -> Mapping[str, Any]:
+def hints_of(taker: Callable[..., object]) -> Mapping[str, Any]:
     """Type hints by parameter; none at all where some of them cannot be looked up."""
     try:
         return get_type_hints(taker)
@@ -89,11 +89,11 @@ def family(function: Callable[P, R]) -> Callable[P, R]:
     return build
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def _options(hint: object) -> tuple[object, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _convert_to(value: Any, hint: Any) -> Any:
+def _convert_to(value: Any, hint: object) -> object:
     """As this type; NotImplemented where it does not fit."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if hint is float:
@@ -107,7 +107,7 @@ def _convert_to(value: Any, hint: Any) -> Any:
     return value if kind not in IN_WORDS or isinstance(value, kind) else NotImplemented
 
 
-def _is_sequence_of(value: Any, item: Any) -> bool:
+def _is_sequence_of(value: object, item: object) -> bool:
     if isinstance(value, np.ndarray):
         return True
     return (

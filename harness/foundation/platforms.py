@@ -6,9 +6,12 @@ import contextlib
 import os
 import sys
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def check_supported() -> None:
@@ -26,14 +29,14 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
-def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+def one_blas_thread() -> contextlib.AbstractContextManager[object]:
     """Inside, BLAS works in one thread: a second one slows small products down."""
-    context: contextlib.AbstractContextManager[Any] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
+    context: contextlib.AbstractContextManager[object] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
     return context
 
 
 @lru_cache(1)
-def _controller(modules: int) -> Any:
+def _controller(modules: int) -> ThreadpoolController:
     """Of the libraries that so many modules have loaded: to look for them takes longer than a small model."""
     from threadpoolctl import ThreadpoolController
 

@@ -82,7 +82,7 @@ def every() -> list[EntryPoint]:
     return [point for group in groups for point in points.select(group=group)]
 
 
-def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
+def load(kind: str, name: str, malformed: Callable[[object], str]) -> Any:
     """What is registered under a name.
 
     Args:
@@ -105,7 +105,7 @@ def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
     return load_point(kind, point, malformed)
 
 
-def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) -> Any:
+def load_point(kind: str, point: EntryPoint, malformed: Callable[[object], str]) -> Any:
     """As `load`, of one of the entry points of a name."""
     try:
         plugin = _import_point(point)
@@ -129,7 +129,7 @@ def _explain_hidden_module(point: EntryPoint) -> str:
     return f"; the folder {next(iter(module.__path__))} hides the installed module: start Python elsewhere, or in it"
 
 
-def create(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
+def create(kind: str, name: str, malformed: Callable[[object], str]) -> Any:
     """An instance of the class that is registered under a name.
 
     Raises:

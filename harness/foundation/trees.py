@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
+Tree = TypeVar("Tree")
+"""Nested tuples, named tuples, lists and dicts of arrays."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class OnHost(Generic[Value]):
     value: Value
 
 
-def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
+def map_arrays(function: Callable[[Any], object], tree: Any) -> Any:
     """Apply `function` to the leaves of nested tuples, named tuples, lists and dicts; None stays None, as does an
     `OnHost`."""
     if tree is None or isinstance(tree, OnHost):
@@ -30,9 +32,9 @@ def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
     return function(tree)
 
 
-def flatten(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def flatten(content: Mapping[str, object], path: str = "") -> dict[str, object]:
     """Nested settings by their dotted names."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):
             flat |= flatten(value, f"{path}{key}.")

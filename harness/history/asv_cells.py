@@ -200,5 +200,5 @@ def _fill_missing_cells(mine: Results, theirs: Results, name: str) -> bool:
     return bool(empty)
 
 
-def _is_not_run(value: Any) -> bool:
+def _is_not_run(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)

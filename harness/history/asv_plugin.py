@@ -21,7 +21,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asv import util
 from asv.benchmarks import Benchmarks
@@ -42,6 +42,9 @@ from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import foreign_source_folder
 from spinbench.measuring.record_types import parse_record
 
+if TYPE_CHECKING:
+    from asv.repo import Repo
+
 # Environment variable with this machine's name in the history; by default asv's name, the host's.
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 TOOL = "spinbench"
@@ -57,7 +60,9 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
 
     tool_name = TOOL
 
-    def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+    def __init__(
+        self, conf: Config, python: str, requirements: dict[str, str], tagged_env_vars: dict[tuple[str, str], str]
+    ) -> None:
         """`python` and the rest come from asv's matrix, which has no say here."""
         # asv's own classes set it before its base class asks for it.
         self._requirements: dict[str, str] = {}
@@ -75,7 +80,7 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
     def _setup(self) -> None:
         builds.create_environment(Path(self._path), _project_name())
 
-    def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:
+    def install_project(self, conf: Config, repo: Repo, commit_hash: str) -> None:
         """Replace the commit that is installed by another one."""
         if self._get_installed_commit_hash() != commit_hash:
             self._set_installed_commit_hash(None)
@@ -88,7 +93,7 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
         self._set_commit_hash(commit_hash)
         _set_measurement_folder(commit_hash)
 
-    def run(self, args: list[str], **options: Any) -> Any:
+    def run(self, args: list[str], **options: object) -> Any:
         """Run its Python."""
         return self.run_executable("python", args, **options)
 
@@ -106,7 +111,9 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 
     tool_name = "here"
 
-    def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+    def __init__(
+        self, conf: Config, python: str, requirements: dict[str, str], tagged_env_vars: dict[tuple[str, str], str]
+    ) -> None:
         """As of the other one; what is installed here has to be of this repository."""
         if (runs := foreign_source_folder(Path().resolve())) is not None:
             raise util.UserError(f"what is installed here is the code of {runs}, not that of this checkout")
@@ -162,7 +169,7 @@ def _patch_benchmarks_save(results: Path) -> None:
     """`asv run` writes the descriptions of what it discovers; those of series that it never runs stay beside them."""
     save = Benchmarks.save
 
-    def save_all(self: Any) -> None:
+    def save_all(self: Benchmarks) -> None:
         self._all_benchmarks = {
             **self._all_benchmarks,
             **benchmark_descriptions(SeriesIndex(results.parent / "journal")),
@@ -176,7 +183,7 @@ def _patch_results_save(home: Path) -> None:
     """What `asv run` is about to save has settings, which the builds that come later have to have, too."""
     save = Results.save
 
-    def save_all(self: Any, folder: str) -> None:
+    def save_all(self: Results, folder: str) -> None:
         try:
             add_configurations(Path(os.environ[SHARED_VARIABLE]), home)
             write_families(_measurement_folder(), home)

@@ -16,11 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.remarks import unknown_name
 from spinbench.metrics import registry
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 CONF = "spinbench.conf"
 
@@ -145,7 +148,7 @@ def family(name: str) -> Family:
 
 
 @contextmanager
-def composer() -> Iterator[Callable[..., Any]]:
+def composer() -> Iterator[Callable[..., DictConfig]]:
     """A function over spinbench.conf and the config groups of plugins: from overrides to a `DictConfig`.
 
     Its second argument is the primary config, by default "config"; Hydra's own node is left out. Hydra keeps one
@@ -204,7 +207,7 @@ def run_defaults() -> Mapping[str, Any]:
     return {"chains": config.chains, "budget": OmegaConf.to_container(config.budget, resolve=True)}
 
 
-def config_differences(config: Any, canonical: Any, path: str = "") -> list[str]:
+def config_differences(config: object, canonical: object, path: str = "") -> list[str]:
     """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
     if isinstance(config, Mapping) and isinstance(canonical, Mapping):
         lines = []
@@ -218,11 +221,11 @@ def config_differences(config: Any, canonical: Any, path: str = "") -> list[str]
     return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]
 
 
-def _format_setting(value: Any) -> str:
+def _format_setting(value: object) -> str:
     return "nothing" if value is None else json.dumps(value)
 
 
-def _parse_family(config: Any) -> Family:
+def _parse_family(config: DictConfig) -> Family:
     from omegaconf import OmegaConf
 
     raw = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.command_help import add_command
+
+if TYPE_CHECKING:
+    from spinbench.command_help import Subcommands
 
 COMMANDS = ("record", "gate", "history")
 
 
-def add(commands: Any) -> None:
+def add(commands: Subcommands) -> None:
     """The parsers of `COMMANDS`."""
     record = add_command(commands, "record")
     record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")

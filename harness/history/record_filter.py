@@ -163,7 +163,7 @@ def _is_canonical(record: Record, canonical: Mapping[str, Any]) -> bool:
     )
 
 
-def _restrict_settings(canonical: Any, config: Any) -> Any:
+def _restrict_settings(canonical: object, config: object) -> object:
     if isinstance(canonical, Mapping) and isinstance(config, Mapping):
         return {key: _restrict_settings(canonical.get(key), value) for key, value in config.items()}
     return canonical

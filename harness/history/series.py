@@ -238,7 +238,7 @@ def _agrees_with_all(configs: Iterable[Mapping[str, Any]], config: Mapping[str, 
     return all(_agrees(other_config, config) for other_config in configs)
 
 
-def _agrees(first: Any, second: Any) -> bool:
+def _agrees(first: object, second: object) -> bool:
     """Whether what two configurations both say is the same."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return all(_agrees(first[key], second[key]) for key in first.keys() & second.keys())
@@ -306,7 +306,7 @@ def _settings_beside_defaults(settings: Mapping[str, Any], defaults: Mapping[str
     return [f"{key}={_format_value(value)}" for key, value in settings.items() if value != defaults.get(key)]
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.12g}"
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)

@@ -142,7 +142,7 @@ def _program_engine(method: Method, backend: Backend, tables: Tables) -> Program
     """Its program on tables; the latest that were compiled are used again for tables of the same shapes."""
     if type(backend).compile is Backend.compile or not _is_key(method):
         return ProgramEngine(method.program(backend), backend, tables, method.reductions)
-    shapes: list[Any] = []
+    shapes: list[object] = []
     map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
     cls, precision, device = type(backend), backend.precision, backend.device
     again = _without_tables(method, repr(method), cls, precision, device, repr(shapes))  # type: ignore[arg-type]

@@ -6,16 +6,19 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import SeedSequence
 
-from spinbench.api import Backend, Key, Program, Reduction, State, Tables
+from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
-from spinbench.foundation.trees import map_arrays
+from spinbench.foundation.trees import Tree, map_arrays
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Folded into a step's key for the numbers of a look at it, which must be none of the step's; programs fold small
 # numbers into theirs.
@@ -138,40 +141,42 @@ class ProgramEngine:
         # A copy, since steps may write into the state.
         return np.array(self._backend.to_host(self._states(self._tables, state[2])))
 
-    def _put(self, tree: Any) -> Any:
+    def _put(self, tree: Tree) -> Tree:
         since = time.perf_counter()
-        arrays = self._wait_for(map_arrays(lambda leaf: self._backend.to_device(np.asarray(leaf)), tree))
+        arrays: Tree = self._wait_for(map_arrays(lambda leaf: self._backend.to_device(np.asarray(leaf)), tree))
         self.transfer_seconds += time.perf_counter() - since
         return arrays
 
-    def _fetch(self, statistics: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _fetch(self, statistics: Mapping[str, Array]) -> dict[str, np.ndarray]:
         return {name: self._backend.to_host(array) for name, array in statistics.items()}
 
-    def _wait_for(self, tree: Any) -> Any:
+    def _wait_for(self, tree: Tree) -> Tree:
         map_arrays(self._backend.block_until_ready, tree)
         return tree
 
-    def _run_init(self, key: Any, tables: Tables, start: Any) -> State:
+    def _run_init(self, key: Key, tables: Tables, start: Array) -> State:
         return self._program.init(self._backend.fold_in(key, 0), tables, start)
 
-    def _adapt_to(self, last: bool) -> Any:
+    def _adapt_to(self, last: bool) -> Callable[[Tables, State], State]:
         return lambda tables, inner: self._program.adapt(tables, inner, last)
 
-    def _run_warm(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> State:
-        def body(i: Any, carry: State) -> State:
+    def _run_warm(self, key: Key, index: Index, steps: Index, tables: Tables, inner: State) -> State:
+        def body(i: Index, carry: State) -> State:
             return self._warm_step(self._backend.fold_in(key, index + i), tables, carry, index + i)
 
         return self._backend.fori_loop(0, steps, body, inner)
 
-    def _run_look(self, key: Any, index: Any, tables: Tables, inner: State) -> Any:
+    def _run_look(self, key: Key, index: Index, tables: Tables, inner: State) -> Mapping[str, Array]:
         return self._program.look(self._backend.fold_in(self._backend.fold_in(key, index), LOOK), tables, inner)
 
-    def _run_tempered(self, key: Any, index: Any, sweeps: Any, beta: Any, tables: Tables, inner: State) -> Any:
+    def _run_tempered(
+        self, key: Key, index: Index, sweeps: Index, beta: Array, tables: Tables, inner: State
+    ) -> tuple[State, Array]:
         """At most STRETCH sweeps, and the slopes (STRETCH, C) after each."""
         temper = self._program.temper
         assert temper is not None
 
-        def body(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
+        def body(i: Index, carry: tuple[State, Array]) -> tuple[State, Array]:
             sweep_key = self._backend.fold_in(self._backend.fold_in(key, index + i), TEMPER)
             inner = temper(sweep_key, tables, carry[0], beta)
             return inner, self._backend.update(carry[1], i, self._program.slope(tables, inner)["slope"], donate=True)
@@ -180,8 +185,10 @@ class ProgramEngine:
         empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])
         return self._backend.fori_loop(0, sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
 
-    def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
-        def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:
+    def _run_batch(
+        self, key: Key, index: Index, steps: Index, tables: Tables, inner: State
+    ) -> tuple[State, dict[str, Array]]:
+        def body(i: Index, carry: tuple[State, dict[str, Array]]) -> tuple[State, dict[str, Array]]:
             inner = self._step(self._backend.fold_in(key, index + i), tables, carry[0], index + i)
             statistics = self._program.observe(tables, inner)
             return inner, {name: self._combine(name, total, statistics[name]) for name, total in carry[1].items()}
@@ -197,12 +204,12 @@ class ProgramEngine:
         """Sums of float32 also carry what rounding took, without which sums of 10^6 equal terms are 1 % off."""
         return self._reductions[name] == "sum" and self._backend.precision == "float32"
 
-    def _empty(self, name: str, like: Any) -> Any:
+    def _empty(self, name: str, like: Array) -> Array | tuple[Array, Array]:
         fill = -np.inf if self._reductions[name] == "logsumexp" else 0.0
         total = self._backend.xp.full_like(like, fill)
         return (total, self._backend.xp.full_like(like, 0.0)) if self._compensates(name) else total
 
-    def _combine(self, name: str, total: Any, value: Any) -> Any:
+    def _combine(self, name: str, total: Array, value: Array) -> Array | tuple[Array, Array]:
         match self._reductions[name]:
             case "sum" if self._compensates(name):
                 sum_so_far, excess = total
@@ -215,7 +222,7 @@ class ProgramEngine:
                 return value
 
 
-def _accept_index(step: Callable[..., State]) -> Callable[[Any, Tables, State, Any], State]:
+def _accept_index(step: Callable[..., State]) -> Callable[[Key, Tables, State, Index], State]:
     """`step` as a function of the step's index, too, whether it takes one or not."""
     if "index" in signature(step).parameters:
         return lambda key, tables, state, index: step(key, tables, state, index=index)
@@ -228,5 +235,5 @@ class Host(NumpyBackend):
     def key(self, seed: int) -> Key:
         return SeedSequence(seed)
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Index) -> Key:
         return SeedSequence(key.entropy, spawn_key=(*key.spawn_key, int(index)))

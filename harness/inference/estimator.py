@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_
 from spinbench.inference.request import Request
 from spinbench.models import FactorGraph, Model
 from spinbench.models.simplification import Simplification
+
+if TYPE_CHECKING:
+    from spinbench.api.types import PairsWithErrors
 
 
 class Estimator:
@@ -86,7 +89,7 @@ class Estimator:
             self._newest, self._samples = copy_pairs(estimate), samples
         return replace(estimate, pairs=None, pairs_se=None)
 
-    def pairs(self) -> tuple[Any, Any] | Callable[[], tuple[Any, Any]]:
+    def pairs(self) -> PairsWithErrors | Callable[[], PairsWithErrors]:
         """Joint probabilities of the newest estimate and their errors, of the variables that were given, or what gives
         them; of a conversion the edges are others, and there are none."""
         if self._bound.model is not self._simple.model and not self._simple.is_solved:
@@ -94,5 +97,5 @@ class Estimator:
         return partial(_pairs, self._simple, self._simple.model, self._newest, self._request.who)
 
 
-def _pairs(simple: Simplification, model: Model, estimate: Estimate, who: str) -> tuple[Any, Any]:
+def _pairs(simple: Simplification, model: Model, estimate: Estimate, who: str) -> PairsWithErrors:
     return pairs_as_given(simple, with_pairs(estimate, model, who))

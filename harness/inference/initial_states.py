@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.starts import grow
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Draws
 
 # Methods whose draws may be starts.
 DRAWING = ("wmb",)
@@ -110,7 +113,7 @@ def how(model: Model, backend: str) -> dict[str, Any]:
     return {"backend": backend, "draws": True, "chains": DRAWN, "budget": DRAWS // DRAWN, "burn_in": burn_in}
 
 
-def resample_draws(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
+def resample_draws(draws: Draws | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
     """(N, C) integers: different draws of a method, the more likely the more they weigh.
 
     None is taken twice while there are others: where few draws have all the weight, chains that began alike would agree

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
-from spinbench.api import Backend, Engine, Method, Tables, malformed
+from spinbench.api import Backend, Engine, Kernel, Method, Tables, malformed
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins
 from spinbench.foundation.remarks import unknown_name
@@ -135,7 +135,9 @@ def first(
     return None, "", refusals
 
 
-def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, model: Model) -> str:
+def _refusal(
+    kernel: type[Kernel] | Callable[..., Kernel], point: EntryPoint, method: Method, backend: Backend, model: Model
+) -> str:
     # An `Engine` need not be a `Kernel`.
     ask = getattr(kernel, "refuses", None)
     if ask is None:

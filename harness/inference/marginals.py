@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,13 @@ from spinbench.api import Estimate
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics import all_states
 
+if TYPE_CHECKING:
+    from spinbench.api.types import PerVariable
+
 FloatArray = npt.NDArray[np.float64]
 
 
-class Ragged(NDArrayOperatorsMixin, list[Any]):
+class Ragged(NDArrayOperatorsMixin, list[FloatArray]):
     """A list of N arrays (K_v,), one a variable, with which NumPy computes as with one array of all their entries.
 
     Arithmetic, comparisons and NumPy's element-wise functions go variable by variable, with a number or with as many
@@ -27,7 +30,7 @@ class Ragged(NDArrayOperatorsMixin, list[Any]):
     __array_priority__ = 1.0
     __hash__ = None
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         if method != "__call__" or ufunc.nout != 1 or "out" in options:
             return NotImplemented
         columns = [_column(value, len(self)) for value in inputs]
@@ -71,7 +74,7 @@ class Ragged(NDArrayOperatorsMixin, list[Any]):
         """Each entry to so many decimals."""
         return Ragged(np.round(part, decimals) for part in self)
 
-    def _flat(self) -> npt.NDArray[Any]:
+    def _flat(self) -> np.ndarray:
         return np.concatenate(self)
 
 
@@ -133,10 +136,10 @@ class Marginals:
         return differences
 
 
-class BinaryMarginals(Marginals, np.ndarray[Any, np.dtype[np.float64]]):
+class BinaryMarginals(Marginals, np.ndarray[tuple[int], np.dtype[np.float64]]):
     """Of binary variables, (N,) float64."""
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         """On plain arrays, as what comes out are no marginals."""
         if "out" in options:
             options["out"] = tuple(_plain(value) for value in options["out"])
@@ -152,19 +155,19 @@ class ManyStateMarginals(Marginals, Ragged):
 
 def wrap_marginals(estimate: Estimate) -> Estimate:
     """An estimate whose marginals and their errors are in the containers of this module; None stays None."""
-    shared = {
+    shared: dict[str, Any] = {
         name: _as_ragged(getattr(estimate, name)) for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat")
     }
     return replace(estimate, marginals=_marginals(estimate.marginals), **shared)
 
 
-def _marginals(values: Any) -> Any:
+def _marginals(values: PerVariable | None) -> ManyStateMarginals | BinaryMarginals | None:
     if values is None:
         return None
     return ManyStateMarginals(values) if isinstance(values, list) else values.view(BinaryMarginals)
 
 
-def _as_ragged(values: Any) -> Any:
+def _as_ragged(values: PerVariable | None) -> FloatArray | Ragged | None:
     return Ragged(values) if isinstance(values, list) else values
 
 
@@ -173,7 +176,7 @@ def _plain(values: Any) -> Any:
     return values.view(np.ndarray) if isinstance(values, BinaryMarginals) else values
 
 
-def _column(value: Any, count: int) -> Sequence[Any]:
+def _column(value: Any, count: int) -> Sequence[object]:
     if isinstance(value, list | tuple) and len(value) == count:
         return value
     if isinstance(value, list | tuple) or np.ndim(value):

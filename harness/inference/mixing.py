@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -210,7 +210,7 @@ def _load(chains: _Chains) -> None:
 
 def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
     """Both chains of each pair at independent starts, as runs have them."""
-    key: Any = (seed, 0x4D4958, stage)
+    key = (seed, 0x4D4958, stage)
     states = spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
     return start_coupled_pairs(key, mixed[:, :pairs], mixed[:, pairs:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from spinbench.errors import ConversionError, UnsupportedError
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.groups import FloatArray, merge_groups
 from spinbench.models.simplification import Simplification
+
+if TYPE_CHECKING:
+    from spinbench.api.types import PairsWithErrors, PerVariable
 
 
 def model_for_method(model: Model, method: Method) -> Model:
@@ -64,7 +67,7 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
     if estimate.marginals is None:
         return estimate
 
-    def spread(values: Any, fixed: float, along: conditionals.Propagation) -> Any:
+    def spread(values: PerVariable | None, fixed: float, along: conditionals.Propagation) -> PerVariable | None:
         return None if values is None else origin.diagnostics(values, fixed, along)
 
     return dataclasses.replace(
@@ -89,7 +92,7 @@ def allowing_for(estimate: Estimate, rounding: float) -> Estimate:
     return dataclasses.replace(estimate, log_z=log_z, bounds=bounds)
 
 
-def pairs_as_given(simplified: Simplification, estimate: Estimate) -> tuple[Any, Any]:
+def pairs_as_given(simplified: Simplification, estimate: Estimate) -> PairsWithErrors:
     """Joint tables of the factors that were given, and their errors, from those of the factors that are left.
 
     Args:
@@ -113,7 +116,7 @@ class _Joint:
     """Tables over the scopes of the factors that were given. All maps are linear: errors add up to no less."""
 
     def __init__(
-        self, simplified: Simplification, marginals: Any, pairs: Sequence[FloatArray], *, errors: bool
+        self, simplified: Simplification, marginals: PerVariable, pairs: Sequence[FloatArray], *, errors: bool
     ) -> None:
         original, left, step = simplified.original, simplified.model, simplified.step
         assert isinstance(original, FactorGraph)
@@ -169,7 +172,7 @@ class _Joint:
         return np.asarray(within).transpose([axes.index(v) for v in free])
 
 
-def _columns(step: Origin, marginals: Any, *, errors: bool) -> list[FloatArray]:
+def _columns(step: Origin, marginals: PerVariable, *, errors: bool) -> list[FloatArray]:
     """(K,) of each variable that was given."""
     values = step.diagnostics(marginals, 0.0, conditionals.propagate_errors) if errors else step.marginals(marginals)
     if not isinstance(values, np.ndarray):

@@ -144,7 +144,7 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
 
 
-def _check_target(target: str, method: Method, **options: Any) -> None:
+def _check_target(target: str, method: Method, **options: object) -> None:
     """Whether a heaviest state is what is asked for, of a method that finds one.
 
     Args:

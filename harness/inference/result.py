@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.api import LogZKind, Precision, Tier
+from spinbench.api import LogZKind, Precision, Tier, types
 from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
@@ -100,7 +100,7 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
-    draws: tuple[Any, Any] | None = None
+    draws: types.Draws | None = None
     bounds: tuple[Bound, ...] = ()
     marginals_error_bound: Any = None
     log_z_error_bound: float | None = None
@@ -181,7 +181,7 @@ class Result:
         """
         return frame(self.columns(), kind)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, np.ndarray]:
         """What `to_dataframe` makes a data frame of: an array of each column, by name.
 
         Raises:
@@ -280,7 +280,7 @@ class Result:
                 raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
 
     @cached_property
-    def _joint(self) -> tuple[Any, Any]:
+    def _joint(self) -> types.PairsWithErrors:
         """Pairs and their errors."""
         return self.source.find_pairs()
 
@@ -288,12 +288,12 @@ class Result:
     def _best(self) -> StateAndWeight:
         return self.source.find_best_state(self.draws, self.marginals)
 
-    def _require_states(self) -> tuple[Model, Any]:
+    def _require_states(self) -> tuple[Model, np.ndarray]:
         if self.source.stored is None or self.source.model is None:
             raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
         return self.source.model, self.source.stored
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, str | int]:
         return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}
 
     def _require_marginals(self) -> Any:
@@ -313,6 +313,6 @@ class Result:
         )
 
 
-def replace_pairs(result: Result, pairs: Any, errors: Any = None) -> Result:
+def replace_pairs(result: Result, pairs: types.Pairs, errors: types.Pairs = None) -> Result:
     """A result with other joint probabilities, or None, and their errors."""
     return replace(result, source=replace(result.source, pairs=(pairs, errors)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -304,7 +304,7 @@ def _result(
     )
 
 
-def _last_states(method: Method, engine: Engine, state: State) -> Any:
+def _last_states(method: Method, engine: Engine, state: State) -> np.ndarray | Callable[[], np.ndarray | None] | None:
     """(N, C) in which chains ended, or what gives them, where that would be compiled for it; None: there are none."""
     if state is None or not (method.stochastic and method.started and hasattr(engine, "states")):
         return None

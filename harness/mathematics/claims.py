@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from warnings import warn
 
 import numpy as np
@@ -31,6 +31,9 @@ from spinbench.mathematics.chains import (
 )
 from spinbench.mathematics.statistics import FloatArray, blocks
 from spinbench.models import PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import LogZKind
 
 FEWEST_BATCHES = 4
 # Samples of each chain; in fewer, chains that all begin on one side of what they remember are too often still there.
@@ -207,7 +210,17 @@ def _doubt_reason(short: bool, chains: int, r_hat: FloatArray) -> str:
     return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
-def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[str, Any]:
+class LogZParts(TypedDict, total=False):
+    """Parts of an `Estimate`, under its names."""
+
+    log_z: float
+    log_z_se: float
+    log_z_error_bound: float
+    log_z_kind: LogZKind
+    log_z_estimates: Mapping[str, tuple[float, float]]
+
+
+def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> LogZParts:
     """log Z with its errors, by their names in an `Estimate`.
 
     Args:
@@ -217,7 +230,7 @@ def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> dict[
     values: dict[str, tuple[float, float]] = {}
     for name, each in estimates.items():
         values[name] = (each.value, each.se)
-    parts: dict[str, Any] = {"log_z_estimates": values}
+    parts: LogZParts = {"log_z_estimates": values}
     if reported is not None:
         parts |= {"log_z": reported.value, "log_z_se": reported.se, "log_z_error_bound": reported.error_bound}
     return parts

@@ -28,7 +28,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,9 @@ from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.forney.build import network_from_model
 from spinbench.models.forney.model import MAX_DEGREE, FloatArray, ForneyModel
 
-Array = Any
-Namespace = Any
+if TYPE_CHECKING:
+    from spinbench.api import Array
+    from spinbench.api.types import Namespace
 
 
 def matrices(near: Array, other: Array, xp: Namespace = np) -> Array:

@@ -14,13 +14,16 @@ models.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.checks import largest_finite_magnitude
 from spinbench.models.forney.model import FloatArray, ForneyModel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 EPS = float(np.finfo(np.float64).eps)
 # Units in the last place that one step may cost: some operations of half a unit each, and functions of a few.
@@ -57,7 +60,12 @@ def work_of(model: PairwiseModel | FactorGraph | ForneyModel) -> Work:
     return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest_finite_magnitude, tables)))
 
 
-def add_rounding(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
+def add_rounding(
+    errors: FloatArray | list[FloatArray],
+    marginals: FloatArray | list[FloatArray],
+    model: Model,
+    precision: Precision,
+) -> FloatArray | list[FloatArray]:
     """Claims of marginals, no finer than the numbers that chains compute with.
 
     What the factors of a variable add to its states' log weights (a field a_i + Σ_j w_ij s_j) is off by a unit in the
@@ -79,7 +87,7 @@ def add_rounding(errors: Any, marginals: Any, model: Model, precision: Precision
     return np.hypot(errors, unit * _remaining(marginals, model.reach))
 
 
-def _remaining(marginals: Any, reach: Any) -> FloatArray:
+def _remaining(marginals: npt.ArrayLike, reach: FloatArray | float) -> FloatArray:
     p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
     return np.asarray(1.0 + p * (1.0 - p) * reach)
 

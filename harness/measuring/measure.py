@@ -7,7 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinbench.measuring import environment, provenance
 from spinbench.measuring.answer import failure_answer
@@ -24,12 +24,15 @@ from spinbench.measuring.records import (
 )
 from spinbench.metrics import MIXING
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 # Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`).
 TIME_LIMIT = 300.0
 
 
 def measure_cell(
-    config: Any,
+    config: DictConfig | Mapping[str, object],
     *,
     git: Mapping[str, Any] | None = None,
     plugins: Mapping[str, Any] | None = None,
@@ -107,7 +110,7 @@ def extract_cell(config: Mapping[str, Any]) -> dict[str, Any]:
     return cell
 
 
-def _plain_config(config: Any) -> dict[str, Any]:
+def _plain_config(config: DictConfig | Mapping[str, object]) -> dict[str, Any]:
     if isinstance(config, dict):
         return config
     from omegaconf import OmegaConf

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,9 @@ from spinbench.measuring.record_parts import (
     Result,
     Time,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import KeysView
 
 # What a terminal would obey, and halves of characters, which no file can hold.
 _UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
@@ -47,13 +50,13 @@ class Race(Part, frozen=True, kw_only=True):
     """
 
     asked: dict[str, Any] | None = None
-    runs: Any = None
+    runs: object = None
     seconds: Number | None = None
-    error: Any = None
-    distance: Any = None
+    error: object = None
+    distance: object = None
     fate: str
-    verdict: Any = None
-    command: Any = None
+    verdict: object = None
+    command: object = None
 
 
 class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "result_or_none": "result"}):
@@ -148,11 +151,11 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
         """A part as in the JSON file; reports of plugins read records so."""
         return self.content[name]
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """Names of the parts in the JSON file."""
         return self.content.keys()
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """A part as in the JSON file, or the default."""
         return self.content.get(name, default)
 
@@ -236,7 +239,7 @@ def _setting_names(config: Mapping[str, Any]) -> Iterator[str]:
             yield from part
 
 
-def _replace_unprintable(value: Any) -> Any:
+def _replace_unprintable(value: object) -> object:
     if isinstance(value, str):
         return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):

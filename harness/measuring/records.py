@@ -128,7 +128,7 @@ def latest_per_cell(records: Iterable[Record], earlier: Set[str] = frozenset()) 
     return list(chosen.values())
 
 
-def digest(content: Any) -> str:
+def digest(content: object) -> str:
     """16 hexadecimal digits that depend on plain data alone."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -195,7 +195,7 @@ def model_label(spec: Mapping[str, Any]) -> str:
     return f"{name}({changed})" if changed else name
 
 
-def plain(content: Any) -> Any:
+def plain(content: object) -> Any:
     """As JSON can hold it: NumPy scalars and arrays are Python's, what is not finite, or 1e300 and more, is None."""
     if isinstance(content, Mapping):
         return {str(key): plain(value) for key, value in content.items()}
@@ -210,7 +210,7 @@ def plain(content: Any) -> Any:
     return str(content)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.inference.result import Result
 from spinbench.mathematics import statistics
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from spinbench.api.types import PerVariable
 
 # Of a result, what metrics may be of and what is no time.
 FINGERPRINT_FIELDS = (
@@ -115,7 +120,7 @@ def _metric_entry(value: float | None, spread: float | None, missing: str) -> di
     return {"value": float(value), "standard_error": float(spread or 0.0)} if has_error else {"value": float(value)}
 
 
-def _marginal_rmse(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
+def _marginal_rmse(estimate: Result | Estimate, reference: Result | None) -> tuple[float | None, float | None]:
     """RMSE of the marginals that are known and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
 
     The errors of different variables are taken to be independent, which makes the standard error too small where
@@ -136,7 +141,7 @@ def _marginal_rmse(estimate: Any, reference: Result | None) -> tuple[float | Non
     return rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse))
 
 
-def _flatten(marginals: Any) -> Any:
+def _flatten(marginals: PerVariable) -> np.ndarray:
     # Of binary variables, a probability each.
     if isinstance(marginals, np.ndarray):
         return np.ravel(marginals)
@@ -144,7 +149,7 @@ def _flatten(marginals: Any) -> Any:
 
 
 def summarize_result(result: Result, reference: Result | None) -> dict[str, Any]:
-    def statistic(function: Any, values: Any) -> float | None:
+    def statistic(function: Callable[[np.ndarray], float], values: PerVariable | None) -> float | None:
         flat = np.zeros(0) if values is None else _flatten(values)
         return float(function(flat)) if np.isfinite(flat).any() else None
 
@@ -186,11 +191,11 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, Any]
     }
 
 
-def _root_mean_square(values: Any) -> float:
+def _root_mean_square(values: npt.ArrayLike) -> float:
     return float(np.sqrt(np.nanmean(np.square(values))))
 
 
-def _fingerprint(*values: Any) -> str:
+def _fingerprint(*values: object) -> str:
     """16 hexadecimal digits that are equal if all numbers are, to the last bit."""
     content = hashlib.sha256()
     for value in values:

@@ -88,7 +88,7 @@ def _is_real(number: object) -> bool:
     return isinstance(number, int | float | np.integer | np.floating)
 
 
-def _invalid_class_reason(name: str, candidate: Any) -> str:
+def _invalid_class_reason(name: str, candidate: object) -> str:
     """Why what an entry point names is no metric; empty if it is one."""
     if name in (*METRICS, MIXING):
         return "has the name of a number that records have"

@@ -17,7 +17,7 @@ from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_states
 
 # State, or likelihoods of all states, of a variable by its index or label.
-Evidence = Mapping[Any, int | Sequence[float] | npt.NDArray[Any]]
+Evidence = Mapping[Any, int | Sequence[float] | np.ndarray]
 
 
 @overload

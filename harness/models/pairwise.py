@@ -7,7 +7,7 @@ import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -216,7 +216,7 @@ class PairwiseModel:
         W[self.edges[:, 1], self.edges[:, 0]] = self.couplings
         return W
 
-    def csr(self) -> sparse.csr_array[Any, tuple[int, int]]:
+    def csr(self) -> sparse.csr_array[np.float64, tuple[int, int]]:
         """W as a (N, N) CSR array with sorted indices, both triangles."""
         # Here and not above: it costs more than the rest of this package's import.
         from scipy import sparse

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
@@ -25,7 +23,7 @@ class MaxTree(BucketTree):
         """None: sparse tables are for sums."""
         return iter(())
 
-    def _eliminate(self, v: int, pieces: list[tuple[Scope, FloatArray]]) -> tuple[FloatArray, npt.NDArray[Any]]:
+    def _eliminate(self, v: int, pieces: list[tuple[Scope, FloatArray]]) -> tuple[FloatArray, np.ndarray]:
         """The log message of a bucket, and the state that each entry of it is of."""
         table = self._combine(self.clique[v], pieces)
         # All of them are kept for the way back, so they are as narrow as will do.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from spinbench.foundation import plugins
 from spinbench.reference.closed_forms import CurieWeiss, KacWard, Torus
@@ -84,7 +84,7 @@ class Solvers:
         return (STAGES[0], STAGES[2], STAGES[1]) if size > max(self.compiled_from, MANY) else STAGES
 
 
-def _check_solver(solver: Any) -> str:
+def _check_solver(solver: object) -> str:
     missing = [name for name in ("build", "passed_by", "can_sample") if not hasattr(solver, name)]
     return f"is no solver: it has no {missing[0]}" if missing else ""
 

@@ -198,7 +198,7 @@ def _place_labels(panel: Axes) -> None:
     """At a fixed distance: to look for free space takes a third of the time of drawing."""
     from matplotlib.transforms import ScaledTranslation
 
-    figure: Any = panel.figure
+    figure = panel.figure
     for axis, place, inches in ((panel.xaxis, (0.5, 0.0), (0.0, -0.27)), (panel.yaxis, (0.0, 0.5), (-0.56, 0.0))):
         axis.set_label_coords(*place, panel.transAxes + ScaledTranslation(*inches, figure.dpi_scale_trans))
 

@@ -135,7 +135,7 @@ def _parametrise_name(name: str, settings: Mapping[str, Any]) -> str:
     return f"{name}[{text}]" if text else name
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -220,7 +220,7 @@ def _breakable_label(text: str) -> Markup:
     return Markup(re.sub(r"(?<=[/(,_])(?=[^\s;])", "<wbr>", str(escape(text))))
 
 
-def _render_report(records: Sequence[Record], board: Sequence[Row], styles: PlotStyles, **parts: Any) -> str:
+def _render_report(records: Sequence[Record], board: Sequence[Row], styles: PlotStyles, **parts: object) -> str:
     started = [record.started_at for record in records]
     panels = list(model_panels.build_panels(board, styles))
     shared, setups = page_content.common_setup(board)
@@ -267,7 +267,7 @@ def _filter_choices(records: Sequence[Record], board: Sequence[Row]) -> dict[str
     }
 
 
-def _svg_dash_array(line: Any) -> str:
+def _svg_dash_array(line: object) -> str:
     """Matplotlib's line style as SVG's stroke-dasharray."""
     return {"-": "none", "--": "6 3", ":": "1.5 2.5", "-.": "7 2.5 1.5 2.5"}.get(str(line), "8 2 2 2 2 2")
 

@@ -152,7 +152,7 @@ def compress_to_base64(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def to_javascript_numbers(part: Any, digits: int = 17) -> Any:
+def to_javascript_numbers(part: object, digits: int = 17) -> Any:
     """A record, or a part of it: floats have so many digits, and whole numbers that scripts cannot hold are texts."""
     if isinstance(part, float):
         return float(f"{part:.{digits}g}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.typing import LineStyleType
 
     from spinbench.reporting.leaderboard import Row
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # Okabe and Ito, "Color universal design" (2008), without yellow and black: the colour-blind tell them apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
-LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+LINE_STYLES: Sequence[LineStyleType] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 # Of markers, where methods share a colour.
 FILLS = ("full", "none", "left", "top", "right", "bottom")
@@ -141,7 +142,7 @@ class PlotStyles:
 
     colours: dict[str, str]
     fills: dict[str, str]
-    lines: dict[str, tuple[Any, str]]
+    lines: dict[str, tuple[LineStyleType, str]]
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> PlotStyles:

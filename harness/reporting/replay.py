@@ -255,7 +255,7 @@ def _trajectory_table(points: Iterable[Checkpoint]) -> Table:
     return output
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, float) and math.isfinite(value):

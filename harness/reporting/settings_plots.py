@@ -18,7 +18,9 @@ from spinbench.reporting.variants import difference_labels, flat_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
+    from matplotlib.typing import LineStyleType
 
 FloatArray = npt.NDArray[np.float64]
 RowError = Callable[[Row], float | None]
@@ -221,7 +223,7 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
     return figure
 
 
-def _print_values(panel: Axes, field: FloatArray, scale: Any) -> None:
+def _print_values(panel: Axes, field: FloatArray, scale: Normalize) -> None:
     for (y, x), value in np.ndenumerate(field):
         if np.isfinite(value):
             colour = "#ffffff" if scale(value) < 0.5 else "#101010"
@@ -247,7 +249,7 @@ def draw_curves(over: SettingCurves, styles: PlotStyles) -> Figure:
     return figure
 
 
-def _draw_curve(panel: Axes, curve: Curve, line: Any, styles: PlotStyles, row_error: RowError) -> None:
+def _draw_curve(panel: Axes, curve: Curve, line: LineStyleType, styles: PlotStyles, row_error: RowError) -> None:
     points = [(x, y, row) for x, row in curve.rows.items() if (y := row_error(row))]
     if not points:
         return

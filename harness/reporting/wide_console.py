@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _UNBOUNDED_WIDTH = 10_000
 # Columns that a text keeps at least.
@@ -38,7 +41,7 @@ class WideConsole(Console):
             self._width = previous_width
 
 
-def _iterate_tables(renderable: Any) -> Iterator[Table]:
+def _iterate_tables(renderable: RenderableType) -> Iterator[Table]:
     if isinstance(renderable, Table):
         yield renderable
     elif isinstance(renderable, Group):

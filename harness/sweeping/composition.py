@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -17,6 +17,9 @@ from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment
 from spinbench.sweeping import cellconfigs, exclusions, hydra_errors, search
 from spinbench.sweeping.settings_checks import CHECKS, Refusals
+
+if TYPE_CHECKING:
+    from hydra.core.config_loader import ConfigLoader
 
 
 def _seed(*parameters: int | float) -> int:
@@ -30,7 +33,7 @@ def _seed(*parameters: int | float) -> int:
 searchpath.register_resolver("spinbench.seed", _seed)
 
 
-def _select_field(table: str, entries: DictConfig, name: str, value: Any, field: str) -> Any:
+def _select_field(table: str, entries: DictConfig, name: str, value: object, field: str) -> object:
     """Resolver `${spinbench.chosen:TABLE,${TABLE},NAME,${NAME},FIELD}`: a field of the entry that NAME names."""
     if str(value) not in entries:
         raise SpinbenchError(f"{name}={value} was given; {table} has {', '.join(map(str, entries))}")
@@ -94,7 +97,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     """
     searchpath.install()
     with hydra_errors.explain_errors(), searchpath.initialize():
-        loader: Any = GlobalHydra.instance().config_loader()
+        loader: ConfigLoader = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
         refused = Refusals()
         line_choices = _values(parser, overrides)
@@ -124,7 +127,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         return Plan(config, many, cells, varied, out, choices)
 
 
-def _is_member(loader: Any, name: str) -> bool:
+def _is_member(loader: ConfigLoader, name: str) -> bool:
     """Whether "GROUP/NAME" is a configuration."""
     group, _, member = name.rpartition("/")
     return member in loader.get_group_options(group)

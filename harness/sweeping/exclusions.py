@@ -95,7 +95,7 @@ def product(overrides: Sequence[Override], out: Sequence[Entry]) -> list[list[st
     return [list(cell) for cell in itertools.product(*options.values()) if not is_out(cell, out)]
 
 
-def _is_entry(entry: Any) -> bool:
+def _is_entry(entry: object) -> bool:
     return isinstance(entry, dict) and bool(entry) and all(isinstance(values, list) for values in entry.values())
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
@@ -20,6 +20,9 @@ from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment
 from spinbench.reference import memory
+
+if TYPE_CHECKING:
+    from hydra.core.utils import JobReturn
 
 # Environment variable with the number of the process that runs the sweep.
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
@@ -30,7 +33,7 @@ EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "s
 class Trim(Callback):
     """Drops the configuration from what a job returns: 0.1 MB that would be kept, and sent around, for each cell."""
 
-    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
         """Called by Hydra where the job ran."""
         job_return.cfg = job_return.hydra_cfg = None
 

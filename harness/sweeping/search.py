@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
@@ -26,6 +26,9 @@ from spinbench.measuring import records, trust
 from spinbench.measuring.record_types import Record
 from spinbench.sweeping import exclusions
 from spinbench.sweeping.sweepers import CellSweeper
+
+if TYPE_CHECKING:
+    import optuna
 
 # The name of the sweeper to Hydra.
 TARGET = "hydra_plugins.spinbench.Search"
@@ -182,12 +185,12 @@ class Search(CellSweeper):
                 self._done.append({"overrides": overrides, "value": value if math.isfinite(value) else None})
             write_json(folder / RESULTS, {"meaning": self._objective.meaning, "trials": self._done})
 
-    def _study(self) -> Any:
+    def _study(self) -> optuna.Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         if self._sampler == "random":
-            sampler: Any = optuna.samplers.RandomSampler(self._seed)
+            sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(self._seed)
         else:
             with warnings.catch_warnings():  # that it may change
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -238,7 +241,7 @@ def _round_to_digits(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def _suggest(trial: Any, key: str, override: Override) -> str:
+def _suggest(trial: optuna.Trial, key: str, override: Override) -> str:
     """The sampler's choice among the values of a sweep, as an override has it."""
     value: Any = override.value()
     if override.is_interval_sweep():

@@ -101,7 +101,7 @@ def _check_names(subject: str, settings: dict[str, Any], allowed: list[str]) -> 
 
 
 def _whole(name: str, least: int) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise SpinbenchError(f"{name}={value} was given; an integer, {least} or more, is needed")
         if value >= 2**63:
@@ -120,7 +120,7 @@ def _seconds(name: str) -> Callable[[Any], None]:
 
 
 def _make_type_check(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         try:
             convert(value, hint)
         except TypeError:
@@ -133,12 +133,12 @@ def _text(name: str) -> Callable[[Any], None]:
     return _make_type_check(name, str | None, "a text, in quotes where it could be a number or a list, or null")
 
 
-def _family(name: Any) -> None:
+def _family(name: object) -> None:
     if name not in (allowed := axes.family_names()):
         raise unknown_name("benchmark family", format_value(name), allowed)
 
 
-def _git(state: Any) -> None:
+def _git(state: object) -> None:
     if not isinstance(state, Mapping) or any(value is not None for value in state.values()):
         raise SpinbenchError(f"git={format_value(state)} was given; it is the state of the code, which sweeps fill in")
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,6 +23,13 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from spinbench.sweeping import cellconfigs, exclusions, launchers
+
+if TYPE_CHECKING:
+    from hydra.conf import JobConf
+    from hydra.core.config_loader import ConfigLoader
+    from hydra.core.utils import JobReturn
+    from hydra.plugins.launcher import Launcher
+    from hydra.types import TaskFunction
 
 # The name of Hydra's own sweeper, which it takes where no other is asked for.
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
@@ -50,13 +57,13 @@ def install(sweepers: Mapping[str, type[Sweeper]]) -> Iterator[None]:
 class CellSweeper(Sweeper):
     """What both sweepers do."""
 
-    def setup(self, *, hydra_context: Any, task_function: Any, config: DictConfig) -> None:
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Called by Hydra before `sweep`."""
         self._config = config
         self._parser = OverridesParser.create(config_loader=hydra_context.config_loader)
         loader: Any = CellLoader(hydra_context.config_loader)
         context = HydraContext(loader, hydra_context.callbacks)
-        self._launcher: Any = Plugins.instance().instantiate_launcher(
+        self._launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=context, task_function=ShareTask(context, task_function, config), config=config
         )
 
@@ -65,7 +72,7 @@ class CellSweeper(Sweeper):
         keys = [override.get_key_element() for override in self._parser.parse_overrides(list(arguments))]
         return exclusions.entries(self._config, keys)
 
-    def launch(self, cells: Sequence[list[str]], first: int) -> list[Any]:
+    def launch(self, cells: Sequence[list[str]], first: int) -> list[JobReturn]:
         """Run cells; what Hydra returns for each.
 
         Args:
@@ -111,7 +118,7 @@ class CellLoader:
         loader: Hydra's.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
 
     def __getattr__(self, name: str) -> Any:
@@ -138,19 +145,19 @@ class ShareTask:
         master: the sweep's configuration.
     """
 
-    def __init__(self, context: HydraContext, run: Callable[[DictConfig], Any], master: DictConfig) -> None:
+    def __init__(self, context: HydraContext, run: Callable[[DictConfig], object], master: DictConfig) -> None:
         self._context = context
         self._run = run
         self._master = master
 
-    def __call__(self, config: DictConfig) -> Any:
+    def __call__(self, config: DictConfig) -> object:
         """What `run` returns; of a share, what Hydra returns of each cell."""
         if CELLS not in config:
             return self._run(config)
         job = HydraConfig.get().job
         return [self._cell(json.loads(line), job) for line in config[CELLS]]
 
-    def _cell(self, overrides: list[str], job: Any) -> Any:
+    def _cell(self, overrides: list[str], job: JobConf) -> JobReturn:
         composed = self._context.config_loader.load_sweep_config(self._master, overrides)
         with open_dict(composed):
             composed.hydra.job.id, composed.hydra.job.num = job.id, job.num

@@ -287,7 +287,7 @@ def check_precision_refusal(pair: Pair, precision: Precision) -> None:
     require_refusal(lambda: pair.bind(model, tables, precision), f"precision={precision}")
 
 
-def _run_single_steps(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.NDArray[Any]]:
+def _run_single_steps(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, np.ndarray]:
     """Statistics of a few steps, one by one: few states of a small model make many sequences."""
     engine = pair.trial("dense").engine
     state = engine.init(seed, start)
@@ -297,11 +297,11 @@ def _run_single_steps(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dic
     return {name: np.stack([batch[name] for _, batch in batches]) for name in batches[0][1]}
 
 
-def _flatten_rows(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _flatten_rows(array: np.ndarray) -> npt.NDArray[np.float64]:
     return np.asarray(array, dtype=np.float64).reshape(-1, array.shape[-1])
 
 
-def _find_varying_rows(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _find_varying_rows(array: np.ndarray) -> npt.NDArray[np.bool_]:
     """Which rows hold finite numbers, not all the same; logs of sums of nothing are -inf."""
     rows = _flatten_rows(array)
     return np.asarray(np.isfinite(rows).all(axis=1) & (rows.min(axis=1) < rows.max(axis=1)))
@@ -311,7 +311,7 @@ def _standardise_rows(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray((rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True))
 
 
-def _tree_leaves(tree: Any) -> Iterator[Any]:
+def _tree_leaves(tree: object) -> Iterator[Any]:
     if isinstance(tree, tuple | list):
         for node in tree:
             yield from _tree_leaves(node)

@@ -61,14 +61,14 @@ class RegisteredCheck:
     name: str
     body: Callable[..., None]
     needs: tuple[str, ...]
-    over: Iterable[Any] | Callable[[Any], Iterable[Any]]
+    over: Iterable[object] | Callable[[Any], Iterable[object]]
 
 
 class CheckRegistry(list[RegisteredCheck]):
     """Functions that check subjects of one kind, in the order in which their modules are imported."""
 
     def add(
-        self, name: str, *needs: str, over: Iterable[Any] | Callable[[Any], Iterable[Any]] = ((),)
+        self, name: str, *needs: str, over: Iterable[object] | Callable[[Any], Iterable[object]] = ((),)
     ) -> Callable[[Body], Body]:
         """A decorator that makes a function a check, as `RegisteredCheck` says."""
 

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 from spinbench.errors import SpinbenchError
@@ -17,6 +17,9 @@ from spinbench.foundation.parameters import assignments
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.pair import CHAINS
 from spinbench.testing.suite import checks
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Tier
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
@@ -58,7 +61,7 @@ def main(
     *,
     chains: int | None = None,
     setting_texts: Sequence[str] = (),
-    tier: Any = None,
+    tier: Tier | None = None,
     kernel: str | None = None,
     device: str = "cpu",
     seconds: float | None = None,

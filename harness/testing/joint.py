@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import CERTAIN
@@ -14,6 +13,9 @@ from spinbench.models import FactorGraph
 from spinbench.testing import limits
 from spinbench.testing.check import CheckError, require
 from spinbench.testing.laws.cases import FloatArray, Law
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Pairs
 
 # p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01
@@ -128,7 +130,7 @@ def _concatenate_tables(tables: Any) -> FloatArray:
     return np.concatenate([np.zeros(0), *map(np.ravel, tables)])
 
 
-def _compare_pairs(pairs: FloatArray, errors: Any, exact: FloatArray, floor: float) -> None:
+def _compare_pairs(pairs: FloatArray, errors: Pairs, exact: FloatArray, floor: float) -> None:
     require(pairs.shape == exact.shape, f"pairs are {pairs.size} numbers; {exact.size} are needed")
     allowed = np.full(exact.shape, floor)
     if errors is not None:
@@ -166,7 +168,7 @@ def _compare_draws(answer: Estimate | Result, law: Law) -> None:
     _compare_pair_frequencies(states, weights / weights.sum(), worth, law)
 
 
-def _compare_pair_frequencies(states: npt.NDArray[Any], weights: FloatArray, worth: float, law: Law) -> None:
+def _compare_pair_frequencies(states: np.ndarray, weights: FloatArray, worth: float, law: Law) -> None:
     """Of draws (N, D), what two variables are at the same time has its probability."""
     levels = np.arange(int(law.states.max()) + 1)
     drawn_levels = (states[:, None, :] == levels[:, None]).reshape(-1, states.shape[1])

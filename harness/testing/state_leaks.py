@@ -9,10 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
@@ -22,6 +21,9 @@ from spinbench.testing.check import PAIR_CHECKS, require
 from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance_batches, flatten_values
+
+if TYPE_CHECKING:
+    from spinbench.api import Array
 
 STEPS = [3, 1, 4]
 # Of sums in another order, in either precision; another draw differs by a state.
@@ -194,7 +196,7 @@ def _are_batches_equal(first: Batches, second: Batches, allowed: float = 0.0) ->
     )
 
 
-def _common_floats(state: Any, program: bool, to_host: Callable[[Any], Any]) -> list[npt.NDArray[Any]]:
+def _common_floats(state: object, program: bool, to_host: Callable[[Array], np.ndarray]) -> list[np.ndarray]:
     """Floating-point numbers of a state that all chains share."""
     floats = [leaf for leaf in tree_arrays(state, to_host) if leaf.dtype.kind == "f"]
     if program:
@@ -202,7 +204,7 @@ def _common_floats(state: Any, program: bool, to_host: Callable[[Any], Any]) -> 
     return [leaf for leaf in floats if leaf.ndim == 0]
 
 
-def tree_arrays(tree: Any, to_host: Callable[[Any], Any] = np.asarray) -> Iterator[npt.NDArray[Any]]:
+def tree_arrays(tree: object, to_host: Callable[[Array], np.ndarray] = np.asarray) -> Iterator[np.ndarray]:
     """The arrays and numbers in tuples, lists, dictionaries and objects, on the host."""
     if isinstance(tree, dict):
         tree = list(tree.values())

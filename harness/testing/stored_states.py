@@ -24,7 +24,7 @@ from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, a
 
 # Chains of which a kernel's arrays may be handed over as they lie.
 FEW = 5
-StoredStates = npt.NDArray[np.integer[Any]]
+StoredStates = npt.NDArray[np.integer]
 # Of burn-in: a model on which chains take some four steps to leave their start.
 SLOW = "slow pair"
 STEPS = 128

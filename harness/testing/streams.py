@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Key, Method, Precision
+from spinbench.api import Array, Key, Method, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
@@ -41,11 +40,11 @@ class KeyRecorder(NumpyBackend):
         self.first_draws: dict[Key, str] = {}
         self.twice = ""
 
-    def uniform(self, key: Key, shape: tuple[int, ...]) -> Any:
+    def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
         self._record_draw(key, "uniform")
         return super().uniform(key, shape)
 
-    def normal(self, key: Key, shape: tuple[int, ...]) -> Any:
+    def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         self._record_draw(key, "normal")
         return super().normal(key, shape)
 

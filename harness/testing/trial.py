@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Engine, Estimate, Method, State
 from spinbench.api.trace import Trace
@@ -24,6 +23,9 @@ from spinbench.inference.origins import in_terms_of_origin
 from spinbench.testing.check import require
 from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
 
+if TYPE_CHECKING:
+    pass
+
 BURN_IN = 64
 # On large models; prime, so that it fills no vectors. Checks that share it compile once.
 FEW_CHAINS = 67
@@ -31,7 +33,7 @@ SEED = 20120
 WATCHED_SEED = 3
 # Sweeps.
 LONG_STEP = 100
-Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
+Batches = list[tuple[int, dict[str, np.ndarray]]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,7 +132,7 @@ def flatten_values(values: Any) -> FloatArray | None:
     return np.hstack(values).astype(np.float64)
 
 
-def reduce_batches(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
+def reduce_batches(arrays: list[np.ndarray], reduction: str) -> np.ndarray:
     """What several batches report as one."""
     if reduction == "last":
         return arrays[-1]
@@ -179,7 +181,7 @@ def record_settings_read(method: Method, read_settings: set[str]) -> Iterator[No
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     plain = kind.__getattribute__
 
-    def record_attribute(self: Method, name: str) -> Any:
+    def record_attribute(self: Method, name: str) -> object:
         read_settings.update(names if name == "__dict__" else {name})
         return plain(self, name)
 

@@ -33,7 +33,7 @@ FEW_CHAINS, STEPS = 3, 4
 STATES = ("marginals", "empirical")
 
 
-def alternative_values(method: Method) -> Iterator[tuple[str, Any]]:
+def alternative_values(method: Method) -> Iterator[tuple[str, object]]:
     """(setting, value) of all that the types of a method's settings name beside the values it has: those of
     `Literal`, true and false, and None."""
     hints = hints_of(type(method))
@@ -51,7 +51,7 @@ def alternative_values(method: Method) -> Iterator[tuple[str, Any]]:
 def pairwise_combinations(method: Method) -> Iterator[dict[str, Any]]:
     """Few choices of settings: each value of `alternative_values` stands at least once beside each of every other
     setting."""
-    values: dict[str, list[Any]] = {}
+    values: dict[str, list[object]] = {}
     for name, value in alternative_values(method):
         values.setdefault(name, []).append(value)
     left = [{a: x, b: y} for a, b in combinations(values, 2) for x, y in product(values[a], values[b])]
@@ -64,7 +64,7 @@ def pairwise_combinations(method: Method) -> Iterator[dict[str, Any]]:
         yield chosen
 
 
-def _union_members(hint: Any) -> tuple[Any, ...]:
+def _union_members(hint: object) -> tuple[Any, ...]:
     """X and Y of `X | Y`; any other hint alone."""
     if get_origin(hint) in (Union, UnionType):
         return get_args(hint)
@@ -170,10 +170,10 @@ def _run_all_parts(pair: Pair) -> None:
             at.engine.climb(state, np.array([0.5]), 1)
 
 
-def _alternatives_by_setting(method: Method) -> dict[str, list[Any]]:
+def _alternatives_by_setting(method: Method) -> dict[str, list[object]]:
     """Other values of each setting, by its name: those that its type names, small numbers and numbers about its own."""
     hints = hints_of(type(method))
-    values_by_setting: dict[str, list[Any]] = {}
+    values_by_setting: dict[str, list[object]] = {}
     for name, value in alternative_values(method):
         values_by_setting.setdefault(name, []).append(value)
     for field in fields(method):  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def _replace_settings(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
 
 
 @PAIR_CHECKS.add("{}={}", over=lambda pair: alternative_values(pair.method))
-def check_setting(pair: Pair, name: str, value: Any) -> None:
+def check_setting(pair: Pair, name: str, value: object) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
     other = _pair_with_settings(pair, {name: value})
     if other.sampler:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.baselines.shells import Points, Shells, Tables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Times as many sweeps in the second half of the chains, which have to agree with the others.
 SWEEP_FACTOR = 3
@@ -37,7 +40,7 @@ class NestedSamplingProgram(IndependentSteps, Shells):
         points = self.draw_points(backend.fold_in(key, 0), t, shape)
         none = State(points.log_x - xp.inf, 0.0 * state.p)
 
-        def climb(k: Any, carry: tuple[Points, State]) -> tuple[Points, State]:
+        def climb(k: Index, carry: tuple[Points, State]) -> tuple[Points, State]:
             points, evidence = carry
             level_key, level = backend.fold_in(key, k), backend.take(t.levels, k)
             left = self.surviving_share(points.d, backend.take(t.levels, k - 1), level)
@@ -52,7 +55,7 @@ class NestedSamplingProgram(IndependentSteps, Shells):
         """The sweeps after a level; those of the second half of the chains alone go on."""
         xp, backend, chains = self._xp, self._backend, points.log_x.shape[0]
 
-        def sweep(j: Any, points: Points) -> Points:
+        def sweep(j: Index, points: Points) -> Points:
             return self.sweep(backend.fold_in(key, j), t, points, level)
 
         points = backend.fori_loop(0, self._sweeps, sweep, points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
 from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.chain_program import IndependentSteps, TableProgram
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 
 class Layers(NamedTuple):
@@ -112,7 +115,7 @@ class ForestDraws:
         max_width, max_states = layers.rows.shape[1], layers.logs.shape[3]
         first = xp.arange(max_width, dtype=xp.int32)[:, None] * max_states
 
-        def layer(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def layer(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x, log_q = carry
             rows, parents = backend.take(layers.rows, i), backend.take(layers.parents, i)
             roots = (parents == x.shape[0] - 1)[:, None]
@@ -155,7 +158,7 @@ class DrawsProgram(IndependentSteps, TableProgram):
         none = self._xp.zeros_like(state.log_w)
         empty = State(state.x, none - self._xp.inf, none - self._xp.inf, none)
 
-        def try_once(i: Any, state: State) -> State:
+        def try_once(i: Index, state: State) -> State:
             return self._try_draw(backend.fold_in(key, i), t, state)
 
         totals: State = backend.fori_loop(0, t.tries, try_once, empty)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # In step t of burn-in θ falls by GAIN / (t + DELAY) for each time that a knot is visited more often than others. Sums
 # of 1 / t diverge, so that θ can still go anywhere, and its steps become small (Belardinelli and Pereyra 2007).
@@ -63,7 +66,7 @@ class FlatHistogramProgram(TableProgram):
         moves_up = xp.where(top, 0.0, xp.where((d <= t.knots[0]) & (state.moves_up >= 0), 1.0, state.moves_up))
         return State(x, d, state.theta, moves_up, xp.astype(ended, d.dtype))
 
-    def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
+    def warm(self, key: Key, t: Tables, state: State, index: Index) -> State:
         """A step, after which θ falls where chains are, by less from step to step."""
         xp, state = self._xp, self.step(key, t, state)
         _, low, part = self._level_weights(t, state.theta).interpolate(self._backend, state.d)

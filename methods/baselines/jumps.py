@@ -4,7 +4,7 @@ it is planned with: whose rates a change of one variable touches, and by which e
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.chain_program import ChainProgram
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 
 class Neighbourhoods(NamedTuple):
@@ -157,7 +160,9 @@ class Jumps(ChainProgram):
         for section in t.sections:
             levels = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
 
-            def body(b: Any, logits: tuple[Array, ...], section: Section = section, levels: Array = levels) -> Any:
+            def body(
+                b: Index, logits: tuple[Array, ...], section: Section = section, levels: Array = levels
+            ) -> tuple[Array, ...]:
                 places = bath.places(section, b, x, shift)
                 rows = xp.reshape(take(section.rows, b)[None, :] * max_states + levels, (-1,))
                 sums = (xp.reshape(xp.sum(take(t.values[p, :], places), axis=1), (-1, x.shape[1])) for p in parts)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
@@ -34,13 +34,14 @@ from spinbench.models import Model, to_factor_graph
 
 if TYPE_CHECKING:
     from spinbench.api import Array
+    from spinbench.api.types import Index
 
 Proposal = Literal["uniform", "metropolised_gibbs"]
 Marginals = Literal["rao_blackwell", "empirical"]
 
 
 @dataclass(frozen=True)
-class Metropolis(Method):
+class Metropolis(Method[GraphTables]):
     """Settings.
 
     Attributes:
@@ -53,7 +54,7 @@ class Metropolis(Method):
 
     name: ClassVar[str] = "metropolis"
     summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
     single_site: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class MetropolisBath(TableBath):
         super().__init__(backend)
         self._proposal = proposal
 
-    def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """See `TableBath.choose`."""
         xp, take = self._xp, self._backend.take
         is_current = self._numbers(weights) == take(x, take(section.rows, b))

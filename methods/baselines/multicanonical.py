@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ UNREACHABLE_NATS = 100.0
 
 
 @dataclass(frozen=True)
-class Multicanonical(Method):
+class Multicanonical(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -61,7 +61,7 @@ class Multicanonical(Method):
 
     name: ClassVar[str] = "multicanonical"
     summary: ClassVar[str] = "flat histograms of the log weight, reweighted; log Z from β = 0; any factor graph"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
     burnt_in: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

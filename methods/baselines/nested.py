@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,7 +58,7 @@ MAX_PILOT_UPDATES = 25_000
 
 
 @dataclass(frozen=True)
-class NestedSampling(Method):
+class NestedSampling(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -75,7 +75,7 @@ class NestedSampling(Method):
     summary: ClassVar[str] = (
         "nested sampling with labels and levels set by a pilot; log Z without bias; any factor graph"
     )
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "points", 0, MAX_POINTS)

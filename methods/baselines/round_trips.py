@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.tempering.replicas import GraphTables
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 
 class Tables(NamedTuple):
@@ -58,14 +61,14 @@ class TemperedTransitionsProgram(TableProgram):
         ones, steps = xp.ones_like(state.up), t.betas.shape[0] - 1
         x, p = self._bath.sweep_and_conditionals(backend.fold_in(key, 0), sweep, state.x, state.p, ones)
 
-        def climb(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def climb(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             return move(1 + i, steps - i, steps - 1 - i, carry)
 
-        def descend(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def descend(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             return move(1 + steps + i, i, i + 1, carry, backward=True)
 
         def move(
-            number: Any, rung: Any, target: Any, carry: tuple[Array, Array], *, backward: bool = False
+            number: Index, rung: Index, target: Index, carry: tuple[Array, Array], *, backward: bool = False
         ) -> tuple[Array, Array]:
             (y, work), beta = carry, backend.take(t.betas, target)
             work = work + (beta - backend.take(t.betas, rung)) * self.log_weights(sweep.entries, y)

@@ -5,13 +5,16 @@ A chain is a population of P points; its columns in arrays (…, P C) are those 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import resample_systematically
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 # Nats of a label, uniform, which is added to D: states of one D, of which discrete models have many, do not all fall at
 # once (Murray et al. 2005).
@@ -94,7 +97,7 @@ class Shells(TableProgram):
         return self._bath.log_weights(t.sweep.entries, x)
 
 
-def label_share_above(xp: Any, d: Array, level: Array) -> Array:
+def label_share_above(xp: Namespace, d: Array, level: Array) -> Array:
     """The share of labels with which D and the label are above the level."""
     share = (d + LABEL_NATS - level) / LABEL_NATS
     return xp.where(share > 1, xp.ones_like(d), xp.where(share > 0, share, xp.zeros_like(d)))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ UNREACHABLE_NATS = 100.0
 
 
 @dataclass(frozen=True)
-class TemperedTransitions(Method):
+class TemperedTransitions(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -59,7 +59,7 @@ class TemperedTransitions(Method):
 
     name: ClassVar[str] = "tempered_transitions"
     summary: ClassVar[str] = "Gibbs sweeps and tempered transitions up to β = 0 and back; log Z from both ways"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "temperatures", 0)

@@ -24,7 +24,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import UNSEEN, t_factor
+from spinbench.mathematics.claims import UNSEEN, LogZParts, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import DrawsProgram, Tables, build_draw_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
@@ -51,7 +51,7 @@ MAX_TRIES = 100
 
 
 @dataclass(frozen=True)
-class ProposalMethod(Method):
+class ProposalMethod(Method[Tables]):
     """Settings of both.
 
     Attributes:
@@ -60,7 +60,7 @@ class ProposalMethod(Method):
 
     proposal: Kind = "bp_tree"
 
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
     started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -146,7 +146,9 @@ class Rejection(ProposalMethod):
             else uniform_marginals(model.cardinalities)
         )
         mcse = np.sqrt(means * (1 - means) / max(accepted - 1, 1.0))
-        parts = with_bounds(means, float(t_factor(accepted - 1)) * mcse, UNSEEN / max(accepted, 1.0))
+        parts: dict[str, Any] = {
+            **with_bounds(means, float(t_factor(accepted - 1)) * mcse, UNSEEN / max(accepted, 1.0))
+        }
         parts["ess"] = np.full(len(means), accepted)
         constant = float(tables.constant)
         doubts = ("marginals too short",) if accepted < MIN_EFFECTIVE_DRAWS else ()
@@ -185,7 +187,7 @@ class WeightSummary(NamedTuple):
         """Whether what they tell may be believed."""
         return self.are_equal or (self.effective_draws >= MIN_EFFECTIVE_DRAWS and self.unseen <= MAX_UNSEEN_SHARE)
 
-    def log_z_fields(self, constant: float) -> dict[str, Any]:
+    def log_z_fields(self, constant: float) -> LogZParts:
         """Log Z with its errors: draws that were not seen weigh no more and no less than the bounds say."""
         low, high = self.bounds
         if self.are_equal:

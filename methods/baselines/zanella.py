@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,12 +33,12 @@ VARIABLES_PER_JUMP = 4
 
 
 @dataclass(frozen=True)
-class Zanella(Method):
+class Zanella(Method[Tables]):
     """It has no settings."""
 
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
     single_site: ClassVar[bool] = True
     burnt_in: ClassVar[bool] = True
 

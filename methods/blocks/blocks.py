@@ -56,7 +56,7 @@ _UNREACHABLE_NATS = 50.0
 
 
 @dataclass(frozen=True)
-class Blocks(Method):
+class Blocks(Method[Tables]):
     """Settings.
 
     Attributes:

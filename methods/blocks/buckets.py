@@ -6,10 +6,13 @@ separators and states has no meaning, or probability 0.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.api import Array, Backend
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 
 class BucketElimination:
@@ -19,7 +22,7 @@ class BucketElimination:
         self._backend = backend
         self._xp = backend.xp
 
-    def eliminate_block(self, t: Tables, block: Any, x: Array, beta: Array | None = None) -> Array:
+    def eliminate_block(self, t: Tables, block: Index, x: Array, beta: Array | None = None) -> Array:
         """Sum the block's variables out, given the others.
 
         Args:
@@ -34,7 +37,7 @@ class BucketElimination:
         tables = xp.zeros((max_buckets, S, K, C), dtype=backend.real)
         messages = xp.zeros((max_buckets, S, C), dtype=backend.real)
 
-        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(b: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             tables, messages = carry
             logs = self._bucket_log_product(t, b, low, x, messages, beta)
             top = xp.max(logs, axis=1)
@@ -51,11 +54,11 @@ class BucketElimination:
         tables_of_block: Array = backend.fori_loop(low, high, body, (tables, messages))[0]
         return tables_of_block
 
-    def draw_block(self, t: Tables, block: Any, tables: Array, x: Array, u: Array) -> Array:
+    def draw_block(self, t: Tables, block: Index, tables: Array, x: Array, u: Array) -> Array:
         """x with the block drawn, by uniform numbers u (P, C)."""
         backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
 
-        def body(i: Any, x: Array) -> Array:
+        def body(i: Index, x: Array) -> Array:
             b = high - 1 - i
             summed = xp.cumulative_sum(self._conditional_row(t, b, b - low, tables, x), axis=0)
             beyond = summed <= (backend.take(u, b - low) * summed[-1, :])[None, :]
@@ -66,11 +69,11 @@ class BucketElimination:
 
         return backend.fori_loop(0, high - low, body, x + 0)
 
-    def block_log_probability(self, t: Tables, block: Any, tables: Array, target: Array) -> Array:
+    def block_log_probability(self, t: Tables, block: Index, tables: Array, target: Array) -> Array:
         """(C,) log p(the block is in the states of target (N, C) | the rest)."""
         backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
 
-        def body(b: Any, total: Array) -> Array:
+        def body(b: Index, total: Array) -> Array:
             row = self._conditional_row(t, b, b - low, tables, target)
             state = backend.take(target, backend.take(t.variable, b))
             p = xp.sum(xp.where(t.states[:, None] == state[None, :], row, xp.zeros_like(row)), axis=0)
@@ -78,13 +81,13 @@ class BucketElimination:
 
         return backend.fori_loop(low, high, body, xp.zeros_like(tables[0, 0, 0, :]))
 
-    def add_marginals(self, t: Tables, block: Any, tables: Array, p: Array) -> Array:
+    def add_marginals(self, t: Tables, block: Index, tables: Array, p: Array) -> Array:
         """p (N K, C) with the block's marginals given the rest, times each variable's share, added."""
         backend, xp, (low, high) = self._backend, self._xp, self._bucket_range(t, block)
         max_buckets, S, K, C = tables.shape
         entries = xp.arange(S + 1, dtype=t.separators.dtype)
 
-        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             joint, p = carry
             b = high - 1 - i
             parent = backend.take(t.parent, b)
@@ -114,11 +117,11 @@ class BucketElimination:
         added: Array = backend.fori_loop(0, high - low, body, (empty, p))[1]
         return added
 
-    def assign_block(self, t: Tables, block: Any, x: Array, target: Array) -> Array:
+    def assign_block(self, t: Tables, block: Index, x: Array, target: Array) -> Array:
         """x with the block in the states of target."""
         backend, (low, high) = self._backend, self._bucket_range(t, block)
 
-        def body(b: Any, x: Array) -> Array:
+        def body(b: Index, x: Array) -> Array:
             v = backend.take(t.variable, b)
             return backend.update(x, v, backend.take(target, v), donate=True)
 
@@ -130,16 +133,18 @@ class BucketElimination:
         steps = t.strides[:, :, None] * backend.take(x, t.members)
         return xp.sum(backend.take(t.values, t.offsets[:, None] + xp.sum(steps, axis=1)), axis=0)
 
-    def _bucket_range(self, t: Tables, block: Any) -> tuple[Any, Any]:
+    def _bucket_range(self, t: Tables, block: Index) -> tuple[Array, Array]:
         return self._backend.take(t.starts, block), self._backend.take(t.starts, block + 1)
 
-    def _bucket_log_product(self, t: Tables, b: Any, low: Any, x: Array, messages: Array, beta: Array | None) -> Array:
+    def _bucket_log_product(
+        self, t: Tables, b: Index, low: Index, x: Array, messages: Array, beta: Array | None
+    ) -> Array:
         """(S, K, C) logs of the product of a bucket's factors and messages; -inf beyond its states."""
         backend, xp = self._backend, self._xp
         _, S, C = messages.shape
         flat = xp.reshape(messages, (-1, C))
 
-        def factor(i: Any, total: Array) -> Array:
+        def factor(i: Index, total: Array) -> Array:
             f = backend.take(t.factors, i)
             steps = backend.take(t.outer_strides, i)[:, None] * backend.take(x, backend.take(t.outer, i))
             base = backend.take(t.offsets, f) + xp.sum(steps, axis=0)
@@ -151,7 +156,7 @@ class BucketElimination:
                 logs = xp.maximum(logs, xp.astype(floors, backend.real)) * beta
             return total + logs
 
-        def message(i: Any, total: Array) -> Array:
+        def message(i: Index, total: Array) -> Array:
             child = backend.take(t.children, i)
             entries = self._entry_positions(t, b, backend.take(t.up, child))
             return total + backend.take(flat, (child - low) * S + entries)
@@ -162,7 +167,7 @@ class BucketElimination:
         first, end = backend.take(t.child_starts, b), backend.take(t.child_starts, b + 1)
         return backend.fori_loop(first, end, message, total)
 
-    def _entry_positions(self, t: Tables, b: Any, strides: Array) -> Array:
+    def _entry_positions(self, t: Tables, b: Index, strides: Array) -> Array:
         """(S, K) where entries of a bucket lie in what has these strides along its scope."""
         backend, xp = self._backend, self._xp
         cards, steps = backend.take(t.cards, b), backend.take(t.steps, b)
@@ -170,12 +175,12 @@ class BucketElimination:
         separator = xp.sum(digits[1:, :] * strides[1:, None], axis=0)
         return xp.minimum(t.states, cards[0] - 1)[None, :] * strides[0] + separator[:, None]
 
-    def _valid_entries(self, t: Tables, b: Any) -> Array:
+    def _valid_entries(self, t: Tables, b: Index) -> Array:
         """(S, K) which entries a bucket has."""
         cards = self._backend.take(t.cards, b)
         return (t.separators < self._xp.prod(cards[1:]))[:, None] & (t.states < cards[0])[None, :]
 
-    def _conditional_row(self, t: Tables, b: Any, place: Any, tables: Array, x: Array) -> Array:
+    def _conditional_row(self, t: Tables, b: Index, place: Index, tables: Array, x: Array) -> Array:
         """(K, C) a bucket's probabilities given the separator's states in x."""
         backend, xp = self._backend, self._xp
         _, S, K, C = tables.shape

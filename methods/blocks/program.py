@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.blocks.buckets import BucketElimination
 from spinbench.methods.blocks.tables import Tables
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for: at 32 a draw by the number ½ is a step
 # downhill.
@@ -69,8 +72,14 @@ class BlocksProgram:
         return {"p": self._backend.take(state.p, t.rows)}
 
     def sweep(
-        self, key: Key, t: Tables, x: Array, p: Any = (), beta: Array | None = None, fixed_uniform: float | None = None
-    ) -> tuple[Array, Any]:
+        self,
+        key: Key,
+        t: Tables,
+        x: Array,
+        p: Array = (),
+        beta: Array | None = None,
+        fixed_uniform: float | None = None,
+    ) -> tuple[Array, Array]:
         """Every block once.
 
         Args:
@@ -87,7 +96,7 @@ class BlocksProgram:
         backend, xp, shape = self._backend, self._xp, (t.places.shape[0], x.shape[1])
         updates_marginals = not isinstance(p, tuple)
 
-        def body(i: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x, p = carry
             block = backend.take(t.sweep, i)
             tables = self._buckets.eliminate_block(t, block, x, beta)
@@ -99,7 +108,7 @@ class BlocksProgram:
             return self._buckets.draw_block(t, block, tables, x, u), p
 
         begin = (x, xp.zeros_like(p) if updates_marginals else p)
-        swept: tuple[Array, Any] = backend.fori_loop(0, t.sweep.shape[0], body, begin)
+        swept: tuple[Array, Array] = backend.fori_loop(0, t.sweep.shape[0], body, begin)
         return swept
 
     def adapt(self, t: Tables, state: State, last: bool) -> State:
@@ -127,7 +136,7 @@ class BlocksProgram:
         """With the likeliest of s* and the ends of all chains' descents for s*."""
         backend, xp = self._backend, self._xp
 
-        def body(i: Any, x: Array) -> Array:
+        def body(i: Index, x: Array) -> Array:
             beta = xp.zeros_like(state.weight) + 2.0 ** xp.astype(xp.asarray(i), backend.real)
             return self.sweep(None, t, x, beta=beta, fixed_uniform=0.5)[0]
 
@@ -142,7 +151,7 @@ class BlocksProgram:
         """(C,) log of how likely the transition's blocks, the first one last, end in s*."""
         backend, count = self._backend, t.transition.shape[0]
 
-        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x, total = carry
             block = backend.take(t.transition, count - 1 - i)
             tables = self._buckets.eliminate_block(t, block, x)
@@ -156,7 +165,7 @@ class BlocksProgram:
         """The transition's blocks drawn, the first one first."""
         backend = self._backend
 
-        def body(i: Any, x: Array) -> Array:
+        def body(i: Index, x: Array) -> Array:
             block = backend.take(t.transition, i)
             tables = self._buckets.eliminate_block(t, block, x)
             u = backend.uniform(backend.fold_in(key, i), (t.places.shape[0], x.shape[1]))

@@ -37,7 +37,7 @@ class BucketState:
     end: float = math.inf
 
 
-class BucketKernel(Kernel):
+class BucketKernel(Kernel[Tables, BucketState]):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
     # Seconds by which the size of mini-buckets is chosen (`size.choose`), of one core.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.partition import Partition, Scope
 from spinbench.reference.network import FlatFactors
 
-Array = npt.NDArray[Any]
+Array = np.ndarray
 # Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them. Shifts over more
 # are more parameters than passes have time for.
 SHARED = 6

@@ -34,7 +34,7 @@ class LowerState:
     ended: bool = False
 
 
-class LowerKernel(Kernel):
+class LowerKernel(Kernel[Tables, LowerState]):
     """In NumPy, float64 whatever precision is asked for."""
 
     code: ClassVar[Code] = BucketKernel.code

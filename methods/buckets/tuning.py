@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,7 +104,7 @@ class Tuner:
         self._orders = orders.search_orders(problem, _FIRST_SEARCH, 0)
         self._zeros = not limits.ibound and tree.has_zeros(problem)
 
-    def first(self, seconds: float, real: np.dtype[Any]) -> Tuned | Whole:
+    def first(self, seconds: float, real: np.dtype[np.floating]) -> Tuned | Whole:
         """Exact if that is so in so many seconds, else not tightened."""
         cut = self._cut(self._orders[0], seconds)
         if cut.parts.split and (whole := self._whole(cut.order, seconds)) is not None:
@@ -114,7 +114,7 @@ class Tuner:
             cut = self._cut(_greedy(self._orders)[0], seconds)
         return self._at(cut, 0, real)
 
-    def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned | Whole:
+    def best(self, seconds: float, real: np.dtype[np.floating], end: float = math.inf) -> Tuned | Whole:
         """As tight as it gets in so many seconds, and before the clock `deadline.now` stands at `end`."""
         cut = self._cut(self._orders[0], seconds)
         if not cut.parts.split:
@@ -142,7 +142,7 @@ class Tuner:
         """As many as time and memory allow."""
         return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / tree.BYTES)
 
-    def _tighten(self, candidates: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
+    def _tighten(self, candidates: list[Order], seconds: float, real: np.dtype[np.floating], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""
         looks = _PARTITION * len(candidates[0].order) * (_LOOKED_AT + len(candidates))
         room = max(seconds - looks, _PASSED * seconds)
@@ -187,7 +187,7 @@ class Tuner:
     def _nothing(self) -> ModelError:
         return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
 
-    def _at(self, cut: Cut, max_passes: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+    def _at(self, cut: Cut, max_passes: int, real: np.dtype[np.floating], end: float = math.inf) -> Tuned:
         bound = self._bound(cut, max_passes, end)
         work, at = bound.passes.work, bound.at
         # Before the backward pass, which puts g_c in place of the conditionals.

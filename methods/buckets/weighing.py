@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
@@ -66,9 +66,12 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
     # Every draw is dead: the bound alone is left.
     if not weights.effective:
         return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
+    marginals: dict[str, Any] = {
+        name: _split_rows(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()
+    }
     stored_draws = draws_of(model, trace) if draws else None
     return Estimate(
-        **{name: _split_rows(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()},
+        **marginals,
         **log_z_errors(totals.value, weights),
         bounds=bounds,
         draws=stored_draws,
@@ -122,7 +125,7 @@ def unseen(weights: betting.Weights) -> float:
     return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
 
 
-def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
+def log_z_errors(value: float, weights: betting.Weights) -> LogZParts:
     """log Z by the mean weight, relative to e^value, by its names in an `Estimate`.
 
     Its errors are infinite where draws are too few: the scatter of those that were drawn then says nothing of the rest,
@@ -140,6 +143,6 @@ def log_z_errors(value: float, weights: betting.Weights) -> dict[str, Any]:
     }
 
 
-def _split_rows(model: Model, rows: FloatArray) -> Any:
+def _split_rows(model: Model, rows: FloatArray) -> FloatArray | list[FloatArray]:
     """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
     return split_marginals(problem_of(model).decode_marginals(rows), model.cardinalities)

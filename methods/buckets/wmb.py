@@ -43,7 +43,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedMiniBuckets(Method):
+class WeightedMiniBuckets(Method[Tables]):
     """Settings.
 
     Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact; with

@@ -19,7 +19,7 @@ from spinbench.reference.sparse.tree import has_zeros
 
 
 @dataclass(frozen=True)
-class LowerMiniBuckets(Method):
+class LowerMiniBuckets(Method[Tables]):
     """Settings. A step is a pass over all mini-buckets; they grow as the bound settles, and the best bound counts.
 
     It begins with mini-buckets of 2^6 entries along each of several orders of elimination, and goes on with the best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Order = npt.NDArray[np.signedinteger[Any]]
+Order = npt.NDArray[np.signedinteger]
 
 # Neighbours in a row of the padded table, at least; rows are twice as wide as on average where that is more. As wide as
 # the largest degree, one hub would make the table as large as a dense one.

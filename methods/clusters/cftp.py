@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.methods.tempering.replicas import build_pair_tables
 from spinbench.methods.weighted_means import with_bounds
 from spinbench.models import Model, PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 Marginals = Literal["rao_blackwell", "empirical"]
 # Sweeps that are tried first. All are made again at each doubling, which costs at most as much as the last try in all.
@@ -73,7 +76,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CouplingFromThePast(Method):
+class CouplingFromThePast(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -118,7 +121,9 @@ class CouplingFromThePast(Method):
         means = np.clip(trace.mean("mean").mean(axis=-1), 0.0, 1.0)
         variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
         standard = np.sqrt(variance / max(count - 1, 1))
-        parts = with_bounds(means, float(claims.t_factor(count - 1)) * standard, claims.UNSEEN / count)
+        parts: dict[str, Any] = {
+            **with_bounds(means, float(claims.t_factor(count - 1)) * standard, claims.UNSEEN / count)
+        }
         parts["ess"] = statistics.effective_sample_size(means, parts["marginals_se"], count)
         draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)
         never = float(trace.total("open").sum())
@@ -149,11 +154,11 @@ class CoupledProgram(IndependentSteps):
         xp, backend = self._xp, self._backend
         zeros = xp.zeros_like(state.s)
 
-        def epoch(_: Any, carry: tuple[Array, Array, Array, Array]) -> Any:
+        def epoch(_: Index, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
             pair, back, apart, total = carry
             sweeps = apart * back
 
-            def sweep(i: Any, pair: Array) -> Array:
+            def sweep(i: Index, pair: Array) -> Array:
                 # The numbers of the sweep that is t before now are the same at every try: only then is the state an
                 # exact draw.
                 u = backend.uniform(backend.fold_in(key, sweeps - i), zeros.shape)

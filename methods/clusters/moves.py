@@ -6,10 +6,13 @@ keeps its spins with probability 1 / (1 + exp(-2F)), F = Σ h σ over its spins 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.clusters.bonds import Bonds
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Rounds of label propagation before it is first asked whether anything still changes; then twice as many each time,
 # since the count of a loop has to be known before it begins.
@@ -59,8 +62,8 @@ class ClusterMoves:
         row_labels = xp.arange(rows, dtype=bonds.neighbours.dtype)[:, None]
         row_labels = row_labels + xp.zeros((1, open_bonds.shape[1]), dtype=row_labels.dtype)
 
-        def propagate_labels(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            def take_least_neighbour(d: Any, least: Array) -> Array:
+        def propagate_labels(_: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            def take_least_neighbour(d: Index, least: Array) -> Array:
                 near = xp.take(carry[0], self._backend.take(bonds.neighbours, d), axis=0)
                 is_open = xp.take(open_bonds, self._backend.take(bonds.neighbour_bonds, d), axis=0)
                 return xp.where(is_open, xp.minimum(least, near), least)
@@ -70,7 +73,7 @@ class ClusterMoves:
             least = xp.take_along_axis(least, least, axis=0)
             return least, xp.astype(xp.any(least != carry[0]), xp.int32)
 
-        def run_rounds(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def run_rounds(_: Index, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             labels, changed, rounds = carry
             labels, changed = self._backend.fori_loop(0, changed * rounds, propagate_labels, (labels, changed))
             return labels, changed, 2 * rounds

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, build_bonds
 from spinbench.methods.clusters.moves import ClusterMoves
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
 from spinbench.models import Model, PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 Marginals = Literal["rao_blackwell", "empirical"]
 
@@ -58,7 +61,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SwendsenWang(Method):
+class SwendsenWang(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -106,7 +109,7 @@ class SwendsenWang(Method):
         def step(key: Key, t: Tables, state: State) -> State:
             s, p = clusters.move_clusters(backend.fold_in(key, 0), t.bonds, state.s)
 
-            def sweep(k: Any, s: Array) -> Array:
+            def sweep(k: Index, s: Array) -> Array:
                 return bath.sweep(backend.fold_in(key, 1 + k), t.sweep, s)
 
             # Clusters alone freeze where bonds are frustrated (RMSE .05 on a spin glass of 20 spins, .001 with a

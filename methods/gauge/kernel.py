@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -74,15 +74,15 @@ class Search:
     steps: Iterator[None]
 
 
-class GaugeKernel(Kernel):
+class GaugeKernel(Kernel[GaugePlan, Search]):
     """On every backend: the objectives and their derivatives by its arrays, the rest on the host.
 
     Bounds are float64 whatever precision is asked for: rounding of float32 would break them. All chains share one
     answer, the best of all labels and restarts, which the seed and the chains' start states do not change.
     """
 
-    def __init__(self, method: Any, backend: Backend, model: Model, tables: GaugePlan) -> None:
-        self._method: Searcher = method
+    def __init__(self, method: Searcher, backend: Backend, model: Model, tables: GaugePlan) -> None:
+        self._method = method
         self._plan = tables
         if backend.name == "numba":
             self.notes = (ON_NUMPY,)
@@ -109,7 +109,7 @@ class GaugeKernel(Kernel):
                 ascents.newton(np.zeros(ascents.size), CENTRE).step()
         return state
 
-    def advance(self, state: Search, steps: int) -> tuple[Search, dict[str, npt.NDArray[Any]]]:
+    def advance(self, state: Search, steps: int) -> tuple[Search, dict[str, np.ndarray]]:
         for _ in range(steps):
             if state.report.finished:
                 break
@@ -125,7 +125,7 @@ def _formulas_on(backend_class: Callable[..., Backend], device: str) -> Formulas
     return formulas_of(double.xp, double.compile) if "arrays" in double.provides else ON_HOST
 
 
-def statistics_of(report: Report, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def statistics_of(report: Report, names: Sequence[str]) -> dict[str, np.ndarray]:
     """What engines report, see `REDUCTIONS`."""
     single = {
         "bound": report.bound,

@@ -28,7 +28,7 @@ DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 
 @dataclass(frozen=True)
-class Gauged(Method):
+class Gauged(Method[GaugePlan]):
     """Settings common to all.
 
     Attributes:

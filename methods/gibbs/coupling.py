@@ -9,10 +9,13 @@ Markov chains with L-lag couplings", NeurIPS 2019. Sweeps are compiled, whatever
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 IntArray = npt.NDArray[np.int64]
 
@@ -32,7 +35,7 @@ class CoupledPairs(NamedTuple):
     met: IntArray
 
 
-def start_coupled_pairs(seed: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> CoupledPairs:
+def start_coupled_pairs(seed: int | Sequence[int], x: npt.ArrayLike, y: npt.ArrayLike) -> CoupledPairs:
     """P pairs at initial states (N, P) of both chains."""
     ahead, behind = (np.ascontiguousarray(np.asarray(states, dtype=np.int64).T) for states in (x, y))
     keys = np.random.SeedSequence(seed).generate_state(2 * len(ahead), np.uint64).astype(np.uint64).reshape(2, -1)

@@ -65,7 +65,7 @@ MAX_RANDOM_VARIABLES = 2**22
 
 
 @dataclass(frozen=True)
-class Gibbs(Method):
+class Gibbs(Method[Tables | GraphTables]):
     """Settings.
 
     Attributes:

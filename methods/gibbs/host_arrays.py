@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend
+from spinbench.api import Array, Backend
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -20,14 +23,14 @@ class HostArrays(Backend):
     xp = np
     real = np.float64
 
-    def fold_in(self, key: np.random.Generator, index: Any) -> np.random.Generator:
+    def fold_in(self, key: np.random.Generator, index: Index) -> np.random.Generator:
         # A generator has a state of its own and goes on: numbers differ from call to call without an index.
         return key
 
     def uniform(self, key: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return key.random(shape)
 
-    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
+    def update(self, array: Array, index: Index | slice, values: Array, *, donate: bool = False) -> Array:
         target = array if donate else array.copy()
         target[index] = values
         return target

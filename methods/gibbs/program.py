@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key, Program, Tables
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 
 class ProgramOptions(NamedTuple):
@@ -59,7 +62,7 @@ class GibbsProgram:
     """
 
     def __init__(
-        self, backend: Backend, options: ProgramOptions, sweeps_for: Callable[[Any], PairSweeps | GraphSweeps]
+        self, backend: Backend, options: ProgramOptions, sweeps_for: Callable[[Tables], PairSweeps | GraphSweeps]
     ) -> None:
         self._backend = backend
         self._xp = backend.xp
@@ -73,7 +76,7 @@ class GibbsProgram:
             program = replace(program, temper=self.temper, slope=self.slope)
         return replace(program, look=self.look) if self._options.has_probes else program
 
-    def init(self, key: Key, t: Any, start: Array) -> State:
+    def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
         xp, sweeps, options = self._xp, self._sweeps_for(t), self._options
         x, none = sweeps.arrange_states(t, start), 0.0 * start[0, :]
@@ -84,26 +87,26 @@ class GibbsProgram:
         mode = xp.zeros_like(x) + t.mode[:, None] if options.has_probes else ()
         return State(x, p, none if options.records_log_t else (), position, mode)
 
-    def states(self, t: Any, state: State) -> Array:
+    def states(self, t: Tables, state: State) -> Array:
         """(N, C), variable by variable."""
         return self._sweeps_for(t).states_by_variable(t, state.x)
 
-    def warm(self, key: Key, t: Any, state: State) -> State:
+    def warm(self, key: Key, t: Tables, state: State) -> State:
         """A step; a sweep without log T, which single updates hold from the begin of a sweep on."""
         return self._make_sample(
             key, t, state, records_log_t=self._options.records_log_t and self._options.single_updates
         )
 
-    def step(self, key: Key, t: Any, state: State) -> State:
+    def step(self, key: Key, t: Tables, state: State) -> State:
         """One sample."""
         return self._make_sample(key, t, state, records_log_t=self._options.records_log_t)
 
-    def observe(self, t: Any, state: State) -> dict[str, Array]:
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
         statistics = {"p" if self._options.rao_blackwell else "s": self._sweeps_for(t).statistic(t, state.x, state.p)}
         return statistics | ({"log_t": state.log_t} if self._options.records_log_t else {})
 
-    def look(self, key: Key, t: Any, state: State) -> dict[str, Array]:
+    def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
         sweeps = self._sweeps_for(t)
         # A copy, since sweeps may write into their states.
@@ -113,7 +116,7 @@ class GibbsProgram:
             "log_r": sweeps.log_transition_to_mode(t, reversed_states),
         }
 
-    def temper(self, key: Key, t: Any, state: State, beta: Array) -> State:
+    def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
         """A sweep by colour or level, whatever the scan."""
         sweeps = self._sweeps_for(t)
         x, _ = sweeps.sweep_forward(
@@ -122,11 +125,11 @@ class GibbsProgram:
         p = sweeps.conditionals(t, x, state.p) if self._recomputes_conditionals else state.p
         return state._replace(x=x, p=p)
 
-    def slope(self, t: Any, state: State) -> dict[str, Array]:
+    def slope(self, t: Tables, state: State) -> dict[str, Array]:
         """log p*, less the model's constant."""
         return {"slope": self._sweeps_for(t).slope(t, state.x)}
 
-    def _make_sample(self, key: Key, t: Any, state: State, *, records_log_t: bool) -> State:
+    def _make_sample(self, key: Key, t: Tables, state: State, *, records_log_t: bool) -> State:
         backend, sweeps, x, p = self._backend, self._sweeps_for(t), state.x, state.p
         units = sweeps.count_single_updates(t)
         if not self._options.single_updates:
@@ -151,12 +154,12 @@ class GibbsProgram:
             x, p = sweeps.update_next_variable(t, state.position, x, p, u[1, :])
         return state._replace(x=x, p=p, position=(state.position + 1) % units)
 
-    def _sweep_in_random_order(self, key: Key, t: Any, x: Array, p: Array) -> tuple[Array, Array]:
+    def _sweep_in_random_order(self, key: Key, t: Tables, x: Array, p: Array) -> tuple[Array, Array]:
         sweeps, take = self._sweeps_for(t), self._backend.take
         units = sweeps.count_single_updates(t)
         u = self._backend.uniform(key, (2 * units, x.shape[1]))
 
-        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             return sweeps.update_random_variable(t, *carry, take(u, i), take(u, units + i))
 
         updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (x, p))

@@ -6,13 +6,18 @@ Both classes have the same methods, so that a program of Gibbs sampling or of te
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.mathematics.heat_bath.tiles import in_tiles
 from spinbench.mathematics.heat_bath.updates import HeatBath, spans
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
+    from spinbench.mathematics.graphs.table_layouts import TableSweep
+    from spinbench.methods.gibbs.graph_plan import GraphTables
 
 
 class Tables(NamedTuple):
@@ -35,6 +40,30 @@ class Tables(NamedTuple):
     log_t_constant: Array
 
 
+class SweptPairs(Protocol):
+    """Tables of a pairwise model whose rows are swept."""
+
+    @property
+    def order(self) -> Array:
+        """(N,) variable of each row."""
+
+    @property
+    def sweep(self) -> Sweep | Scan:
+        """The sweep."""
+
+
+class SweptGraph(Protocol):
+    """Tables of a factor graph whose variables are swept."""
+
+    @property
+    def sweep(self) -> TableSweep:
+        """The sweep."""
+
+    @property
+    def blank(self) -> Array:
+        """(R + 1,) zeros."""
+
+
 class PairSweeps:
     """States s (N, C) of 0 and 1 in the backend's real type, rows in the tables' order; p (N, C) of s_i = 1."""
 
@@ -43,15 +72,15 @@ class PairSweeps:
         self._xp = backend.xp
         self._bath = HeatBath(backend)
 
-    def arrange_states(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: SweptPairs, start: Array) -> Array:
         """From states of the variables (N, C)."""
         return self._xp.take(start, t.order, axis=0)
 
-    def states_by_variable(self, t: Any, s: Array) -> Array:
+    def states_by_variable(self, t: SweptPairs, s: Array) -> Array:
         """(N, C), variable by variable."""
         return self._xp.take(s, self._xp.argsort(t.order), axis=0)
 
-    def initial_conditionals(self, t: Any, s: Array) -> Array:
+    def initial_conditionals(self, t: SweptPairs, s: Array) -> Array:
         """p before any sweep."""
         return self._xp.zeros_like(s)
 
@@ -63,7 +92,9 @@ class PairSweeps:
         """Single updates of a sweep."""
         return 0 if t.single is None else t.single.rows.shape[0]
 
-    def sweep_forward(self, key: Key, t: Any, s: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
+    def sweep_forward(
+        self, key: Key, t: SweptPairs, s: Array, p: Array, beta: Array | None = None
+    ) -> tuple[Array, Array]:
         """(s, p) after a sweep at beta (C,), or at 1; both are given up."""
         u = self._backend.uniform(key, tuple(s.shape))
         if isinstance(t.sweep, Scan):
@@ -79,15 +110,15 @@ class PairSweeps:
         """p of the states as they are."""
         return self._bath.conditionals(t.sweep, s)
 
-    def update_next_variable(self, t: Tables, position: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_next_variable(self, t: Tables, position: Index, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """(s, p) after single update number `position`; u (C,)."""
-        scan: Any = t.single
-        return self._bath.update_chunk(scan, position, s, p, u[None, :])
+        assert t.single is not None
+        return self._bath.update_chunk(t.single, position, s, p, u[None, :])
 
     def update_random_variable(self, t: Tables, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
         """(s, p) after an update of one variable of each chain, that which `where` (C,), uniform, chooses; u (C,)."""
-        scan: Any = t.single
-        return self._bath.update_anywhere(scan, s, p, where, u)
+        assert t.single is not None
+        return self._bath.update_anywhere(t.single, s, p, where, u)
 
     def log_transition_to_mode(self, t: Tables, s: Array) -> Array:
         """(C,) log T(s* <- s): of a sweep in which every draw is forced to s*."""
@@ -98,7 +129,7 @@ class PairSweeps:
         if in_tiles(sweep):
             return self._bath.tiles.sum_forced_fields(sweep, s, t.mode, log_probability, total)
 
-        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(b: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             mixed, total = carry
             rows = self._backend.take(sweep.rows, b)
             x = self._bath.fields.of_chunk(sweep, rows, mixed)
@@ -120,7 +151,7 @@ class PairSweeps:
                 s = self._backend.update(s, slice(low, high), forced)
         return total
 
-    def slope(self, t: Any, s: Array) -> Array:
+    def slope(self, t: SweptPairs, s: Array) -> Array:
         """(C,) a·s + ½ sᵀWs, which is d log p*^β / dβ."""
         xp, sweep, fields = self._xp, t.sweep, self._bath.fields
         if isinstance(sweep, Sweep):
@@ -153,55 +184,57 @@ class GraphSweeps:
         self._xp = backend.xp
         self._bath: TableBath = bath or backend.operations(TableBath)
 
-    def arrange_states(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: SweptGraph, start: Array) -> Array:
         """From states of the variables (N, C)."""
         return self._xp.astype(start, self._xp.int32)
 
-    def states_by_variable(self, t: Any, x: Array) -> Array:
+    def states_by_variable(self, t: SweptGraph, x: Array) -> Array:
         """(N, C)."""
         return x
 
-    def initial_conditionals(self, t: Any, x: Array) -> Array:
+    def initial_conditionals(self, t: SweptGraph, x: Array) -> Array:
         """p before any sweep."""
         return t.blank[:, None] + self._xp.zeros((1, x.shape[1]), dtype=self._backend.real)
 
-    def statistic(self, t: Any, x: Array, p: Array) -> Array:
+    def statistic(self, t: GraphTables, x: Array, p: Array) -> Array:
         """(R, C) what is summed: p, or 1 where a variable is in the state that is reported, else 0."""
         if not isinstance(p, tuple):
             return p[:-1, :]
         in_state = self._backend.take(x, t.variables) == t.states[:, None]
         return self._xp.astype(in_state, self._backend.real)
 
-    def count_single_updates(self, t: Any) -> int:
+    def count_single_updates(self, t: SweptGraph) -> int:
         """Single updates of a sweep."""
         return 0 if t.sweep.single is None else t.sweep.single.rows.shape[0]
 
-    def sweep_forward(self, key: Key, t: Any, x: Array, p: Array, beta: Array | None = None) -> tuple[Array, Array]:
+    def sweep_forward(
+        self, key: Key, t: SweptGraph, x: Array, p: Array, beta: Array | None = None
+    ) -> tuple[Array, Array]:
         """(x, p) after a sweep at beta (C,), or at 1; both are given up."""
         beta = self._unit_betas(x) if beta is None else beta
         return self._bath.sweep_and_conditionals(key, t.sweep, x, p, beta)
 
-    def sweep_backward(self, key: Key, t: Any, x: Array) -> Array:
+    def sweep_backward(self, key: Key, t: SweptGraph, x: Array) -> Array:
         """x after a sweep in reverse order."""
         return self._bath.sweep(key, t.sweep, x, self._unit_betas(x), backward=True)
 
-    def conditionals(self, t: Any, x: Array, p: Array) -> Array:
+    def conditionals(self, t: SweptGraph, x: Array, p: Array) -> Array:
         """p of the states as they are."""
         return self._bath.conditionals(t.sweep, x, p)
 
-    def update_next_variable(self, t: Any, position: Any, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_next_variable(self, t: SweptGraph, position: Index, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """(x, p) after single update number `position`; u (C,)."""
         return self._bath.update_chunk(t.sweep, position, x, p, u[None, :])
 
-    def update_random_variable(self, t: Any, x: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
+    def update_random_variable(self, t: SweptGraph, x: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
         """(x, p) after an update of one variable of each chain, that which `where` (C,), uniform, chooses; u (C,)."""
         return self._bath.update_anywhere(t.sweep, x, p, where, u)
 
-    def log_transition_to_mode(self, t: Any, x: Array) -> Array:
+    def log_transition_to_mode(self, t: GraphTables, x: Array) -> Array:
         """(C,) log T(s* <- x): of a sweep in which every draw is forced to s*."""
         return self._bath.log_transition(t.sweep, x, t.mode)
 
-    def slope(self, t: Any, x: Array) -> Array:
+    def slope(self, t: SweptGraph, x: Array) -> Array:
         """(C,) the sums of the factors' log entries, with soft zeros, which are d log p*^β / dβ."""
         return self._bath.log_weights(t.sweep.entries, x, floored=True)
 

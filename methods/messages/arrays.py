@@ -14,7 +14,7 @@ the sums and once in the cavity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +22,14 @@ from spinbench.api import Array
 from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
 
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
+
 
 class MessagePassing:
     """Functions over the arrays of a namespace `xp`; on the host, NumPy."""
 
-    def __init__(self, xp: Any) -> None:
+    def __init__(self, xp: Namespace) -> None:
         self._xp = xp
 
     def totals(self, graph: Graph, incidence: Incidence, messages: Array) -> Array:
@@ -103,7 +106,7 @@ class MessagePassing:
         return log_sum_exp(self._xp, self.joint(group, cavities, slot), axes)
 
 
-def log_sum_exp(xp: Any, values: Array, axes: tuple[int, ...]) -> Array:
+def log_sum_exp(xp: Namespace, values: Array, axes: tuple[int, ...]) -> Array:
     """log Σ exp over axes, each slice of which has a finite entry."""
     peak = xp.max(values, axis=axes, keepdims=True)
     total = xp.log(xp.sum(xp.exp(values - peak), axis=axes, keepdims=True)) + peak

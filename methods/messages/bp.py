@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
 from spinbench.methods.messages.fixed_points import FixedPointMethod, fixed_point_program, statistics
 from spinbench.methods.messages.pair_beliefs import pair_beliefs
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 
@@ -41,7 +44,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeliefPropagation(FixedPointMethod):
+class BeliefPropagation(FixedPointMethod[Tables]):
     """Settings.
 
     The first chain starts from uniform messages (for pairwise models, uniform in the ±1 form, so that it does not
@@ -133,7 +136,9 @@ class BeliefPropagation(FixedPointMethod):
         )
 
 
-def _pairs(model: Model, tables: Tables, messages: np.ndarray, beliefs: np.ndarray, chosen: int) -> Any:
+def _pairs(
+    model: Model, tables: Tables, messages: np.ndarray, beliefs: np.ndarray, chosen: int
+) -> FloatArray | list[FloatArray]:
     return pair_beliefs(model, tables.graph, tables.incidence, messages[:, [chosen]], beliefs[:, chosen])
 
 
@@ -147,7 +152,7 @@ def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> in
     return int(np.flatnonzero(converged & (log_z >= best - 1e-9 * max(1.0, abs(best))))[0])
 
 
-def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp: Any) -> Array:
+def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp: Namespace) -> Array:
     """(M, r) neutral messages in the first chain, in the others ones that point to their starts (N, C)."""
     states = xp.take(start[:, :restarts], graph.source, axis=0)
     high = xp.ones_like(states)

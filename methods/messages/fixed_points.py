@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key, Method, Precision, Program
+from spinbench.api import Array, Backend, Key, Method, Precision, Program, Tables
 from spinbench.api.trace import Trace
+from spinbench.api.types import TablesT
 from spinbench.foundation.settings import check_setting
 
 # Changes of so many units in the last place count as none: sums of messages are no more exact, and a smaller tolerance
@@ -34,7 +35,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedPointMethod(Method):
+class FixedPointMethod(Method[TablesT]):
     """A method that iterates; it needs the statistic `converged`.
 
     Attributes:
@@ -62,9 +63,9 @@ class FixedPointMethod(Method):
 def fixed_point_program(
     method: FixedPointMethod,
     backend: Backend,
-    begin: Callable[[Any, Array], Array],
-    update: Callable[[Any, Array], tuple[Array, Array]],
-    observe: Callable[[Any, State], dict[str, Array]],
+    begin: Callable[[Tables, Array], Array],
+    update: Callable[[Tables, Array], tuple[Array, Array]],
+    observe: Callable[[Tables, State], dict[str, Array]],
 ) -> Program:
     """The program of an iteration.
 
@@ -77,12 +78,12 @@ def fixed_point_program(
     """
     xp, tolerance = backend.xp, method.smallest_change(backend.precision)
 
-    def init(key: Key, tables: Any, start: Array) -> State:
+    def init(key: Key, tables: Tables, start: Array) -> State:
         values = begin(tables, start)
         zeros = xp.zeros_like(xp.sum(xp.reshape(values, (-1, values.shape[-1])), axis=0))
         return State(values, zeros, zeros, zeros)
 
-    def iterate(tables: Any, state: State) -> State:
+    def iterate(tables: Tables, state: State) -> State:
         fresh, change = update(tables, state.values)
         zeros = xp.zeros_like(state.residual)
         # A row of zeros, since there may be no values and a maximum of nothing is an error.
@@ -96,7 +97,7 @@ def fixed_point_program(
             converged=xp.where(ended | (residual <= tolerance), xp.ones_like(residual), zeros),
         )
 
-    def step(key: Key, tables: Any, state: State) -> State:
+    def step(key: Key, tables: Tables, state: State) -> State:
         """One iteration, unless all chains have converged."""
         active = xp.astype(xp.min(state.converged) <= 0, xp.int32)
         stepped: State = backend.fori_loop(0, active, lambda _, now: iterate(tables, now), state)

@@ -38,7 +38,7 @@ class FieldPlan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForneyMeanField(FixedPointMethod):
+class ForneyMeanField(FixedPointMethod[FieldPlan]):
     """Mean field with one factor an edge of the Forney model, by coordinate ascent; a sample is one sweep.
 
     It differs from mean field on a model's own variables (`mf`): neither is always the better bound.

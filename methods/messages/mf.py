@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntA
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index, Namespace
 
 # Log odds, of the start's state, from which chains begin.
 START = 1.0
@@ -45,7 +48,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanField(FixedPointMethod):
+class MeanField(FixedPointMethod[Tables]):
     """Coordinate ascent on the model's variables, from several starts; the best bound is reported, with its q.
 
     The first chain starts from uniform q, the others lean towards their start states. On arrays, variables of one
@@ -142,7 +145,7 @@ def evaluate(graph: Graph, q: FloatArray) -> tuple[FloatArray, FloatArray]:
     return q, bounds
 
 
-def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
+def start_probabilities(t: Tables, start: Array, xp: Namespace) -> Array:
     """(n, K, C) q of the first chain uniform, of the others leaning to their starts (N, C); allowed states in turn
     where factors have zeros."""
     first = xp.ones_like(start[:1, :])
@@ -158,7 +161,7 @@ def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
     return _softmax(xp.where(t.ascent.fields[:, :, None] > -xp.inf, lean, -xp.inf), xp)
 
 
-def _softmax(fields: Array, xp: Any) -> Array:
+def _softmax(fields: Array, xp: Namespace) -> Array:
     """(n, K, C) normalised over K."""
     weights = xp.exp(fields - xp.max(fields, axis=1, keepdims=True))
     return weights / xp.sum(weights, axis=1, keepdims=True)
@@ -174,7 +177,7 @@ class _Ascent:
         """Colour by colour."""
         xp = self._xp
 
-        def update(b: Any, q: Array) -> Array:
+        def update(b: Index, q: Array) -> Array:
             variables = self._backend.take(t.chunks, b)
             fields, forbidden = self._fields(t, variables, q)
             fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)

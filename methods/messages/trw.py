@@ -59,7 +59,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeReweighted(FixedPointMethod):
+class TreeReweighted(FixedPointMethod[Tables]):
     """Settings.
 
     Edge probabilities start from forests that together hold all edges, equally weighted, and are optimised by

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Array, Backend, Kernel
 from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
 from spinbench.mathematics.rounding import work_of
@@ -16,6 +16,9 @@ from spinbench.methods.messages.arrays import MessagePassing, normalise, state_l
 from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
+
+Messages = TypeVar("Messages")
+Prepared = TypeVar("Prepared")
 
 # Tolerance of the messages while the edge probabilities still change: the bound holds at any messages, and is evaluated
 # with them.
@@ -30,7 +33,7 @@ SMALL_GAP = 1e-6
 
 
 @dataclass
-class TRWState:
+class TRWState(Generic[Messages, Prepared]):
     """One run; consumed by `advance`.
 
     Attributes:
@@ -46,7 +49,7 @@ class TRWState:
         converged: whether the messages have, in the end.
     """
 
-    messages: Any
+    messages: Messages
     forests: list[Forest]
     weights: list[float]
     rho: FloatArray
@@ -58,10 +61,10 @@ class TRWState:
     gap: float = 0.0
     log_z: float = np.inf
     converged: bool = False
-    prepared: Any = field(default=None, repr=False)
+    prepared: Prepared | Any = field(default=None, repr=False)
 
 
-class TRWKernel(Kernel):
+class TRWKernel(Kernel[Tables, TRWState[Messages, Prepared]], Generic[Messages, Prepared]):
     """The rounds of `TreeReweighted` on the host; subclasses compute the messages."""
 
     def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
@@ -75,36 +78,38 @@ class TRWKernel(Kernel):
         self._cover: list[Forest] | None = None
 
     @abstractmethod
-    def _first_messages(self) -> Any:
+    def _first_messages(self) -> Messages:
         """(M,) zeros."""
 
     @abstractmethod
-    def _prepare(self, rho: FloatArray) -> Any:
+    def _prepare(self, rho: FloatArray) -> Prepared:
         """Whatever `_sweep` needs of ρ (E,)."""
 
     @abstractmethod
-    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+    def _sweep(self, prepared: Prepared, messages: Messages) -> tuple[Messages, float]:
         """One iteration: messages, and their largest change."""
 
     @abstractmethod
-    def _host(self, messages: Any) -> FloatArray:
+    def _host(self, messages: Messages) -> FloatArray:
         """(M,) float64."""
 
     def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         return forest_log_z(self._tables.edges, forests, nodes, tables)
 
-    def init(self, seed: int, start: np.ndarray) -> TRWState:
+    def init(self, seed: int, start: np.ndarray) -> TRWState[Messages, Prepared]:
         if self._cover is None:
             self._cover = covering_forests(len(self._tables.nodes), self._tables.edges)
         forests = list(self._cover)
         weights = [1.0 / len(forests)] * len(forests)
-        state = TRWState(self._first_messages(), forests, weights, np.zeros(0))
+        state: TRWState[Messages, Prepared] = TRWState(self._first_messages(), forests, weights, np.zeros(0))
         self._set_weights(state)
         # One forest that holds all edges: the graph is a forest itself, and the bound is exact.
         state.final = len(forests) == 1 or not self._method.rounds
         return state
 
-    def advance(self, state: TRWState, steps: int) -> tuple[TRWState, dict[str, np.ndarray]]:
+    def advance(
+        self, state: TRWState[Messages, Prepared], steps: int
+    ) -> tuple[TRWState[Messages, Prepared], dict[str, np.ndarray]]:
         for _ in range(steps):
             if state.converged:
                 break
@@ -115,7 +120,7 @@ class TRWKernel(Kernel):
         beliefs = normalise(*state_log_weights(self._tables.graph, totals))[0]
         return state, {**statistics, "beliefs": beliefs}
 
-    def _step(self, state: TRWState) -> None:
+    def _step(self, state: TRWState[Messages, Prepared]) -> None:
         """One iteration; the bound where a round ends, and as often as takes no more time than the iterations."""
         state.messages, state.residual = self._sweep(state.prepared, state.messages)
         state.iterations += 1
@@ -128,14 +133,14 @@ class TRWKernel(Kernel):
             if ended:
                 self._next_round(state, messages)
 
-    def _set_weights(self, state: TRWState) -> None:
+    def _set_weights(self, state: TRWState[Messages, Prepared]) -> None:
         rho = np.zeros(len(self._tables.edges))
         for weight, forest in zip(state.weights, state.forests, strict=True):
             rho[forest.edges] += weight
         state.rho = rho
         state.prepared = self._prepare(rho)
 
-    def _next_round(self, state: TRWState, messages: FloatArray) -> None:
+    def _next_round(self, state: TRWState[Messages, Prepared], messages: FloatArray) -> None:
         """One step of conditional gradient over the spanning tree polytope."""
         t = self._tables
         information = self._information(state.rho, messages)
@@ -175,7 +180,7 @@ class TRWKernel(Kernel):
         nodes[variable, states] = self._totals(rho, messages)[:, 0]
         return nodes, tables
 
-    def _bound(self, state: TRWState, messages: FloatArray) -> float:
+    def _bound(self, state: TRWState[Messages, Prepared], messages: FloatArray) -> float:
         """In float64, plus its rounding: each forest is one more term of λ and ρ, and messages count ρ times."""
         log_z = self._forest_log_z(state.forests, *self._reparametrise(state.rho, messages))
         work = self._at_stake._replace(steps=self._at_stake.steps + len(state.forests))
@@ -195,7 +200,7 @@ class TRWKernel(Kernel):
             return np.asarray(np.where(p > 0, p * (np.log(p) - apart), 0.0).sum(axis=(1, 2)))
 
 
-class ArrayTRWKernel(TRWKernel):
+class ArrayTRWKernel(TRWKernel[Array, tuple[Graph, Array]]):
     """Messages by flooding over the arrays of a backend."""
 
     def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
@@ -205,13 +210,13 @@ class ArrayTRWKernel(TRWKernel):
         self._passing = MessagePassing(backend.xp)
         self._compiled = backend.compile(self._flood)
 
-    def _first_messages(self) -> Any:
+    def _first_messages(self) -> Array:
         return self._backend.to_device(np.zeros((len(self._tables.incidence.target), 1)))
 
-    def _host(self, messages: Any) -> FloatArray:
+    def _host(self, messages: Array) -> FloatArray:
         return np.asarray(self._backend.to_host(messages), dtype=np.float64)[:, 0]
 
-    def _prepare(self, rho: FloatArray) -> Any:
+    def _prepare(self, rho: FloatArray) -> tuple[Graph, Array]:
         graph, edges = self._tables.graph, len(self._tables.graph.pairs.weights)
         scaled, start = [], edges
         for group in graph.groups:
@@ -221,15 +226,16 @@ class ArrayTRWKernel(TRWKernel):
         pairs = graph.pairs._replace(weights=graph.pairs.weights / rho[:edges])
         floor = graph.floor / rho.min(initial=1.0)
         graph = graph._replace(pairs=pairs, groups=tuple(scaled), floor=floor)
-        return map_arrays(self._backend.to_device, (graph, self._entry_weights(rho)[:, None]))
+        prepared: tuple[Graph, Array] = map_arrays(self._backend.to_device, (graph, self._entry_weights(rho)[:, None]))
+        return prepared
 
-    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+    def _sweep(self, prepared: tuple[Graph, Array], messages: Array) -> tuple[Array, float]:
         if not messages.shape[0]:
             return messages, 0.0
         messages, residual = self._compiled(*prepared, self._incidence, messages)
         return messages, float(self._backend.to_host(residual))
 
-    def _flood(self, graph: Graph, weights: Any, layout: Incidence, messages: Any) -> tuple[Any, Any]:
+    def _flood(self, graph: Graph, weights: Array, layout: Incidence, messages: Array) -> tuple[Array, Array]:
         xp, d = self._backend.xp, self._damping
         new = self._passing.updated(graph, self._passing.totals(graph, layout, weights * messages), messages)
         residual = xp.max(xp.abs(new - messages) / xp.maximum(xp.abs(new), 1.0))

@@ -6,11 +6,15 @@ A chain is a population of P particles; its columns in arrays (…, P C) are tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.tempering.program import Replicas
+
+if TYPE_CHECKING:
+    from spinbench.api import Tables as ReplicaTables
+    from spinbench.api.types import Index
 
 
 class Tables(NamedTuple):
@@ -29,7 +33,7 @@ class Tables(NamedTuple):
     betas: Array
     particles: Array
     sizes: Array
-    replicas: Any
+    replicas: ReplicaTables
     rows: Array
     signs: Array
     base: Array
@@ -61,7 +65,11 @@ class PopulationProgram(IndependentSteps):
     """
 
     def __init__(
-        self, backend: Backend, replicas_for: Callable[[Any, Backend], Replicas], moves: int, min_effective_share: float
+        self,
+        backend: Backend,
+        replicas_for: Callable[[ReplicaTables, Backend], Replicas],
+        moves: int,
+        min_effective_share: float,
     ) -> None:
         super().__init__(backend)
         self._replicas_for, self._moves, self._min_effective_share = replicas_for, moves, min_effective_share
@@ -83,7 +91,7 @@ class PopulationProgram(IndependentSteps):
         x = replicas.arrange_states(t.replicas, t.sizes[:, None] * flat)
         x, _ = replicas.sweep(backend.fold_in(key, 0), t.replicas, x, flat)
 
-        def rung(k: Any, carry: Population) -> Population:
+        def rung(k: Index, carry: Population) -> Population:
             rung_key, beta = backend.fold_in(key, k), backend.take(t.betas, k)
             log_weights, _ = replicas.log_weights(t.replicas, carry.x)
             rise = beta - backend.take(t.betas, k - 1)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ MAX_UPDATES = 2**24
 
 
 @dataclass(frozen=True)
-class Annealed(Method):
+class Annealed(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -70,7 +70,7 @@ class Annealed(Method):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "annealed populations with an unbiased estimate of Z; AIS, population annealing"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "particles", 0, MAX_PARTICLES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from spinbench.api import Array, Key, Reduction
 from spinbench.api.trace import Trace
@@ -23,6 +23,22 @@ from spinbench.methods.relaxed.tables import (
     noise_rows,
     unit_log_odds,
 )
+
+if TYPE_CHECKING:
+    from blackjax.mcmc.elliptical_slice import EllipSliceState
+    from blackjax.mcmc.hmc import HMCState
+    from blackjax.mcmc.mala import MALAState
+
+
+Chains = TypeVar("Chains")
+Moved = TypeVar("Moved")
+
+
+class HasChains(Protocol):
+    """A program's state: `chains` are BlackJAX's, with their positions (N, C)."""
+
+    @property
+    def chains(self) -> HMCState | MALAState | EllipSliceState: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +87,7 @@ class BlackJAXProgram(ChainProgram):
         """(N, C): σ(u) at x, of which marginals are made."""
         return family.unit_means(self._xp, t.sites, unit_log_odds(self._xp, t, x))
 
-    def look(self, key: Key, t: RelaxedTables, state: Any) -> dict[str, Array]:
+    def look(self, key: Key, t: RelaxedTables, state: HasChains) -> dict[str, Array]:
         """α, of which log Z is made."""
         return look_at_field(t, unit_log_odds(self._xp, t, state.chains.position), self.log_z)
 
@@ -85,7 +101,7 @@ def for_single_chain(function: Callable[[Array], Array]) -> Callable[[Array], Ar
     return call
 
 
-def map_over_chains(move: Callable[[Any, Any], Any], key: Key, chains: Any, count: int) -> Any:
+def map_over_chains(move: Callable[[Key, Chains], Moved], key: Key, chains: Chains, count: int) -> Moved:
     """`move(key, chain)` of all chains at once; their axis stays the last, where scalars become (C,)."""
     import jax
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, gram_product, noise_rows, unit_log_odds
 
 if TYPE_CHECKING:
+    from spinbench.api.types import Index
     from spinbench.methods.relaxed.dhmc import DHMC
 
 
@@ -55,7 +56,7 @@ class Leapfrog:
         r = self.backend.normal(key, start.position.shape)
         energy = start.potential + 0.5 * xp.sum(r * r, axis=0)
 
-        def leap(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def leap(_: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x = carry[0] + step * carry[1]
             return x, carry[1] - step * self._gradient(tables, x)[3]
 
@@ -110,7 +111,7 @@ class Rotation:
         def turn(y: Array, w: Array) -> tuple[Array, Array]:
             return cos * y + sin * w, cos * w - sin * y
 
-        def advance(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def advance(_: Index, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             y, w = turn(carry[0], carry[1])
             _u, _p, f, push = self._field_and_force(tables, tilt, y + tilt.shift)
             w, gained = kick(step, w, f, push)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
 from spinbench.methods.relaxed.tables import RelaxedTables, unit_log_odds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from blackjax.mcmc.elliptical_slice import EllipSliceState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +37,7 @@ class State(NamedTuple):
     """BlackJAX's states of the chains, (N, C) and (C,); evaluations (C,) of the last step; m (N, 1); the sum of p
     over the burn-in's window and its number of steps."""
 
-    chains: Any
+    chains: EllipSliceState
     evaluations: Array
     m: Array
     total: Array
@@ -60,7 +65,7 @@ class EllipticalSliceProgram(BlackJAXProgram):
         centre = self._xp.matmul(root.T, state.m)[:, 0]
         kernel = self.sampler.build_kernel(self._xp.ones_like(centre), centre)
 
-        def move(key: Any, chain: Any) -> Any:
+        def move(key: Key, chain: EllipSliceState) -> tuple[EllipSliceState, Array]:
             chain, info = kernel(key, chain, self._likelihood_of_chain(t, state.m))
             return chain, info.subiter
 
@@ -86,10 +91,10 @@ class EllipticalSliceProgram(BlackJAXProgram):
         p, none = self.chain_means(t, state.chains.position), self._xp.zeros_like(state.evaluations)
         return {"p": p, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
 
-    def _initial_chains(self, t: RelaxedTables, m: Array, z: Array) -> Any:
+    def _initial_chains(self, t: RelaxedTables, m: Array, z: Array) -> EllipSliceState:
         return self.sampler.EllipSliceState(z, self._tilted_log_likelihood(t, m, z))
 
-    def _likelihood_of_chain(self, t: RelaxedTables, m: Array) -> Any:
+    def _likelihood_of_chain(self, t: RelaxedTables, m: Array) -> Callable[[Array], Array]:
         return for_single_chain(lambda z: self._tilted_log_likelihood(t, m, z))
 
     def _tilted_log_likelihood(self, t: RelaxedTables, m: Array, z: Array) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Re
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
 from spinbench.methods.relaxed.digest import GaussianDigest
 from spinbench.models import Model, PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
@@ -49,7 +52,7 @@ def check_model(model: PairwiseModel, log_z: LogZ) -> None:
         )
 
 
-def unit_means(xp: Any, sites: Sites | None, u: Array) -> Array:
+def unit_means(xp: Namespace, sites: Sites | None, u: Array) -> Array:
     """(N, C): p(s_i = 1|x)."""
     if sites is None:
         # tanh neither overflows nor branches, where 1 / (1 + e^-u) does in float32.
@@ -57,14 +60,14 @@ def unit_means(xp: Any, sites: Sites | None, u: Array) -> Array:
     return xp.exp(u - xp.take(_site_normalisers(xp, sites, u), sites.site, axis=0))
 
 
-def log_normaliser(xp: Any, sites: Sites | None, u: Array) -> Array:
+def log_normaliser(xp: Namespace, sites: Sites | None, u: Array) -> Array:
     """(C,): log Σ_s exp(s·u)."""
     if sites is None:
         return xp.sum(xp.maximum(u, 0.0) + xp.log1p(xp.exp(-xp.abs(u))), axis=0)
     return xp.sum(_site_normalisers(xp, sites, u), axis=0)
 
 
-def _site_normalisers(xp: Any, sites: Sites, u: Array) -> Array:
+def _site_normalisers(xp: Namespace, sites: Sites, u: Array) -> Array:
     """(M, C): log of the summed weights of each site's choices."""
     off = xp.zeros_like(u[:1, :])
     padded = take(xp, xp.concat([u, off, off - np.inf], axis=0), sites.members)
@@ -85,7 +88,7 @@ def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Arr
     return xp.astype(xp.take(choices, sites.site, axis=0) == sites.slot[:, None], backend.real)
 
 
-def edge_product(xp: Any, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
+def edge_product(xp: Namespace, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
     """(N, C): Qv, plus a draw of N(0, Q) where `noise`, (E + N, C) standard normal, is given."""
     first, second = edges.ends[:, 0], edges.ends[:, 1]
     edge_terms = edges.weights[:, None] * (
@@ -98,18 +101,18 @@ def edge_product(xp: Any, edges: EdgeFactor, v: Array, noise: Array | None = Non
     return _sum_incident_edges(xp, edges, edge_terms, unit_terms)
 
 
-def edge_noise(xp: Any, edges: EdgeFactor, noise: Array) -> Array:
+def edge_noise(xp: Namespace, edges: EdgeFactor, noise: Array) -> Array:
     """(N, C): a draw of N(0, Q) from `noise`, (E + N, C) standard normal."""
     return _sum_incident_edges(xp, edges, *_scale_noise(xp, edges, noise))
 
 
-def _scale_noise(xp: Any, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
+def _scale_noise(xp: Namespace, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
     count = edges.weights.shape[0]
     on_edges = xp.sqrt(edges.weights)[:, None] * noise[:count, :]
     return on_edges, xp.sqrt(edges.rest)[:, None] * noise[count:, :]
 
 
-def _sum_incident_edges(xp: Any, edges: EdgeFactor, edge_terms: Array, unit_terms: Array) -> Array:
+def _sum_incident_edges(xp: Namespace, edges: EdgeFactor, edge_terms: Array, unit_terms: Array) -> Array:
     padded = xp.concat([edge_terms, xp.zeros_like(unit_terms[:1, :])], axis=0)
     return unit_terms + xp.sum(take(xp, padded, edges.incident) * edges.incident_signs[:, :, None], axis=1)
 

@@ -37,7 +37,7 @@ class DrawState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianBound(Method):
+class GaussianBound(Method[GaussianFit]):
     """Settings. The bound is found while planning; a step is a draw of each chain.
 
     Attributes:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.foundation.settings import check_choice, check_setting
 from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
 from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from blackjax.mcmc.hmc import HMCState
+    from blackjax.mcmc.mala import MALAState
+
+    LogDensity = Callable[[Array], Array]
+    InitChain = Callable[[Array, LogDensity], HMCState | MALAState]
+    MoveChain = Callable[
+        [Key, HMCState | MALAState, LogDensity, Array, Array], tuple[HMCState | MALAState, Array, Array | int]
+    ]
 
 BlackJAXForm = Literal["identity", "harmonium"]
 
@@ -63,7 +75,9 @@ class NoUTurn(AdaptiveStepMethod):
 
         kernel, limit = nuts.build_kernel(), self.max_doublings
 
-        def move(key: Any, chain: Any, density: Any, step: Any, scale: Any) -> tuple[Any, Any, Any]:
+        def move(
+            key: Key, chain: HMCState, density: LogDensity, step: Array, scale: Array
+        ) -> tuple[HMCState, Array, Array]:
             chain, info = kernel(key, chain, density, step, scale, limit)
             return chain, info.acceptance_rate, info.num_integration_steps
 
@@ -85,7 +99,9 @@ class Langevin(AdaptiveStepMethod):
 
         kernel = mala.build_kernel()
 
-        def move(key: Any, chain: Any, density: Any, step: Any, scale: Any) -> tuple[Any, Any, int]:
+        def move(
+            key: Key, chain: MALAState, density: LogDensity, step: Array, scale: Array
+        ) -> tuple[MALAState, Array, int]:
             # BlackJAX's step size is half of the square of the leapfrog step, in which dual averaging and the first
             # step are.
             chain, info = kernel(key, chain, density, 0.5 * step**2)
@@ -110,7 +126,7 @@ class Tuning(NamedTuple):
 class State(NamedTuple):
     """BlackJAX's states of the chains, (N, C) and (C,); accept, evaluations (C,) of the last step; settings."""
 
-    chains: Any
+    chains: HMCState | MALAState
     accept: Array
     evaluations: Array
     tuning: Tuning
@@ -120,7 +136,13 @@ class AdaptiveStepProgram(BlackJAXProgram):
     """The program's functions. `move_chain`: (key, chain, density, step, scale) -> (chain, acceptance, evaluations)."""
 
     def __init__(
-        self, method: AdaptiveStepMethod, backend: Backend, init_chain: Any, move_chain: Any, *, adapts_mass: bool
+        self,
+        method: AdaptiveStepMethod,
+        backend: Backend,
+        init_chain: InitChain,
+        move_chain: MoveChain,
+        *,
+        adapts_mass: bool,
     ) -> None:
         super().__init__(backend)
         self.update_step_size, self.log_z = dual_averaging(backend.xp), method.log_z
@@ -139,7 +161,7 @@ class AdaptiveStepProgram(BlackJAXProgram):
         """One sample of each chain."""
         now, old = state.tuning, state.accept
 
-        def move(key: Any, chain: Any) -> Any:
+        def move(key: Key, chain: HMCState | MALAState) -> tuple[HMCState | MALAState, Array, Array | int]:
             return self.move_chain(key, chain, self._log_density_of_chain(t), now.step_size.step, now.scale)
 
         chains, accept, evaluations = map_over_chains(move, key, state.chains, old.shape[0])
@@ -176,7 +198,7 @@ class AdaptiveStepProgram(BlackJAXProgram):
         step = state.tuning.step_size.step + self._xp.zeros_like(state.accept)
         return {"p": p, "accept": state.accept, "evaluations": state.evaluations, "step_size": step}
 
-    def _log_density_of_chain(self, t: RelaxedTables) -> Any:
+    def _log_density_of_chain(self, t: RelaxedTables) -> LogDensity:
         return for_single_chain(lambda x: self.log_density(t, x))
 
     def _restart_tuning(self, step: Array, scale: Array, target_factor: float) -> Tuning:

@@ -19,7 +19,7 @@ from spinbench.models import Model, PairwiseModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedMethod(Method):
+class RelaxedMethod(Method[RelaxedTables]):
     """Settings that all have.
 
     Attributes:

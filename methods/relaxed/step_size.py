@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 # As in section 3.2 of the paper.
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
@@ -27,13 +30,13 @@ class StepSize(NamedTuple):
     count: Array
 
 
-def restart_step_size(xp: Any, step: Array, target_factor: float = 10.0) -> StepSize:
+def restart_step_size(xp: Namespace, step: Array, target_factor: float = 10.0) -> StepSize:
     """From this step size on, towards `target_factor` times as much."""
     zero = xp.zeros_like(step)
     return StepSize(step + zero, xp.log(target_factor * step), zero, xp.log(step), zero)
 
 
-def dual_averaging(xp: Any) -> Callable[[StepSize, bool, Array, float], StepSize]:
+def dual_averaging(xp: Namespace) -> Callable[[StepSize, bool, Array, float], StepSize]:
     """The rule over a namespace's arrays; that of NumPy is compiled, too."""
 
     def update_step_size(now: StepSize, adapts: bool, miss: Array, log_limit: float) -> StepSize:
@@ -51,6 +54,6 @@ def dual_averaging(xp: Any) -> Callable[[StepSize, bool, Array, float], StepSize
     return update_step_size
 
 
-def final_step_size(xp: Any, now: StepSize) -> Array:
+def final_step_size(xp: Namespace, now: StepSize) -> Array:
     """The step size to go on with after burn-in."""
     return xp.where(now.count > 0.0, xp.exp(now.log_average), now.step)

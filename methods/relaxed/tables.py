@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ from spinbench.api import Array
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed import family
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 # x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a
@@ -59,39 +62,40 @@ def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> R
     )
 
 
-def noise_rows(tables: Any) -> int:
+def noise_rows(tables: RelaxedTables) -> int:
     """Standard normal numbers that a draw of x takes: one a variable and, of edges, one an edge."""
     n = tables.bias.shape[0]
     return int(n if tables.edges is None else n + tables.edges.weights.shape[0])
 
 
-def draw_position(xp: Any, tables: Any, s: Array, noise: Array) -> Array:
+def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) -> Array:
     """(N, C): x ~ p(x|s) for s (N, C), from standard normal numbers (`noise_rows`, C)."""
     if tables.edges is not None:
         return family.edge_product(xp, tables.edges, s, noise)
     if tables.gram is not None:
         return xp.matmul(tables.gram, s) + xp.matmul(tables.root, noise)
-    z = xp.matmul(tables.root.T, s) + noise
-    return z if tables.precision is None else xp.matmul(tables.root, z)
+    root: Array = tables.root
+    z = xp.matmul(root.T, s) + noise
+    return z if tables.precision is None else xp.matmul(root, z)
 
 
-def draw_velocity(xp: Any, tables: Any, noise: Array) -> Array:
+def draw_velocity(xp: Namespace, tables: RelaxedTables, noise: Array) -> Array:
     """(N, C): a draw of N(0, Q) from standard normal numbers (`noise_rows`, C)."""
     return xp.matmul(tables.root, noise) if tables.edges is None else family.edge_noise(xp, tables.edges, noise)
 
 
-def gram_product(xp: Any, tables: Any, v: Array) -> Array:
+def gram_product(xp: Namespace, tables: RelaxedTables, v: Array) -> Array:
     """(N, C): Qv, of the factors that have it."""
     return xp.matmul(tables.gram, v) if tables.edges is None else family.edge_product(xp, tables.edges, v)
 
 
-def unit_log_odds(xp: Any, tables: Any, x: Array) -> Array:
+def unit_log_odds(xp: Namespace, tables: RelaxedTables, x: Array) -> Array:
     """(N, C): u = α + b at positions x."""
     harmonium = tables.edges is None and tables.gram is None and tables.precision is None
     return (xp.matmul(tables.root, x) if harmonium else x) + tables.bias[:, None]
 
 
-def look_at_field(tables: Any, u: Array, log_z: family.LogZ) -> dict[str, Array]:
+def look_at_field(tables: RelaxedTables, u: Array, log_z: family.LogZ) -> dict[str, Array]:
     """alpha: (N, C), of which all estimators of log Z are made or judged; nothing where there is none."""
     has_log_z = log_z != "none" and tables.bias.shape[0] <= MAX_VARIABLES
     return {"alpha": u - tables.bias[:, None]} if has_log_z else {}

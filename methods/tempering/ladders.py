@@ -12,9 +12,12 @@ parallel tempering: a scalable highly parallel MCMC scheme", JRSS B 2022.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Swaps of average rejection that are added to those seen of each pair of rungs, so that a short window does not move
 # rungs by chance.
@@ -89,7 +92,7 @@ class Ladders:
         return Sums(zeros[1:, :], zeros, zeros[0, :])
 
     def swap_neighbours(
-        self, u: Array, parity: Any, rungs: Rungs, places: Places, log_weights: Array, hard_zeros: Array | None
+        self, u: Array, parity: Index, rungs: Rungs, places: Places, log_weights: Array, hard_zeros: Array | None
     ) -> tuple[Places, SwapStatistics]:
         """One round of swaps.
 

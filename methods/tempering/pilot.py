@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
 from spinbench.methods.tempering.program import Replicas
+
+if TYPE_CHECKING:
+    from spinbench.api import Tables as ReplicaTables
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,7 +27,9 @@ SWEEPS_PER_TEMPERATURE = 4
 RUNG_RANGE = (4, 64)
 
 
-def estimate_barriers(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def estimate_barriers(
+    replicas: Replicas, tables: ReplicaTables, cardinalities: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """(betas, Λ up to each of them), by annealing particles; the same for the same tables.
 
     Args:
@@ -34,7 +39,9 @@ def estimate_barriers(replicas: Replicas, tables: Any, cardinalities: npt.ArrayL
     return betas, cumulative_barriers(betas, log_weights)
 
 
-def anneal_particles(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def anneal_particles(
+    replicas: Replicas, tables: ReplicaTables, cardinalities: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """(betas (T,) from 0 to 1, D (T, P) of P particles at each); the same for the same tables.
 
     Args:

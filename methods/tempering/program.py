@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Key
+from spinbench.api import Tables as ReplicaTables
 from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Sums, SwapStatistics
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index, Namespace
 
 
 class Tables(NamedTuple):
@@ -23,7 +27,7 @@ class Tables(NamedTuple):
     """
 
     betas: Array
-    replicas: Any
+    replicas: ReplicaTables
     rows: Array
     signs: Array
     low: Array
@@ -34,19 +38,19 @@ class Tables(NamedTuple):
 class Replicas(Protocol):
     """States (N, C) of C chains, each at a β of its own (C,)."""
 
-    def arrange_states(self, t: Any, start: Array) -> Array:
+    def arrange_states(self, t: ReplicaTables, start: Array) -> Array:
         """From states of the variables (N, C)."""
 
-    def initial_conditionals(self, t: Any, x: Array) -> Array:
+    def initial_conditionals(self, t: ReplicaTables, x: Array) -> Array:
         """(M, C) 0, as p before any sweep."""
 
-    def sweep(self, key: Key, t: Any, x: Array, beta: Array) -> tuple[Array, Array]:
+    def sweep(self, key: Key, t: ReplicaTables, x: Array, beta: Array) -> tuple[Array, Array]:
         """(x, p): p (M, C) conditional probabilities as of the updates; `x` is given up."""
 
-    def log_weights(self, t: Any, x: Array) -> tuple[Array, Array | None]:
+    def log_weights(self, t: ReplicaTables, x: Array) -> tuple[Array, Array | None]:
         """(C,) D, and how many hard zeros the states meet; None where there are none."""
 
-    def states_by_variable(self, t: Any, x: Array) -> Array:
+    def states_by_variable(self, t: ReplicaTables, x: Array) -> Array:
         """States of the variables (N, C), as `arrange_states` got them."""
 
 
@@ -67,7 +71,7 @@ class State(NamedTuple):
     rungs: Rungs
 
 
-def assign_start_ladders(xp: Any, rungs: int, ladders: int) -> Array:
+def assign_start_ladders(xp: Namespace, rungs: int, ladders: int) -> Array:
     """(R, L) the ladder in whose start each rung begins: the last rung in its own's, the one before in the next's, …"""
     return (xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]) % ladders
 
@@ -75,7 +79,9 @@ def assign_start_ladders(xp: Any, rungs: int, ladders: int) -> Array:
 class TemperingProgram(ChainProgram):
     """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
-    def __init__(self, backend: Backend, replicas_for: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
+    def __init__(
+        self, backend: Backend, replicas_for: Callable[[ReplicaTables, Backend], Replicas], sweeps: int
+    ) -> None:
         """`replicas_for`: of the tables."""
         super().__init__(backend)
         self._replicas_for, self._sweeps, self._ladders = replicas_for, sweeps, Ladders(backend)
@@ -97,7 +103,7 @@ class TemperingProgram(ChainProgram):
         betas = t.betas + xp.zeros_like(t.betas)
         return State(x, p, places, swaps, self._ladders.zero_sums(like), Rungs(betas, xp.zeros_like(betas[1:])))
 
-    def step(self, key: Key, t: Tables, state: State, index: Any) -> State:
+    def step(self, key: Key, t: Tables, state: State, index: Index) -> State:
         """Sweeps of all replicas, then swaps of even or odd rungs."""
         xp, backend, replicas = self._xp, self._backend, self._replicas_for(t.replicas, self._backend)
         flat, beta = (
@@ -120,7 +126,7 @@ class TemperingProgram(ChainProgram):
             x=xp.reshape(x, state.x.shape), p=xp.reshape(p, state.p.shape), places=places, last_swaps=swaps
         )
 
-    def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
+    def warm(self, key: Key, t: Tables, state: State, index: Index) -> State:
         """A step that is counted for the ladder's adaptation."""
         state = self.step(key, t, state, index)
         return state._replace(sums=self._ladders.add_step(state.sums, state.last_swaps))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ MAX_RUNGS = 1024
 
 
 @dataclass(frozen=True)
-class ParallelTempering(Method):
+class ParallelTempering(Method[Tables]):
     """Settings.
 
     Attributes:
@@ -73,9 +73,9 @@ class ParallelTempering(Method):
         "houdayer": "more sweeps or more chains reach the same errors",
     }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
-    takes: ClassVar[Any] = "categorical"
+    takes = "categorical"
     burnt_in: ClassVar[bool] = True
-    heaviest: ClassVar[Any] = "cooled"
+    heaviest = "cooled"
 
     def __post_init__(self) -> None:
         check_whole(self, "rungs", 2, MAX_RUNGS, zero=True)
@@ -115,7 +115,7 @@ class ParallelTempering(Method):
         )
 
 
-def make_replicas(tables: Any, backend: Backend) -> Replicas:
+def make_replicas(tables: PairTables | GraphTables, backend: Backend) -> Replicas:
     """Of what the tables hold."""
     return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 

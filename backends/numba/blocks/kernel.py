@@ -4,7 +4,7 @@ transitions to s* and log weights."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from spinbench.backends.numba.blocks.sums import (
     make_weights,
 )
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
-from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd.memory import LINE, Array, zeros_aligned
 from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.backends.numba.tables.array_sweeps import sum_log_weights
@@ -30,7 +30,7 @@ from spinbench.methods.blocks.program import DESCENT_SWEEPS
 from spinbench.methods.blocks.tables import Tables
 from spinbench.models import Model
 
-JIT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
+JIT: Options = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
 
 
 class Chains(NamedTuple):
@@ -114,7 +114,7 @@ class BlocksState:
     weight: float
 
 
-class BlocksKernel(Kernel):
+class BlocksKernel(Kernel[Tables, BlocksState]):
     """float32 and float64, of tables, products and messages."""
 
     def __init__(self, method: Blocks, backend: Backend, model: Model, tables: Tables) -> None:

@@ -12,20 +12,20 @@ Arrays of a vector of chains: x (N, L) states; W (rows, L) of groups and message
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from spinbench.backends.numba.gibbs.shared import vector_width
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, larger, log
-from spinbench.backends.numba.simd.memory import Array, address, keep, load_vector, store
+from spinbench.backends.numba.simd.memory import Array, Real, address, keep, load_vector, store
 from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
+OPTIONS: Options = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
 # Sums below it are not trusted, and taken for 0: float32 ends at 1e-38 and float64 at 1e-308, and of a sum near the end
 # terms may be missing.
 LEAST = constant(1e-36, 1e-300)
@@ -63,7 +63,7 @@ class Room(NamedTuple):
     lost: Array
 
 
-def make_weights(t: Tables, real: np.dtype[Any]) -> Weights:
+def make_weights(t: Tables, real: Real) -> Weights:
     """From the tables of a plan."""
     tops = np.maximum.reduceat(t.values, t.offsets)
     linear = np.exp(t.values - np.repeat(tops, np.diff(np.append(t.offsets, len(t.values)))))

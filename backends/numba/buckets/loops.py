@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd import ULP, exp, hash64, log
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
 
 # Without the flags that say that infinities do not occur: log 0 does, and must stay -∞.
-OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
-# Sums below it are not trusted, and taken for 0: float32 ends at 1e-38 and float64 at 1e-308, and of a sum near the end
-# terms may be missing.
+OPTIONS: Options = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
+# Of what is less the exponential counts as 0.
 LEAST = -708.0
 
 

@@ -14,19 +14,18 @@ limit is the arithmetic, three operations an entry and site, with one load and o
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from spinbench.backends.numba.exact.shared import SHARED
-from spinbench.backends.numba.kernel_cache import CALLEE, njit
+from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load, store
 
 # Two blocks of 2^LOW entries of 8 bytes lie in a first-level cache of 32 kB, and no larger ones do.
 LOW = 11
-COLUMN: Any = {**SHARED, "fastmath": {"contract"}}
+COLUMN: Options = {**SHARED, "fastmath": {"contract"}}
 
 
 @njit(**COLUMN)

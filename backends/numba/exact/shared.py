@@ -7,18 +7,17 @@ Most of the time of a first call goes into what LLVM makes of them.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from numba import njit
 
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 
 # What Python calls. No array is made, so that references need no counting; slices run in threads.
-CALLED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False, "nogil": True}
+CALLED: Options = {"cache": True, "error_model": "numpy", "_nrt": False, "nogil": True}
 # What several kernels call.
-SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, **CALLEE}
+SHARED: Options = {"error_model": "numpy", "_nrt": False, **CALLEE}
 # What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller.
-ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
+ONCE: Options = {"error_model": "numpy", "inline": "always"}
 
 
 @njit(fastmath={"nnan", "nsz"}, **SHARED)

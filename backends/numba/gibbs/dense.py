@@ -8,7 +8,7 @@ W and the fields are padded with zeros to whole vectors, `stride` elements a row
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Address,
     Array,
     address,
     keep,
@@ -54,9 +55,9 @@ class Matrix(NamedTuple):
         biases, sign: (N,) as in `Flat`.
     """
 
-    rows: Any
-    biases: Any
-    sign: Any
+    rows: Array | Address
+    biases: Array | Address
+    sign: Array | Address
     n: int
     stride: int
 

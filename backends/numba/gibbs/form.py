@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.simd import Array, chain_keys, empty_aligned, zeros_aligned
+from spinbench.backends.numba.simd import Array, Real, chain_keys, empty_aligned, zeros_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -48,7 +48,7 @@ class Source:
     What large models take memory for is made when it is first read, and dropped when it will not be read again.
     """
 
-    def __init__(self, method: Gibbs, model: PairwiseModel, tables: Tables, real: np.dtype[Any]) -> None:
+    def __init__(self, method: Gibbs, model: PairwiseModel, tables: Tables, real: Real) -> None:
         self.method, self.model, self.tables, self.real = method, model, tables, real
         self.widest = int(np.diff(self.rows.start).max(initial=0))
         # Mean length of a row, 0 where W is sparse: long rows of a sparse model do not lie in sequence in memory.
@@ -100,7 +100,7 @@ class Source:
         self.__dict__.pop("rows", None)
 
 
-def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtype[Any]) -> Flat:
+def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: Real) -> Flat:
     """The tables of a planned model."""
     n, near = model.num_variables, rows.columns
     biases = model.biases[tables.order]
@@ -287,7 +287,7 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
     return moved.reshape(-1, *keys.shape[1:])
 
 
-def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
+def lane_blocks(chains: int, real: Real) -> tuple[int, int]:
     """(blocks, chains of a block)."""
     lanes = 64 // real.itemsize
     # Blocks of equal size: 80 chains of float32 are two blocks of three vectors, not one of four and one of one.
@@ -305,6 +305,6 @@ def in_blocks(rows: Array, blocks: int, size: int) -> Array:
     return blocked
 
 
-def no_fields(real: np.dtype[Any]) -> Array:
+def no_fields(real: Real) -> Array:
     """(0, 0)."""
     return np.empty((0, 0), dtype=real)

@@ -115,7 +115,7 @@ class GibbsState:
     look_lanes: Array | None = None
 
 
-class GibbsKernel(Kernel):
+class GibbsKernel(Kernel[Tables, GibbsState]):
     """All scans and settings of `Gibbs`; float32 and float64.
 
     Uniform numbers have 24 bits in float32 and 53 in float64 (single updates and random scans: always 53; where

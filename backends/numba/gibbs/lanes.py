@@ -9,7 +9,7 @@ that its states and sums stay in the caches; SplitMix64's counter moves on by an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Address,
     Array,
     address,
     choose,
@@ -78,14 +79,14 @@ class Block(NamedTuple):
         log_levels: (B,) log T of the sweep.
     """
 
-    chains: Any
-    s: Any
-    walker: Any
-    gammas: Any
-    spare: Any
-    totals: Any
-    levels: Any
-    log_levels: Any
+    chains: int
+    s: Address
+    walker: Address
+    gammas: Address
+    spare: Address
+    totals: Address
+    levels: Address
+    log_levels: Address
 
 
 class Heat(NamedTuple):
@@ -96,9 +97,9 @@ class Heat(NamedTuple):
         deltas: changes of a·s + ½ sᵀWs, added to.
     """
 
-    betas: Any
-    cold: Any
-    deltas: Any
+    betas: Address
+    cold: Address
+    deltas: Address
 
 
 @njit(**INLINE)

@@ -15,7 +15,7 @@ Chain c takes its numbers from quarter c mod 4 of the words of stream c // 4.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_p
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
+    Address,
     Array,
     address,
     any_lane,
@@ -63,10 +64,10 @@ class Block(NamedTuple):
         patterns, hashes: room for `decide`.
     """
 
-    s: Any
-    recent: Any
-    patterns: Any
-    hashes: Any
+    s: Address
+    recent: Address
+    patterns: Address
+    hashes: Address
 
 
 @njit(**INLINE)

@@ -6,14 +6,14 @@ are as exact as the host makes them: p is held as the 64-bit number p 2^64, comp
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
-from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, load, mix64, store, zeros_aligned
+from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, Real, load, mix64, store, zeros_aligned
 
 # Two vectors of 32 entries are what one update looks up; a seventh neighbour would double that, and the tables.
 MAX_NEIGHBOURS = 6
@@ -125,7 +125,7 @@ def make_patterns(flat: Flat, bits: int = 0) -> Patterns:
     return Patterns(near.ravel(), thresholds.ravel(), p.ravel(), (0,) * width)
 
 
-def make_words(patterns: Patterns, real: np.dtype[Any]) -> Words:
+def make_words(patterns: Patterns, real: Real) -> Words:
     """The same in words; sums are made of as many pieces as `real` asks for."""
     pieces, size = PIECES[real], 2 ** len(patterns.shape)
     return Words(

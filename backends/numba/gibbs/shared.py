@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
 from numba import types
 
 from spinbench.backends.numba.gibbs.form import Flat
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     BITS,
     INVERSE_SCALE,
@@ -28,14 +26,14 @@ from spinbench.backends.numba.simd import (
 )
 
 # Sums may be reordered, which is what lets LLVM vectorise them.
-KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+KERNEL: Options = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 # Threads may run these at once, on chains of their own.
-JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
+JIT: Options = {**KERNEL, "cache": True, "nogil": True}
 # What other compiled code calls.
-CALLED: dict[str, Any] = {**KERNEL, **CALLEE}
-INLINE: dict[str, Any] = {**CALLED, "forceinline": True}
+CALLED: Options = {**KERNEL, **CALLEE}
+INLINE: Options = {**CALLED, "forceinline": True}
 # Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores.
-WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
+WRITTEN_OUT: Options = {**KERNEL, "inline": "always"}
 # Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
 # drift, and conversions at every sweep would cost as much as the sums.
 FLUSH = 64

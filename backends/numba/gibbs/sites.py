@@ -9,7 +9,7 @@ of one chunk of rows, which is enough for all neighbours, and the rows in flight
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
+    Address,
     Array,
     address,
     choose,
@@ -82,11 +83,11 @@ class Chain(NamedTuple):
         averaged: as asked.
     """
 
-    s: Any
-    recent: Any
-    start: Any
-    gamma: Any
-    averaged: Any
+    s: Address
+    recent: Address
+    start: Address
+    gamma: int
+    averaged: bool
 
 
 @njit(**WRITTEN_OUT)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Tables
 from spinbench.backends.numba.simd import Array
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State
 
 
-class FixedPointKernel(Kernel):
+class FixedPointKernel(Kernel[Tables, State]):
     """Float32 and float64; the arrays of a `State` are consumed by `advance`."""
 
-    def __init__(self, method: FixedPointMethod, backend: Backend, tables: Any) -> None:
+    def __init__(self, method: FixedPointMethod, backend: Backend, tables: Tables) -> None:
         self._tables = tables
         self._real = np.dtype(backend.precision)
         self._tolerance = method.smallest_change(backend.precision)

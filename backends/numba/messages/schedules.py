@@ -11,11 +11,10 @@ No function here allocates, so that they are compiled without Numba's runtime: w
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from spinbench.backends.numba.kernel_cache import CALLEE, njit
+from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.messages.tables import (
     CARD,
     EARLIER,
@@ -30,8 +29,8 @@ from spinbench.backends.numba.messages.tables import (
 )
 from spinbench.backends.numba.simd import larger, smaller
 
-UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-INLINED: dict[str, Any] = {**UNCOUNTED, **CALLEE, "forceinline": True}
+UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False}
+INLINED: Options = {**UNCOUNTED, **CALLEE, "forceinline": True}
 
 
 @njit(**INLINED)

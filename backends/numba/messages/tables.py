@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Products above exp(LOWEST) are formed in the linear domain: below exp(-87) numbers of float32 lose digits, below
 # exp(-708) those of float64.
@@ -142,7 +145,7 @@ def make_queue(factors: Factors, messages: Array) -> Queue:
     return Queue(np.empty_like(messages), heap, place, np.zeros(slots, dtype=messages.dtype))
 
 
-def _pieces(graph: Graph) -> Any:
+def _pieces(graph: Graph) -> Iterator[tuple[Array, Array, Array]]:
     """(members (n, d), message entries (n, d), log tables) of each group of factors, largest entries 0."""
     variable, start = graph.variable, 0
     for group in factors(graph):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from spinbench.api import Backend
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import make_factors, reweight, work_space
+from spinbench.backends.numba.messages.tables import Factors, make_factors, reweight, work_space
 from spinbench.backends.numba.simd import Array, empty_array, larger
 from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.methods.messages.spanning_trees import Forest
@@ -19,7 +18,7 @@ from spinbench.methods.messages.trw_kernels import TRWKernel
 from spinbench.models import Model
 
 
-class NumbaTRWKernel(TRWKernel):
+class NumbaTRWKernel(TRWKernel[Array, Factors]):
     """Messages by sequential sweeps; float32 and float64."""
 
     def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
@@ -28,16 +27,16 @@ class NumbaTRWKernel(TRWKernel):
         self._factors = make_factors(tables.graph, self._real)
         self._work = work_space(self._factors)
 
-    def _host(self, messages: Any) -> FloatArray:
+    def _host(self, messages: Array) -> FloatArray:
         return np.asarray(messages, dtype=np.float64)
 
     def _first_messages(self) -> Array:
         return np.zeros(len(self._tables.incidence.target), dtype=self._real)
 
-    def _prepare(self, rho: FloatArray) -> Any:
+    def _prepare(self, rho: FloatArray) -> Factors:
         return reweight(self._factors, rho)
 
-    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+    def _sweep(self, prepared: Factors, messages: Array) -> tuple[Array, float]:
         totals = np.empty(len(self._tables.graph.theta), dtype=self._real)
         # ρ weights the messages in the totals, and may have changed since the last sweep.
         sum_up_all(prepared, messages, totals)

@@ -69,7 +69,7 @@ class Scratch(NamedTuple):
     work: Array
 
 
-class BlockGibbsKernel(RelaxedKernel):
+class BlockGibbsKernel(RelaxedKernel[BlockGibbsState]):
     """`spinbench.methods.relaxed.block_gibbs.BlockGibbs` with the same law and the same statistics as its program."""
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> BlockGibbsState:

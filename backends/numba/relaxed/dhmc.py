@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +39,10 @@ class DHMCState:
     total: Array
 
 
-class DHMCKernel(RelaxedKernel):
+class DHMCKernel(RelaxedKernel[DHMCState]):
     """`spinbench.methods.relaxed.dhmc.DHMC` with the same law, adaptation and statistics as its program."""
+
+    _method: DHMC
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         super().__init__(method, backend, model, tables)
@@ -102,7 +103,7 @@ class DHMCKernel(RelaxedKernel):
         step_size = np.full_like(accept, state.step_size.step)
         return {"p": layout.gather(sums.p), "accept": accept, "step_size": step_size}
 
-    def _restart(self, step: Any) -> StepSize:
+    def _restart(self, step: Array) -> StepSize:
         """Of plain numbers, as compiled code takes them."""
         return StepSize(*map(float, restart_step_size(np, step)))
 

@@ -14,7 +14,7 @@ sample one draw of N(0, Q) more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numba as nb
 
@@ -25,8 +25,11 @@ from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, o
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
 
+if TYPE_CHECKING:
+    from spinbench.backends.numba.kernel_cache import Options
+
 # A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
-_INLINED: Any = {**KERNEL, "forceinline": True}
+_INLINED: Options = {**KERNEL, "forceinline": True}
 
 
 @by_types(**_INLINED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,30 @@ from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
 from spinbench.models import PairwiseModel
 
+if TYPE_CHECKING:
+    from spinbench.methods.relaxed.block_gibbs import BlockGibbs
+    from spinbench.methods.relaxed.dhmc import DHMC
+
+
+class HasLayout(Protocol):
+    """A state whose chains lie in tiles."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+
+TiledState = TypeVar("TiledState", bound=HasLayout)
 # Steps of block Gibbs that a look takes at draws which were copied on the way; it takes fewer of `dhmc`, whose steps
 # are longer.
 LOOK_STEPS = 3
 
 
-class RelaxedKernel(Kernel):
+class RelaxedKernel(Kernel[RelaxedTables, TiledState]):
     """The layout of chains, where they begin, and looks for log Z."""
 
-    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
+    def __init__(
+        self, method: BlockGibbs | DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables
+    ) -> None:
         self._real = np.dtype(backend.precision)
         self._method, self._tables = method, tables
         self._has_looks = method.log_z != "none" and len(tables.bias) <= MAX_VARIABLES
@@ -34,26 +49,26 @@ class RelaxedKernel(Kernel):
         self._halves = two_colours(Relaxation(model, tables.d).gram) if needed else None
 
     @abstractmethod
-    def sample(self, state: Any, steps: int, copies: Copies) -> dict[str, Array]:
+    def sample(self, state: TiledState, steps: int, copies: Copies) -> dict[str, Array]:
         """So many steps of the state, their statistics, and copies of `positions` on the way."""
 
     @abstractmethod
-    def positions(self, state: Any) -> Array:
+    def positions(self, state: TiledState) -> Array:
         """(T, P) or (T, N, L): u or x, all tiles."""
 
-    def advance(self, state: Any, steps: int) -> tuple[Any, dict[str, Array]]:
+    def advance(self, state: TiledState, steps: int) -> tuple[TiledState, dict[str, Array]]:
         return state, self.sample(state, steps, self._copies(state.layout, steps + 1, 1, 0))
 
-    def look(self, state: Any) -> dict[str, Array]:
+    def look(self, state: TiledState) -> dict[str, Array]:
         # rounded as the tiles are, so that a state's α does not depend on the batch
         return {"alpha": self._alpha(state.layout.gather(self.positions(state)))} if self._has_looks else {}
 
-    def look_steps(self, state: Any) -> int:
+    def look_steps(self, state: TiledState) -> int:
         return LOOK_STEPS if self._has_looks else 0
 
     def advance_and_look(
-        self, state: Any, steps: int, first: int, every: int
-    ) -> tuple[Any, dict[str, Array], dict[str, Array]]:
+        self, state: TiledState, steps: int, first: int, every: int
+    ) -> tuple[TiledState, dict[str, Array], dict[str, Array]]:
         copies = self._copies(state.layout, first, every, 1 + (steps - first) // every)
         statistics = self.sample(state, steps, copies)
         return state, statistics, {"alpha": self._alpha(state.layout.gather(copies.states))}

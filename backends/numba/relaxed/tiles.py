@@ -12,17 +12,18 @@ Tiles of work space are surrounded by zeros, `margin` variables on both sides, f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     LINE,
     Array,
+    Real,
     chain_keys,
     intrinsic_of,
     read,
@@ -31,6 +32,11 @@ from spinbench.backends.numba.simd import (
     wide,
     zeros_aligned,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinbench.backends.numba.simd.vectors import Operation
 
 IntArray = npt.NDArray[np.int64]
 
@@ -42,11 +48,11 @@ NEVER = -1e4
 #
 # Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
 # would cost a step of one chain as much as its products. These are what Python calls.
-ENTRY: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
+ENTRY: Options = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
 # Of those that they call.
 KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
 # Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it.
-ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
+ONCE: Options = {**ENTRY, "cache": False, "inline": "always"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Layout:
     """
 
     chains: int
-    real: np.dtype[Any]
+    real: Real
     order: IntArray
     margin: int = 0
 
@@ -153,7 +159,7 @@ def _lanes(tile: Any) -> int:
     return LINE * 8 // int(tile.dtype.bitwidth)
 
 
-def _constant(count: Any) -> Any:
+def _constant(count: Callable[[types.Array], int]) -> Operation:
     """An intrinsic that gives an integer which depends on the tile's type."""
 
     @intrinsic_of(lambda tile: types.intp)

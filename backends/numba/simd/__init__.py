@@ -88,7 +88,9 @@ from spinbench.backends.numba.simd.functions import (
 )
 from spinbench.backends.numba.simd.memory import (
     LINE,
+    Address,
     Array,
+    Real,
     address,
     empty_aligned,
     gather,
@@ -153,7 +155,9 @@ __all__ = [
     "SCALE",
     "ULP",
     "ZERO",
+    "Address",
     "Array",
+    "Real",
     "add_panel",
     "add_rows",
     "address",

@@ -7,17 +7,20 @@ seconds.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.simd.vectors import Emitter, Typed, intrinsic_of
+from spinbench.backends.numba.simd.vectors import Emitter, Operation, Typed, intrinsic_of
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
 
 
-def _maker(clear: bool) -> Any:
+def _maker(clear: bool) -> Operation:
     """An intrinsic (shape, dtype) -> a new array in C order, of zeros or of what memory holds."""
 
     @intrinsic_of(lambda shape, dtype: types.Array(dtype.dtype, getattr(shape, "count", 1), "C"))
@@ -32,7 +35,7 @@ def _maker(clear: bool) -> Any:
 empty_array, zero_array = _maker(clear=False), _maker(clear=True)
 
 
-def _copy_type(target: Any, source: Any) -> Any:
+def _copy_type(target: types.Array, source: types.Array) -> types.Type | None:
     alike = target.dtype == source.dtype and target.ndim == source.ndim
     return types.void if alike and target.layout == source.layout == "C" else None
 
@@ -52,7 +55,7 @@ def copy_into(emitter, target, source):
     cgutils.raw_memmove(builder, to.data, origin.data, origin.nitems, origin.itemsize)
 
 
-def _sizes(context: Any, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
+def _sizes(context: BaseContext, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
     kind, value = shape
     many = isinstance(kind, types.BaseTuple)
     dims = list(zip(kind, cgutils.unpack_tuple(builder, value), strict=True)) if many else [shape]

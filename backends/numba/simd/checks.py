@@ -10,9 +10,8 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
@@ -21,6 +20,11 @@ from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED, use_cache_of_sources
 from spinbench.backends.numba.simd.vectors import Typed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numba.core.base import BaseContext
+    from numba.core.datamodel.manager import DataModelManager
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"
@@ -41,13 +45,13 @@ class Pointer(types.Type):
 
 @register_model(Pointer)
 class _PointerModel(models.StructModel):
-    def __init__(self, manager: Any, kind: Pointer) -> None:
+    def __init__(self, manager: DataModelManager, kind: Pointer) -> None:
         # first, beyond: the array's bounds; owner: where references to it are counted, or 0
         bounds = [(name, types.int64) for name in ("first", "beyond")]
         super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), *bounds, ("owner", types.voidptr)])
 
 
-def register_block(block: npt.NDArray[Any]) -> None:
+def register_block(block: np.ndarray) -> None:
     """Addresses of views of this array may reach all of it; forgotten when its memory is given back."""
     begin = block.ctypes.data
     _blocks[begin] = begin + block.nbytes
@@ -62,7 +66,7 @@ def _bound(first: int, beyond: int, end: int) -> int:
     return (around or [(first, beyond)])[0][end]
 
 
-def build_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
+def build_pointer(context: BaseContext, builder: ir.IRBuilder, array: Typed, data: ir.Value) -> ir.Value:
     """A checked pointer to `data` in an array."""
     view = make_array(array[0])(context, builder, array[1])
     end = builder.gep(view.data, [view.nitems])
@@ -82,19 +86,19 @@ def build_pointer(context: Any, builder: ir.IRBuilder, array: Typed, data: ir.Va
     return pointer._getvalue()
 
 
-def data_of(context: Any, builder: ir.IRBuilder, pointer: Typed) -> ir.Value:
+def data_of(context: BaseContext, builder: ir.IRBuilder, pointer: Typed) -> ir.Value:
     """The address in a pointer."""
     return cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1]).data
 
 
-def replace_address(context: Any, builder: ir.IRBuilder, pointer: Typed, data: ir.Value) -> ir.Value:
+def replace_address(context: BaseContext, builder: ir.IRBuilder, pointer: Typed, data: ir.Value) -> ir.Value:
     """A pointer with another address in the same array."""
     moved = cgutils.create_struct_proxy(pointer[0])(context, builder, pointer[1])
     moved.data = data
     return moved._getvalue()
 
 
-def check(context: Any, builder: ir.IRBuilder, pointer: Typed, places: Sequence[ir.Value], lanes: int) -> None:
+def check(context: BaseContext, builder: ir.IRBuilder, pointer: Typed, places: Sequence[ir.Value], lanes: int) -> None:
     """Raise IndexError where an access by way of a pointer breaks a rule.
 
     Args:

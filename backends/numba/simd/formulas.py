@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
@@ -23,13 +23,25 @@ from spinbench.backends.numba.simd.vectors import (
     with_parameters_of,
 )
 
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import BaseContext as TypingContext
+    from numba.core.typing.templates import Signature
+
+    # The instructions of a call with the context, the builder, its signature and the values of its arguments.
+    Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
+    # What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
+    Definition = Callable[..., tuple[Signature, Generate] | None]
+
 Values = tuple["Value", ...]
+Body = Callable[..., "Value | Values"]
+"""A formula in Python: of the arguments' values, one result or several."""
 # Fast-math flags of the operations of formulas, whatever those of the caller.
 FLAGS = ("contract",)
 _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fcmp")
 
 
-def _operator(real: str, whole: str) -> Callable[[Value, Any], Value]:
+def _operator(real: str, whole: str) -> Callable[[Value, Value | float], Value]:
     """By LLVM's instruction for reals or for integers."""
     return lambda left, right: left._with(right, real, whole)
 
@@ -37,22 +49,22 @@ def _operator(real: str, whole: str) -> Callable[[Value, Any], Value]:
 class Value:
     """A number or a vector of a type, of which code is being generated; numbers beside it are of its type."""
 
-    def __init__(self, place: tuple[Any, ir.IRBuilder], kind: Any, value: ir.Value) -> None:
+    def __init__(self, place: tuple[BaseContext, ir.IRBuilder], kind: types.Type, value: ir.Value) -> None:
         self._place, self.kind, self.value = place, kind, value
 
-    def _with(self, other: Any, real: str, whole: str) -> Value:
+    def _with(self, other: Value | float, real: str, whole: str) -> Value:
         name = real if isinstance(element(self.kind), types.Float) else whole
         kind = self.kind if isinstance(self.kind, Vector) or not isinstance(other, Value) else other.kind
         combined = getattr(self._place[1], name)(self._like(kind), self._own(other)._like(kind))
         return Value(self._place, kind, combined)
 
-    def _own(self, other: Any) -> Value:
+    def _own(self, other: Value | float) -> Value:
         """A value, or a plain number as one of this type."""
         if isinstance(other, Value):
             return other
         return Value(self._place, self.kind, constant_of(self.value.type, _plain(other)))
 
-    def _like(self, kind: Any) -> ir.Value:
+    def _like(self, kind: types.Type) -> ir.Value:
         """A number in all lanes where a vector is asked for."""
         if self.kind == kind or not isinstance(kind, Vector):
             return self.value
@@ -65,7 +77,7 @@ class Value:
     def __neg__(self) -> Value:
         return Value(self._place, self.kind, self._place[1].fneg(self.value))
 
-    def put(self, define: Callable[..., Any], values: Values) -> Value:
+    def put(self, define: Callable[..., tuple[Signature, Generate]], values: Values) -> Value:
         """What an intrinsic of this definition makes of values of the same place."""
         context, builder = self._place
         signature, generate = define(context.typing_context, *(value.kind for value in values))
@@ -80,11 +92,12 @@ def _plain(number: Any) -> float:
 class Formula(Operation):
     """An intrinsic with a Python function of values."""
 
-    def __call__(self, *values: Value) -> Any:
-        return self._defn.__wrapped__(*values)
+    def __call__(self, *values: Value) -> Value | Values:
+        results: Value | Values = self._defn.__wrapped__(*values)
+        return results
 
 
-def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = None) -> Any:
+def formula(body: Body, results: int = 1, of: types.Type | None = None) -> Formula:
     """Of numbers and vectors of one type, which a result is of, too, unless its elements' type is given."""
     operation = Formula(body.__name__, _definition(body, results, of))
     operation._register()
@@ -95,11 +108,13 @@ def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = 
 formula_pair = functools.partial(formula, results=2)
 
 
-def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -> Callable[..., Any]:
+def _definition(body: Body, results: int, of: types.Type | None) -> Definition:
     """What Numba asks of an intrinsic, with the parameters of `body`."""
 
-    def define(typing_context: Any, *kinds: Any) -> Any:
-        def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
+    def define(typing_context: TypingContext, *kinds: types.Type) -> tuple[Signature, Generate] | None:
+        def generate(
+            context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
+        ) -> ir.Value:
             before = len(builder.block.instructions)
             pairs = zip(kinds, arguments, strict=True)
             outcome = body(*(Value((context, builder), kind, value) for kind, value in pairs))

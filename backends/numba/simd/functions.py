@@ -16,20 +16,18 @@ callers are free to reassociate sums of their own.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd.formulas import formula, formula_pair
-from spinbench.backends.numba.simd.vectors import Emitter, Vector, constant_of, element, intrinsic_of
+from spinbench.backends.numba.simd.vectors import Emitter, Operation, Vector, constant_of, element, intrinsic_of
 
 # How small functions that must be inlined into vector loops are compiled.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
+OPTIONS: Options = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
 
 
-def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
+def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Operation:
     """An intrinsic x -> c0 + c1 x + … with the coefficients for x's type; a single one makes a typed constant."""
 
     @intrinsic_of(lambda x: x)
@@ -44,7 +42,7 @@ def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
     return evaluate
 
 
-def constant(float32: float, float64: float | None = None) -> Any:
+def constant(float32: float, float64: float | None = None) -> Operation:
     """An intrinsic x -> the constant in x's type. (Numba would widen float32 against a literal.)"""
     return polynomial((float32,), (float32 if float64 is None else float64,))
 
@@ -135,7 +133,7 @@ def _split(emitter: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     return bits, builder.ashr(builder.sub(bits, constant_of(integer, halfway)), constant_of(integer, fraction))
 
 
-def _extreme(comparison: str) -> Any:
+def _extreme(comparison: str) -> Operation:
     """An intrinsic (a, b) -> b where `b comparison a`, else a, for numbers or vectors of one type.
 
     So a stays where b is NaN, and NaN stays where it is a.
@@ -155,7 +153,7 @@ def _extreme(comparison: str) -> Any:
 larger, smaller = _extreme(">"), _extreme("<")
 
 
-def _instruction(name: str) -> Any:
+def _instruction(name: str) -> Operation:
     """An intrinsic x -> what LLVM's intrinsic of this name makes of it."""
 
     @intrinsic_of(lambda x: x)

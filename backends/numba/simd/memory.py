@@ -8,7 +8,7 @@ on the package's page.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, NewType, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,20 @@ from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from numba.core.typing.templates import Signature
+
+Array = np.ndarray
+# What compiled code alone has: the address of an element, of which no Python function computes anything.
+Address = NewType("Address", int)
+Number = TypeVar("Number", bound=np.generic)
+Real = np.dtype[np.floating]
+"""The kernel's precision."""
 # Bytes of a cache line; a vector that crosses into the next costs two accesses.
 LINE = 64
 
 
-def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:
+def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Number], margin: int = 0) -> npt.NDArray[Number]:
     """Zeros that begin on a cache line, or with a margin `margin` rows behind the begin of one.
 
     Addresses may reach the margins: as many rows of zeros before and behind the array.
@@ -41,7 +49,7 @@ def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) 
     return block[margin : margin + shape[0]]
 
 
-def empty_aligned(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def empty_aligned(shape: tuple[int, ...], real: np.dtype[Number]) -> npt.NDArray[Number]:
     """An array to write to that begins on a cache line."""
     size = math.prod(shape)
     whole = np.empty(size + LINE // real.itemsize, dtype=real)
@@ -49,7 +57,7 @@ def empty_aligned(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any
     return whole[first : first + size].reshape(shape)
 
 
-def pointer_into(array: Any) -> types.Type:
+def pointer_into(array: types.Array) -> types.Type:
     """The type of a pointer into an array; checked ones know which."""
     if array.layout not in ("C", "F"):
         raise TypingError(f"contiguity: no address is taken of {array}, whose elements need not follow each other")
@@ -113,7 +121,7 @@ def load_lanes(emitter, pointer, index, lanes):
     return read(emitter, *emitter.typed[:2], emitter.target)
 
 
-def _store_signature(pointer: Any, index: Any, value: Any) -> Any:
+def _store_signature(pointer: Any, index: types.Type, value: types.Type) -> Signature:
     if isinstance(value, Vector):
         require(pointer, value.element)
     return types.void(pointer, index, value if isinstance(value, Vector) else pointer.dtype)
@@ -159,7 +167,7 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
     return builder.call(function, [addresses, align, mask, ir.Constant(target, ir.Undefined)])
 
 
-def _gather_type(pointer: Any, places: Any, index: Any) -> Any:
+def _gather_type(pointer: types.CPointer, places: types.CPointer, index: types.Type) -> Vector:
     require(places, types.uint32)
     return wide(pointer.dtype)
 
@@ -181,7 +189,7 @@ def gather(emitter, pointer, places):
     return _gather(emitter, emitter.typed[0], places)
 
 
-def _entries_type(pointer: Any, first: Any, places: Any) -> Any:
+def _entries_type(pointer: types.CPointer, first: types.Type, places: types.Type) -> Vector | None:
     require(pointer, types.uint16)
     return places if places == wide(types.uint16) else None
 
@@ -252,7 +260,7 @@ def require(pointer: Any, element: types.Type) -> None:
 
 
 def _widen(builder: ir.IRBuilder, index: Typed) -> ir.Value:
-    kind: Any = index[0]
+    kind, number = index
     if kind.bitwidth == 64:
-        return index[1]
-    return (builder.sext if kind.signed else builder.zext)(index[1], ir.IntType(64))
+        return number
+    return (builder.sext if kind.signed else builder.zext)(number, ir.IntType(64))

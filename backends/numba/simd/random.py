@@ -12,25 +12,17 @@ a chain's numbers on how many chains run beside it. Arrays are filled by `random
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
 
-from spinbench.backends.numba.kernel_cache import CALLEE
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd.formulas import formula
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.backends.numba.simd.vector_sums import as_float32, as_float64, every_second, halves
-from spinbench.backends.numba.simd.vectors import (
-    Vector,
-    by_types,
-    constant_of,
-    count_up,
-    intrinsic_of,
-)
+from spinbench.backends.numba.simd.vectors import Operation, Vector, by_types, constant_of, count_up, intrinsic_of
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -55,7 +47,9 @@ def chain_keys(seed: int, chains: int) -> npt.NDArray[np.uint64]:
     return np.stack([start, gamma])
 
 
-def _mix_array(z: Any, a: int, b: int, c: int, first: np.uint64, second: np.uint64) -> Any:
+def _mix_array(
+    z: npt.NDArray[np.uint64], a: int, b: int, c: int, first: np.uint64, second: np.uint64
+) -> npt.NDArray[np.uint64]:
     z = (z ^ (z >> np.uint64(a))) * first
     z = (z ^ (z >> np.uint64(b))) * second
     return z ^ (z >> np.uint64(c))
@@ -75,7 +69,7 @@ def hash64(start, gamma, counter):
     return mix64(start + gamma * counter)
 
 
-def _part(target: types.Type, lowest: int, width: int) -> Any:
+def _part(target: types.Type, lowest: int, width: int) -> Operation:
     """An intrinsic from uint64 to `target`, or between vectors of them: `width` bits from bit `lowest` on, converted.
 
     Numba would promote 32-bit integers to 64 bits after each operation, which halves the number of vector lanes.
@@ -126,7 +120,7 @@ SHIFT_64 = np.uint64(11)
 
 
 # Without reference counts, see `units.KERNEL`.
-UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
+UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
 
 
 @by_types(**OPTIONS)

@@ -15,14 +15,14 @@ lanes, the last vector makes some numbers again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numba import types
 
-from spinbench.backends.numba.kernel_cache import CALLEE
-from spinbench.backends.numba.simd.formulas import formula_pair
+from spinbench.backends.numba.kernel_cache import CALLEE, Options
+from spinbench.backends.numba.simd.formulas import Formula, formula_pair
 from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
 from spinbench.backends.numba.simd.memory import address, load_lanes, store
 from spinbench.backends.numba.simd.random import (
@@ -41,7 +41,7 @@ TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
 MINUS_TWO = constant(-2.0)
 # Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise.
-UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
+UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False}
 
 # Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
 
@@ -79,7 +79,7 @@ def _normal_pair_64(z, far):
     return radius * cosine, radius * sine
 
 
-def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
+def _make_fill(pair: Formula, hashes: int, lanes: tuple[int, ...]) -> tuple[Fill, Fill]:
     """(fill of a matrix, fill of a vector); `lanes`: a tuple with as many entries as vectors have lanes."""
 
     def fill_vector(keys, counter, out):
@@ -121,10 +121,11 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
     return fill_matrix, fill_vector
 
 
-_INNER: Any = {**UNCOUNTED, **CALLEE}
+Fill = Callable[..., np.uint64]
+_INNER: Options = {**UNCOUNTED, **CALLEE}
 
 
-def _choose_fill(pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> Any:
+def _choose_fill(pairs: dict[types.Type, tuple[Formula, int, tuple[int, ...]]]) -> Fill:
     """`pairs`: for each element type the arguments of `_make_fill`."""
     fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
 

@@ -6,14 +6,17 @@ addition (four cycles, two each cycle).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
 from spinbench.backends.numba.simd.memory import read, require, write
-from spinbench.backends.numba.simd.vectors import Vector, element, intrinsic_of, spread_over, wide
+from spinbench.backends.numba.simd.vectors import Operation, Vector, element, intrinsic_of, spread_over, wide
+
+if TYPE_CHECKING:
+    from numba.core.typing.templates import Signature
 
 
 @intrinsic_of(lambda vector, like: Vector(element(like), vector.lanes))
@@ -41,7 +44,9 @@ def _add_product(builder: ir.IRBuilder, total: ir.Value, x: ir.Value, y: ir.Valu
     return builder.fadd(total, builder.fmul(x, y, flags=("contract",)), flags=("contract",))
 
 
-def _rows_signature(sums: Any, x: Any, table: Any, first: Any, stride: Any) -> Any:
+def _rows_signature(
+    sums: types.UniTuple, x: Vector, table: types.CPointer, first: types.Type, stride: types.Type
+) -> Signature:
     require(table, x.element)
     return sums(sums, x, table, types.intp, types.intp)
 
@@ -57,7 +62,15 @@ def add_rows(emitter, sums, x, table, first, stride):
     return emitter.context.make_tuple(builder, kind, result)
 
 
-def _panel_signature(sums: Any, across: Any, table: Any, first: Any, width: Any, x: Any, column: Any) -> Any:
+def _panel_signature(
+    sums: types.UniTuple,
+    across: types.BaseTuple,
+    table: types.CPointer,
+    first: types.Type,
+    width: types.Type,
+    x: types.CPointer,
+    column: types.Type,
+) -> Signature:
     require(table, sums.dtype.element)
     require(x, sums.dtype.element)
     return sums(sums, across, table, types.intp, types.intp, x, types.intp)
@@ -92,7 +105,9 @@ def add_panel(emitter, sums, across, table, first, width, x, column):
     return emitter.context.make_tuple(builder, kind, result)
 
 
-def _store_signature(pointer: Any, first: Any, stride: Any, sums: Any, across: Any) -> Any:
+def _store_signature(
+    pointer: types.CPointer, first: types.Type, stride: types.Type, sums: types.UniTuple, across: types.BaseTuple
+) -> Signature:
     require(pointer, sums.dtype.element)
     return types.void(pointer, types.intp, types.intp, sums, across)
 
@@ -114,7 +129,7 @@ def store_sums(emitter, pointer, first, stride, sums, across):
 # Conversions
 
 
-def _parts(part: Any) -> Any:
+def _parts(part: Any) -> Operation:
     """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 
     @intrinsic_of(lambda integers: Vector(part, integers.lanes * 64 // part.bitwidth))
@@ -136,7 +151,7 @@ def every_second(emitter, left, right, first):
     return emitter.builder.shuffle_vector(left, right, chosen)
 
 
-def _reals(real: Any) -> Any:
+def _reals(real: types.Float) -> Operation:
     """An intrinsic that converts signed integers of as many bits."""
 
     @intrinsic_of(lambda integers: Vector(real, integers.lanes))

@@ -13,13 +13,21 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
 from numba.extending import lower_builtin, models, overload, register_model, type_callable
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.datamodel.manager import DataModelManager
+    from numba.core.typing.context import BaseContext as TypingContext
+    from numba.core.typing.templates import Signature
+
+    from spinbench.backends.numba.simd.formulas import Definition, Generate, Value
 
 BITS = 512
 # What an intrinsic gets as an argument: its type and its value.
@@ -37,7 +45,7 @@ class Vector(types.Type):
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Vector) -> None:
+    def __init__(self, manager: DataModelManager, kind: Vector) -> None:
         lane = ir.IntType(1) if kind.element == types.boolean else manager.lookup(kind.element).get_value_type()
         super().__init__(manager, kind, ir.VectorType(lane, kind.lanes))
 
@@ -74,7 +82,7 @@ _INTRINSIC: Any = _Intrinsic
 class Operation(_INTRINSIC):  # type: ignore[misc]  # Numba has no types
     """An intrinsic that `formulas` call, too, with values of which code is being generated."""
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: Value) -> Value | tuple[Value, ...]:
         return values[0].put(self._defn, values)
 
 
@@ -87,18 +95,20 @@ class Emitter(NamedTuple):
         typed: the arguments, each with its type.
     """
 
-    context: Any
+    context: BaseContext
     builder: ir.IRBuilder
     kind: Any
     typed: tuple[Typed, ...]
 
     @property
-    def target(self) -> Any:
+    def target(self) -> ir.Type:
         """LLVM's type of what is returned."""
         return self.context.get_value_type(self.kind)
 
 
-def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Any]:
+def intrinsic_of(
+    result: Callable[..., types.Type | Signature | None] | None,
+) -> Callable[[Callable[..., ir.Value | None]], Operation]:
     """An intrinsic from a function of an `Emitter` and LLVM's values that returns one, or None for nothing.
 
     Args:
@@ -106,8 +116,8 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
             where the intrinsic does not take them. None: all are converted to one type, which is returned.
     """
 
-    def decorate(emit: Callable[..., Any]) -> Any:
-        def define(typing_context: Any, *kinds: Any) -> Any:
+    def decorate(emit: Callable[..., ir.Value | None]) -> Operation:
+        def define(typing_context: TypingContext, *kinds: types.Type) -> tuple[Signature, Generate] | None:
             if result is None:
                 kinds = (typing_context.unify_types(*kinds),) * len(kinds)
             kind = kinds[0] if result is None else result(*kinds)
@@ -115,7 +125,9 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
                 return None
             signature = kind(*kinds) if isinstance(kind, types.Type) else kind
 
-            def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
+            def generate(
+                context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
+            ) -> ir.Value:
                 typed = tuple(zip(signature.args, arguments, strict=True))
                 value = emit(Emitter(context, builder, signature.return_type, typed), *arguments)
                 return context.get_dummy_value() if value is None else value
@@ -129,15 +141,15 @@ def intrinsic_of(result: Callable[..., Any] | None) -> Callable[[Callable[..., A
     return decorate
 
 
-def by_types(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def by_types(**options: object) -> Callable[[Callable[..., object]], Callable[..., NoReturn]]:
     """A function of compiled code: what is decorated takes the types of its arguments and returns the Python function
     that is compiled for them, with these options of `njit`."""
     # Of any name that `njit` knows.
     settings: Any = options
 
-    def decorate(choose: Callable[..., Any]) -> Any:
+    def decorate(choose: Callable[..., object]) -> Callable[..., NoReturn]:
         @functools.wraps(choose)
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: object) -> NoReturn:
             raise NotImplementedError("compiled code only")
 
         overload(call, jit_options=settings)(choose)
@@ -146,7 +158,7 @@ def by_types(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def with_parameters_of(body: Callable[..., Any], define: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+def with_parameters_of(body: Callable[..., object], define: Definition, skip: int = 0) -> Definition:
     """The definition of an intrinsic with the names of the parameters of `body`, but for the first `skip`."""
     functools.update_wrapper(define, body)
     names = ["typing_context", *list(inspect.signature(body).parameters)[skip:]]
@@ -171,7 +183,7 @@ _ARITHMETIC = {
 _ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
 
 
-def _signature(operands: tuple[Any, Any], *, mask: bool) -> Any:
+def _signature(operands: tuple[types.Type, types.Type], *, mask: bool) -> Signature | None:
     """Of an operator, where a vector is one of the operands; None elsewhere."""
     kind = next((operand for operand in operands if isinstance(operand, Vector)), None)
     if kind is None or any(operand != kind and not isinstance(operand, types.Number) for operand in operands):
@@ -180,12 +192,12 @@ def _signature(operands: tuple[Any, Any], *, mask: bool) -> Any:
     return result(*(operand if isinstance(operand, Vector) else kind.element for operand in operands))
 
 
-def _register(function: Any, *, mask: bool) -> None:
+def _register(function: Callable[..., object], *, mask: bool) -> None:
     @type_callable(function)
-    def typer(context: Any) -> Any:
+    def typer(context: TypingContext) -> Callable[..., Signature | types.Type | None]:
         return lambda left, right: _signature((left, right), mask=mask)
 
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
         kind = next(other for other in sig.args if isinstance(other, Vector))
         target = context.get_value_type(kind)
         left, right = (
@@ -208,15 +220,15 @@ for _function in _ORDER:
     _register(_function, mask=True)
 
 
-def _register_unary(function: Any, generate: Callable[[ir.IRBuilder, ir.Value, bool], ir.Value]) -> None:
+def _register_unary(function: Callable[..., object], generate: Callable[..., ir.Value]) -> None:
     """`generate` takes whether the lanes are reals."""
 
     @type_callable(function)
-    def typer(context: Any) -> Any:
+    def typer(context: TypingContext) -> Callable[..., Signature | types.Type | None]:
         return lambda operand: operand if isinstance(operand, Vector) else None
 
     @lower_builtin(function, Vector)
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def lower(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
         return generate(builder, args[0], isinstance(sig.args[0].element, types.Float))
 
 

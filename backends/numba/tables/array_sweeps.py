@@ -4,12 +4,12 @@ and `rejection`, one call for all chains."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from spinbench.api import Array, Key, Precision
-from spinbench.backends.numba.kernel_cache import CALLEE, njit
+from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.simd import exp
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays
@@ -20,8 +20,9 @@ from spinbench.methods.baselines.draws import ForestDraws, Layers
 from spinbench.methods.baselines.weighted import Importance
 from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 
-JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
-CALLED: dict[str, Any] = {"error_model": "numpy", **CALLEE}
+Plan = TypeVar("Plan")
+JIT: Options = {"error_model": "numpy", "cache": True, "nogil": True}
+CALLED: Options = {"error_model": "numpy", **CALLEE}
 # Log weights below are those of 0.
 LOWEST = -1e30
 
@@ -50,7 +51,7 @@ class CompiledTableBath(TableBath):
         return sum_log_weights(entries, int(entries.floored) if floored else 0, x)
 
 
-def small_model_tables(precision: Precision, plan: Callable[[FactorGraph], Any]) -> tuple[NumpyBackend, Any]:
+def small_model_tables(precision: Precision, plan: Callable[[FactorGraph], Plan]) -> tuple[NumpyBackend, Plan]:
     """A backend, and tables there of a model of two variables, to compile with what is called with others."""
     backend = NumpyBackend(precision=precision)
     tables = plan(to_factor_graph(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [0.0])))

@@ -65,7 +65,7 @@ class GraphState:
     climbs: LaneChains
 
 
-class GraphKernel(Kernel):
+class GraphKernel(Kernel[GraphTables, GraphState]):
     """All scans, and all settings of `Gibbs` that factor graphs have; float32 and float64.
 
     Single updates and random scans compute in float64 with tables of the precision.

@@ -4,7 +4,7 @@ vectors of 16 chains: log weights of a variable's states, and their weights.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -13,7 +13,9 @@ from spinbench.backends.numba.gibbs.form import block_keys
 from spinbench.backends.numba.gibbs.shared import INLINE
 from spinbench.backends.numba.simd import (
     ZERO,
+    Address,
     Array,
+    Real,
     address,
     choose,
     constant,
@@ -83,7 +85,7 @@ class LaneChains(NamedTuple):
     betas: Array
 
 
-def lane_tables(tables: FactorTables, real: np.dtype[Any]) -> LaneTables:
+def lane_tables(tables: FactorTables, real: Real) -> LaneTables:
     """The tables in the kernel's precision.
 
     Raises:
@@ -131,7 +133,7 @@ def _others(tables: FactorTables, factor: Array, owner: Array) -> tuple[Array, A
     return starts, tables.scope_variables[place], tables.scope_strides[place].astype(np.uint32)
 
 
-def lane_chains(seed: int, states: Array, real: np.dtype[Any]) -> LaneChains:
+def lane_chains(seed: int, states: Array, real: Real) -> LaneChains:
     """Chains at states (N, C), at inverse temperature 1. Lanes without a chain repeat the first one's state."""
     n, chains = states.shape
     lanes = -(-chains // LANES)
@@ -175,13 +177,13 @@ class Lane(NamedTuple):
         numbers: uniform numbers of an update; weights: of the states of its variable.
     """
 
-    count: Any
-    x: Any
-    totals: Any
-    betas: Any
-    shifts: Any
-    numbers: Any
-    weights: Any
+    count: int  # type: ignore[assignment]  # which hides the tuple's method
+    x: Address
+    totals: Address
+    betas: Address
+    shifts: Address
+    numbers: Address
+    weights: Address
 
 
 @nb.njit(**INLINE)

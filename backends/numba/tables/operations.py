@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinbench.api import Precision
 from spinbench.backends.numba.tables import array_sweeps, jumps
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
 from spinbench.methods.baselines.jumps import Jumps
+
+if TYPE_CHECKING:
+    from spinbench.api.accelerators import Operations
 
 # By the class of the array program: the class in its place, and a function that compiles what that one calls.
 COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {
@@ -21,7 +24,7 @@ COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision
 
 
 @cache
-def find_operations_class(kind: Callable[..., Any], precision: Precision) -> Callable[..., Any]:
+def find_operations_class(kind: Callable[..., Operations], precision: Precision) -> Callable[..., Operations]:
     """The class of operations in compiled code, or `kind` itself where there is none."""
     if kind not in COMPILED:
         return kind

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
-from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd import below, exp, uniform
 
 # Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,
 # and vectors of them would take longer to begin than to add.
-SCALAR: dict[str, Any] = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
+SCALAR: Options = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
 # Odds above are those of a zero: `exp` saturates there.
 MOST = 1e300
 # Logs below are those of a zero, for the same reason.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numba.tempering.looked_up import LookedUp
-from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, flat_tables
+from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, Replicas, flat_tables
 from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, fit_layout
 from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, begin_ladders, zero_tally
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -22,6 +21,7 @@ from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import Model, to_pairwise
 
+Form = LookedUp | Pairs | Graphs
 # Added to the seed for the numbers of swaps.
 SWAP_STREAM = 1 << 128
 
@@ -40,25 +40,25 @@ class TemperingState:
 
     step: int
     chains: int
-    replicas: Any
+    replicas: Replicas
     ladder: Ladder
     sums: Sums
 
 
-class TemperingKernel(Kernel):
+class TemperingKernel(Kernel[Tables, TemperingState]):
     """All settings of `ParallelTempering`; float32 and float64."""
 
     def __init__(self, method: ParallelTempering, backend: Backend, model: Model, tables: Tables) -> None:
         self._method, self._model, self._tables = method, model, tables
         self._real = np.dtype(backend.precision)
-        self._made: dict[int, Any] = {}
+        self._made: dict[int, Form] = {}
 
     def init(self, seed: int, start: Array) -> TemperingState:
         rungs, chains = len(self._tables.betas), start.shape[1]
         form = self._form_for(chains)
         starts = start[:, assign_start_ladders(np, rungs, chains)]
         ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
-        replicas: Any = form.begin(seed, starts)
+        replicas = form.begin(seed, starts)
         form.weigh(replicas, ladder)
         return TemperingState(1, chains, replicas, ladder, _none(rungs, chains))
 
@@ -92,16 +92,15 @@ class TemperingKernel(Kernel):
     def states(self, state: TemperingState) -> Array:
         """Of the replicas that stand at β = 1 now."""
         cold = state.ladder.slot[-1, : state.chains]
-        states: Array = self._form_for(state.chains).states(state.replicas, cold)
-        return states
+        return self._form_for(state.chains).states(state.replicas, cold)
 
-    def _form_for(self, chains: int) -> Any:
+    def _form_for(self, chains: int) -> Form:
         """Tables for so many ladders; those of another number are dropped."""
         if chains not in self._made:
             self._made = {chains: self._form(chains)}
         return self._made[chains]
 
-    def _form(self, chains: int) -> LookedUp | Pairs | Graphs:
+    def _form(self, chains: int) -> Form:
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             model = to_pairwise(self._model)

@@ -10,8 +10,6 @@ in the vectors that hold the last rung alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys
@@ -34,6 +32,7 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
+    Real,
     address,
     keep,
     line_address,
@@ -188,7 +187,7 @@ class LookedUp:
 
     zeros = False
 
-    def __init__(self, flat: Flat, order: Array, real: np.dtype[Any], rungs: int, layout: Layout) -> None:
+    def __init__(self, flat: Flat, order: Array, real: Real, rungs: int, layout: Layout) -> None:
         self._order, self._layout, self.slots = order, layout, rungs
         self.ladders = layout.share * layout.groups
         self._rows, self._n = Rows(flat, real, layout), len(flat.biases)

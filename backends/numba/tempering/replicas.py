@@ -8,7 +8,7 @@ an instruction's latency.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_r
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, sum_factor
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import Array, address, keep, line_address, zeros_aligned
+from spinbench.backends.numba.simd import Array, Real, address, keep, line_address, zeros_aligned
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
 from spinbench.backends.numba.tables.sweeps import Request as Sweeps
 from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
@@ -51,7 +51,7 @@ class Slots:
 
     zeros = False
 
-    def __init__(self, rungs: int, chains: int, lanes: int, order: Array, dtype: np.dtype[Any]) -> None:
+    def __init__(self, rungs: int, chains: int, lanes: int, order: Array, dtype: np.dtype[np.number]) -> None:
         self._order, self._dtype = order, dtype
         self.ladders = -(-chains // lanes) * lanes
         blocks = max(1, rungs * self.ladders // (lanes * BLOCK_VECTORS))
@@ -111,7 +111,7 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
     keep(change, recent, delta, walk, saved)
 
 
-def flat_tables(model: PairwiseModel, tables: PairTables, real: np.dtype[Any]) -> Flat:
+def flat_tables(model: PairwiseModel, tables: PairTables, real: Real) -> Flat:
     """The model row by row."""
     n, rows = model.num_variables, compressed_rows(model, tables.order)
     planned = GibbsTables(tables.order, tables.sweep, None, np.zeros(n), np.array(0.0), np.array(0.0))
@@ -121,7 +121,7 @@ def flat_tables(model: PairwiseModel, tables: PairTables, real: np.dtype[Any]) -
 class Pairs(Slots):
     """Of one model and so many ladders of R rungs; states are 0 and 1 of the kernel's precision."""
 
-    def __init__(self, model: PairwiseModel, tables: PairTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+    def __init__(self, model: PairwiseModel, tables: PairTables, real: Real, rungs: int, chains: int) -> None:
         super().__init__(rungs, chains, 64 // real.itemsize, tables.order, real)
         self._flat = flat_tables(model, tables, real)
 
@@ -177,7 +177,7 @@ def run_graphs(t, order, replicas, w, tally, request, zeros, sums):
 class Graphs(Slots):
     """Of one model and so many ladders of R rungs; states are uint32."""
 
-    def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+    def __init__(self, graph: FactorTables, real: Real, rungs: int, chains: int) -> None:
         super().__init__(rungs, chains, LANES, np.arange(len(graph.cardinalities)), STATE)
         self._tables, self._sweep = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
         self._rows, self.zeros = len(marginal_rows(graph.cardinalities)[0]), bool(self._tables.floored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from spinbench.backends.numba.gibbs.patterns import (
     slots,
     with_spare,
 )
-from spinbench.backends.numba.simd import Array
+from spinbench.backends.numba.simd import Array, Real
 
 # Ladders that a rung has room for: four rungs then share a vector, and beside four neighbours two bits of a pattern are
 # free to tell which.
@@ -93,7 +93,7 @@ class RungTables(NamedTuple):
 class Rows:
     """Of one model, from rows in float64."""
 
-    def __init__(self, flat: Flat, real: np.dtype[Any], layout: Layout) -> None:
+    def __init__(self, flat: Flat, real: Real, layout: Layout) -> None:
         self._real, self._layout = real, layout
         self._near, couplings, later = slots(flat, layout.width)
         patterns = all_patterns(layout.width)

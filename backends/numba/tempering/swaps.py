@@ -5,7 +5,7 @@ Ladders are the last axis, filled up to whole vectors of eight by idle ones.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ZERO,
     Array,
+    Real,
     address,
     chain_keys,
     exp,
@@ -73,7 +74,7 @@ class Tally(NamedTuple):
     lost: Array
 
 
-def begin_ladders(seed: int, betas: Array, slots: int, ladders: int, real: np.dtype[Any]) -> Ladder:
+def begin_ladders(seed: int, betas: Array, slots: int, ladders: int, real: Real) -> Ladder:
     """Slot k at rung k; what lies beyond stays at β = 0."""
     rungs = len(betas)
     shape = slots, ladders

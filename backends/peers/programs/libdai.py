@@ -41,7 +41,7 @@ class LibDAIExact(ProgramAnswer):
     command = (PROGRAM, "{model}", "JTREE[updates=HUGIN,heuristic=MINFILL]", "{mar}", "{pr}")
 
 
-class LibDAIBP(Kernel):
+class LibDAIBP(Kernel[Tables, State]):
     """`bp`: its messages are handed out, so that beliefs and Bethe's log Z follow as for every other backend."""
 
     seconds: ClassVar[float] = 60.0

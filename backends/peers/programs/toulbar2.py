@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.program import ProgramAnswer
 from spinbench.errors import InvalidResultError
 from spinbench.models import Model, to_factor_graph
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 # That costs, which are integers, keep of logarithms of weights.
 DECIMALS = 10
@@ -56,7 +59,7 @@ class Toulbar2Exact(ProgramAnswer):
             )
         return super().takes(backend, model)
 
-    def build(self, model: Model) -> Any:
+    def build(self, model: Model) -> tuple[TemporaryDirectory[str], Sequence[int]]:
         built = super().build(model)
         spans = [float(np.ptp(factor.log_table)) for factor in to_factor_graph(model).factors]
         if sum(spans) < LEAST_NATS:

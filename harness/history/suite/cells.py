@@ -35,7 +35,7 @@ SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
 # `settings_of`, cells whose series was begun, and the configurations that it holds.
 FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
 
-Track = Callable[..., Any]
+Track = Callable[..., object]
 # The fields of `axes.Family`, and `settings_of`.
 Family = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def _numbers(measured: Mapping[str, Any]) -> list[float]:
 
 
 def _benchmark_function(family: Family, metric: Mapping[str, Any]) -> Track:
-    def track(*values: str) -> Any:
+    def track(*values: str) -> object:
         return value_for_asv(_read_or_measure(family, values), metric["name"])
 
     track.__name__ = track.__qualname__ = f"track_{metric['name']}"
@@ -137,7 +137,7 @@ def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, Any]:
     return {**measure.measure_cell(config), "family": family["name"], "axes": axes_by_name}
 
 
-def _setting_differences(series_config: Any, config: Any, path: str = "") -> Iterator[str]:
+def _setting_differences(series_config: object, config: object, path: str = "") -> Iterator[str]:
     """Where two configurations say different things, as "method.damping=0.5 (the series has 0.0)"."""
     if isinstance(series_config, Mapping) and isinstance(config, Mapping):
         for key in sorted((series_config.keys() & config.keys()) - _FILES):

@@ -11,10 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinbench.api.types import Tables
+    from spinbench.methods.blocks.tables import Tables as BlockTables
+    from spinbench.models import FactorGraph, Model
 
 N_REPEATS, N_CALLS, MIN_CALL_SECONDS = 5, 10, 0.02
 
+Samples = dict[str, object]
+"""CPU seconds of calls, as asv takes samples."""
 # From a number of steps to the work done in them, in units of the benchmark.
 Advance = Callable[[int], float]
 
@@ -36,7 +45,7 @@ def step_seconds(
 
 def _time_samples(
     advance: Advance, repeats: int = N_REPEATS, calls: int = N_CALLS, shortest: float = MIN_CALL_SECONDS
-) -> Any:
+) -> Samples:
     """CPU seconds of a unit of work, as asv takes samples."""
     seconds = step_seconds(advance, shortest)
     best = [min(next(seconds) for _ in range(calls)) for _ in range(repeats)]
@@ -65,7 +74,7 @@ def load_model(name: str) -> Any:
     return spinbench.load(name)
 
 
-def three_state_torus(size: int = 20) -> Any:
+def three_state_torus(size: int = 20) -> FactorGraph:
     """A square torus of variables of three states with random tables."""
     import numpy as np
 
@@ -87,7 +96,7 @@ class Sampler:
     """
 
     def __init__(
-        self, model: Any, method: str, backend: str = "numba", chains: int = 1, burn_in: int = 50, **options: Any
+        self, model: Model, method: str, backend: str = "numba", chains: int = 1, burn_in: int = 50, **options: Any
     ) -> None:
         """`options` are `precision`, `device`, and settings of the method."""
         import numpy as np
@@ -96,7 +105,7 @@ class Sampler:
 
         where = {name: options.pop(name) for name in ("precision", "device") if name in options}
         configured_method = registry.make_method(method, options)
-        self.plan: Any = configured_method.plan(model)
+        self.plan: Tables = configured_method.plan(model)
         self._engine = binding.bind(configured_method, backend, model, self.plan, **where).engine
         rng, states = np.random.default_rng(0), np.array(model.cardinalities)[:, None]
         start = rng.integers(0, states, (model.num_variables, chains), np.int8)
@@ -108,7 +117,7 @@ class Sampler:
         return steps
 
 
-def track_gibbs_update(case: str, precision: str) -> Any:
+def track_gibbs_update(case: str, precision: str) -> Samples:
     """Means of s are accumulated every sweep."""
     name, _, number = case.partition(" × ")
     model, chains = load_model(name), int(number)
@@ -117,7 +126,7 @@ def track_gibbs_update(case: str, precision: str) -> Any:
     return _time_samples(lambda steps: float(sampler.advance(steps) * chains * model.num_variables))
 
 
-def track_dhmc_gradient(form: str, chains: int) -> Any:
+def track_dhmc_gradient(form: str, chains: int) -> Samples:
     """10 × 10 grid, float64, five leapfrog steps a sample: a fifth of a sample's time."""
     steps_a_sample = 5
     step = {"step_size": 0.1} if form == "identity" else {"step_size": 0.3, "diagonal": "dd"}
@@ -126,7 +135,7 @@ def track_dhmc_gradient(form: str, chains: int) -> Any:
     return _time_samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
 
 
-def track_block_gibbs_sample(form: str, precision: str) -> Any:
+def track_block_gibbs_sample(form: str, precision: str) -> Samples:
     """10 × 10 grid, one chain."""
     sampler = Sampler(load_model("grid 10"), "block_gibbs", form=form, precision=precision, log_z="none")
     return _time_samples(sampler.advance)
@@ -144,7 +153,7 @@ HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
 }
 
 
-def track_hard_sampler(case: str) -> Any:
+def track_hard_sampler(case: str) -> Samples:
     """The samplers for hard models, float64."""
     name, method, chains, settings = HARD_CASES[case]
     model = load_model(name)
@@ -157,13 +166,13 @@ def track_hard_sampler(case: str) -> Any:
     return _time_samples(lambda steps: float(sampler.advance(steps) * units))
 
 
-def _count_table_entries(plan: Any) -> int:
+def _count_table_entries(plan: BlockTables) -> int:
     """Entries of the tables of all buckets of a sweep's blocks."""
     sizes = plan.cards.prod(axis=1)
     return int(sum(sizes[plan.starts[block] : plan.starts[block + 1]].sum() for block in plan.sweep))
 
 
-def track_bp_message(model: str) -> Any:
+def track_bp_message(model: str) -> Samples:
     """From uniform messages to convergence, over iterations times messages."""
     import numpy as np
 
@@ -183,7 +192,7 @@ def track_bp_message(model: str) -> Any:
     return _time_samples(work)
 
 
-def track_elimination(model: str) -> Any:
+def track_elimination(model: str) -> Samples:
     """log Z and all marginals, the choice of an order included."""
     from spinbench.inference.answers import solve
 
@@ -197,7 +206,7 @@ def track_elimination(model: str) -> Any:
     return _time_samples(work, repeats=3, calls=1, shortest=0.0) if model == "grid 20" else _time_samples(work)
 
 
-def _set_asv_attributes(track: Callable[..., Any], unit: str, title: str, **axes: list[Any]) -> None:
+def _set_asv_attributes(track: Callable[..., Samples], unit: str, title: str, **axes: Sequence[object]) -> None:
     """What asv reads. The default version would be a hash of the source code."""
     attributes = {
         "params": list(axes.values()),

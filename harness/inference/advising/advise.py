@@ -28,7 +28,7 @@ def advise(
     model: Model,
     budget: Budget | str = "10 s",
     target: Target = "marginals",
-    candidates: Sequence[Any] | None = None,
+    candidates: Sequence[object] | None = None,
     seed: int = 0,
     *,
     chains: int = 16,

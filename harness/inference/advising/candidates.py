@@ -112,7 +112,7 @@ def default(model: Model) -> list[Candidate]:
     return [Candidate(name, backend, settings) for name, backend, settings in pairs if backend is not None]
 
 
-def parse(candidates: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], bool]:
+def parse(candidates: Sequence[object] | None, model: Model) -> tuple[list[Candidate], bool]:
     """Candidates, and whether the exact answer is among them.
 
     Args:
@@ -134,7 +134,7 @@ def parse(candidates: Sequence[Any] | None, model: Model) -> tuple[list[Candidat
     return [candidate for candidate in parts if candidate.method != "exact"], exact
 
 
-def _one(item: Any) -> Candidate:
+def _one(item: object) -> Candidate:
     method, backend = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
     # A method with settings, such as ("wmb", {"ibound": 6}), and no pair.
     if isinstance(method, str) and isinstance(backend, Mapping):

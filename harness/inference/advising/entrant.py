@@ -63,7 +63,7 @@ def answer_requests(arguments: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
             yield _outcome(work, request)
 
 
-def _outcome(work: Work, request: Any) -> Outcome:
+def _outcome(work: Work, request: Budget) -> Outcome:
     try:
         return Outcome(replace_pairs(work(request), None))
     except SpinbenchError as refusal:

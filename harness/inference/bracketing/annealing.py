@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -131,7 +130,7 @@ def _anneal_in_reverse(
     """(L,) log X, along the rungs where tempering has put them; how finely, the clock alone says."""
     inner, tables = state[2], planned.tables.replicas
     cold = inner.places.slot[-1]
-    x: Any = np.array(inner.x[:, cold, np.arange(LADDERS)])
+    x = np.array(inner.x[:, cold, np.arange(LADDERS)])
     host = make_replicas(tables, HostArrays())
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ MOST = 2**18
 CHAINS = 16
 
 
-def below(model: Model, states: npt.NDArray[np.integer[Any]]) -> Bound:
+def below(model: Model, states: npt.NDArray[np.integer]) -> Bound:
     """Of (N, S) states, those that are alike counted once, in float64 on the model's tables, rounding taken off."""
     logs = model.log_weight(np.unique(states.T, axis=0))
     top = float(logs.max(initial=-np.inf))

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate
+from spinbench.api import Array, Estimate
 from spinbench.inference.checks.components import Component, separate_components
 from spinbench.inference.checks.probes import Content, FloatArray, entropies
 from spinbench.mathematics import all_states
@@ -141,7 +141,7 @@ def _cool(content: Content, seed: int) -> float:
     return float(np.where(np.asarray(lost) > 0, -np.inf, np.asarray(values)).max() + flat.log_constant)
 
 
-def _start(model: Model, seed: int) -> tuple[FactorTables, GraphTables, GraphReplicas, Any]:
+def _start(model: Model, seed: int) -> tuple[FactorTables, GraphTables, GraphReplicas, Array]:
     """Tables, what sweeps them, and states of positive weight."""
     assert isinstance(model, FactorGraph)
     flat, replicas = factor_tables(model), GraphReplicas(HostArrays())

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from spinbench.api import Estimate, LogZKind
 from spinbench.api.bounds import CERTAIN, Bound, Grade
 from spinbench.mathematics import all_states
+
+if TYPE_CHECKING:
+    from spinbench.api.types import PerVariable
 
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
 # The strongest first. Only the first three hold against a model that was made to mislead.
@@ -81,7 +84,9 @@ def log_z_evidence(
     return Evidence("converged", error_bound) if error_bound <= tolerance else Evidence("doubtful", error_bound, _WIDE)
 
 
-def marginals_evidence(kind: LogZKind, se: Any, error_bounds: Any, status: str) -> Evidence:
+def marginals_evidence(
+    kind: LogZKind, se: PerVariable | None, error_bounds: PerVariable | None, status: str
+) -> Evidence:
     """Of marginals: exact ones, or by the run's own checks.
 
     Args:
@@ -109,8 +114,8 @@ def doubt(estimate: Estimate, quantity: str) -> str:
         evidence = marginals_evidence(estimate.log_z_kind, *errors, estimate.status)
     else:
         assert estimate.log_z is not None
-        errors = estimate.log_z_se, estimate.log_z_error_bound
-        evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, errors, estimate.bounds, estimate.status)
+        log_z_errors = estimate.log_z_se, estimate.log_z_error_bound
+        evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, log_z_errors, estimate.bounds, estimate.status)
     return evidence.reason if evidence.level == "doubtful" else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,11 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.models import FactorGraph, Model, PairwiseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinbench.api.types import Draws, Pairs
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -72,7 +77,7 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
         _check_draws(estimate.draws, model, who)
 
 
-def copy_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
+def copy_draws(draws: Draws) -> Draws:
     """Copies: the method may write into them again."""
     states, weights = draws
     return np.array(states), None if weights is None else np.array(weights, dtype=np.float64)
@@ -83,7 +88,7 @@ def copy_pairs(estimate: Estimate) -> Estimate:
     return replace(estimate, pairs=_copy_tables(estimate.pairs), pairs_se=_copy_tables(estimate.pairs_se))
 
 
-def _copy_tables(tables: Any) -> Any:
+def _copy_tables(tables: Pairs | Callable[[], Pairs]) -> Pairs | Callable[[], Pairs]:
     if tables is None or callable(tables):
         return tables
     return [np.array(table) for table in tables] if isinstance(tables, list | tuple) else np.array(tables)
@@ -95,7 +100,7 @@ def _sizes(model: Model) -> list[int]:
     return [len(model.edges)]
 
 
-def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
+def _tables(values: object, sizes: list[int], who: str) -> list[FloatArray]:
     """A flat table a factor, or one array for all edges."""
     parts = list(values) if isinstance(values, list | tuple) else [values]
     if len(parts) != len(sizes):
@@ -111,7 +116,7 @@ def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
     return flat
 
 
-def _check_groups(marginals: Any, model: PairwiseModel, who: str) -> None:
+def _check_groups(marginals: npt.ArrayLike, model: PairwiseModel, who: str) -> None:
     """Of a sampler: what is iterated, without standard errors, may approximate groups by independent variables."""
     p = np.asarray(marginals)
     sums = np.array([p[list(group)].sum() for group in model.groups])
@@ -144,7 +149,7 @@ def _check_agreement(
             _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 
 
-def _check_draws(draws: Any, model: Model, who: str) -> None:
+def _check_draws(draws: object, model: Model, who: str) -> None:
     if not isinstance(draws, tuple) or len(draws) != 2:
         raise InvalidResultError(f"{who} gave draws of type {type(draws).__name__}; (states, log weights) are needed")
     n = len(model.cardinalities)
@@ -166,6 +171,6 @@ def _check_draws(draws: Any, model: Model, who: str) -> None:
     _refuse(weights[~(weights < np.inf)], f"{who} gave log weights of draws", "a number below infinity")
 
 
-def _refuse(wrong: npt.NDArray[Any], who: str, needed: str) -> None:
+def _refuse(wrong: np.ndarray, who: str, needed: str) -> None:
     if wrong.size:
         raise InvalidResultError(f"{who}: {wrong.flat[0]:g}, where {needed} is allowed")

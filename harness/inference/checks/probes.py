@@ -12,7 +12,7 @@ Neal, "Annealed importance sampling", Statistics and Computing 2001.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api import Array
+    from spinbench.api.types import Index
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -112,7 +116,7 @@ class _Holding(TableBath):
         super().__init__(HostArrays())
         self._fixed = fixed
 
-    def choose(self, section: Section, b: Any, weights: Any, x: Any, u: Any) -> tuple[Any, Any]:
+    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         states, total = super().choose(section, b, weights, x, u)
         rows = section.rows[b]
         return np.where(self._fixed[rows][:, None], x[rows], states), total
@@ -154,7 +158,7 @@ class _Tilted(TableBath):
         super().__init__(HostArrays())
         self._tilt = tilt
 
-    def choose(self, section: Section, b: Any, weights: Any, x: Any, u: Any) -> tuple[Any, Any]:
+    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         tilt = self._tilt[section.rows[b], : weights.shape[0]]
         return super().choose(section, b, weights * tilt.T[:, :, None], x, u)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from spinbench.inference.checks.joint_validity import FloatArray, check_joint, c
 from spinbench.mathematics import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import PerVariable
 
 # How far probabilities of float32 chains may lie beyond 0 and 1.
 ROUNDING = 1e-5
@@ -79,7 +82,7 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
     """
     binary = model.all_binary
 
-    def real(values: Any) -> Any:
+    def real(values: PerVariable | None) -> Any:
         if values is None:
             return None
         return np.array(values, dtype=np.float64) if binary else [np.array(part, dtype=np.float64) for part in values]
@@ -123,7 +126,7 @@ def flag_infinite_errors(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def _plain(value: Any) -> float:
+def _plain(value: float) -> float:
     """Python's own number."""
     return int(value) if isinstance(value, int | np.integer) else float(value)
 
@@ -211,14 +214,14 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
             )
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: object) -> bool:
     """Whether it is a number that a float can hold."""
     if isinstance(value, int):
         return abs(value) < _MOST
     return isinstance(value, float | np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
 
 
-def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
+def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
     """One after another; of the shape that the model asks for."""
     needed = [(len(sizes),)] if binary else [(k,) for k in sizes]
     try:

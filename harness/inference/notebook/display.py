@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from spinbench.mathematics import all_states
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from spinbench.inference.batch_timings import Checkpoint
     from spinbench.inference.result import Result
 
 # Variables.
@@ -57,7 +58,7 @@ def _marginals(result: Result) -> str:
     p = all_states.of_marginals(head)
     spread = [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.of_errors(errors)]
     cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
-    columns: dict[str, Any] = {"variable": variables, "state": states, "marginal": cells}
+    columns: dict[str, Sequence[object] | np.ndarray] = {"variable": variables, "state": states, "marginal": cells}
     return _table(columns, len(result.marginals), "result.to_dataframe()")
 
 
@@ -122,7 +123,7 @@ def _draw_marginals(axes: Axes, result: Result) -> None:
     axes.set_title("marginals" if errors is None else "marginals, with what is claimed as their errors")
 
 
-def _draw_log_z(axes: Axes, result: Result, points: list[Any]) -> None:
+def _draw_log_z(axes: Axes, result: Result, points: Sequence[Checkpoint]) -> None:
     seconds = np.array([point.seconds for point in points])
     values = np.array([point.estimate.log_z for point in points])
     errors = np.array([point.estimate.log_z_se or 0.0 for point in points])
@@ -136,7 +137,7 @@ def _draw_log_z(axes: Axes, result: Result, points: list[Any]) -> None:
     axes.legend(fontsize=8)
 
 
-def _draw_errors(axes: Axes, points: list[Any]) -> None:
+def _draw_errors(axes: Axes, points: Sequence[Checkpoint]) -> None:
     from matplotlib.ticker import NullFormatter
 
     seconds = [point.seconds for point in points]

@@ -10,9 +10,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spinbench.inference.budget import Budget
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 # Seconds of which nothing is shown: a loop over short runs says nothing of them.
 PATIENCE = 0.5
@@ -124,7 +127,7 @@ class CellOutput(io.TextIOBase):
         is_taken: whether somebody follows an answer who is not to be interrupted by the runs that it takes.
     """
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: InteractiveShell) -> None:
         self.execution, self.is_taken = shell.execution_count, False
         self._shell = shell
         self._name = uuid.uuid4().hex
@@ -170,7 +173,7 @@ def current_cell_output() -> CellOutput | None:
     return _latest
 
 
-def _shell() -> Any:
+def _shell() -> InteractiveShell | None:
     """Whoever runs a notebook has loaded IPython; the shell of a terminal has no kernel, a forked child no reader."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None or multiprocessing.parent_process() else ipython.get_ipython()

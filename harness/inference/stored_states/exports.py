@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,18 @@ from spinbench.inference.stored_states.storage import UnsignedArray
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from spinbench.api.types import PerVariable
+    from spinbench.models import Origin
+
 # The dimension of variables to ArviZ, which has a "variable" of its own in summaries.
 NODE = "node"
 
 
 def to_inference_data(
-    model: Model, states: UnsignedArray, attributes: Mapping[str, Any], diagnostics: Mapping[str, Any]
+    model: Model, states: UnsignedArray, attributes: Mapping[str, object], diagnostics: Mapping[str, PerVariable]
 ) -> Any:
     """See `Result.to_arviz`.
 
@@ -50,7 +56,7 @@ def to_inference_data(
     return data
 
 
-def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, Any]) -> Any:
+def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, object]) -> Any:
     """See `Result.to_sampleset`; arguments and errors as of `to_inference_data`."""
     dimod = _load("dimod", "bqm")
     kind = "BINARY" if max(_origin_or_model(model).cardinalities, default=2) <= 2 else "INTEGER"
@@ -63,21 +69,21 @@ def variable_labels(model: Model) -> list[Hashable]:
     return list(_origin_or_model(model).labels) or list(range(len(_origin_or_model(model).cardinalities)))
 
 
-def log_weights(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def log_weights(model: Model, states: np.ndarray) -> npt.NDArray[np.float64]:
     """(…,) log p* of states (…, M) of the variables that the user gave, of the model with its evidence."""
     return original_log_weights(model, lower_states(model, states))
 
 
-def lower_states(model: Model, states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def lower_states(model: Model, states: np.ndarray) -> npt.NDArray[np.int64]:
     """States (…, N) of a model, of states (…, M) of the variables that the user gave."""
     return np.asarray(states, dtype=np.int64) if model.origin is None else model.origin.lower(states)
 
 
-def _origin_or_model(model: Model) -> Any:
+def _origin_or_model(model: Model) -> Model | Origin:
     return model if model.origin is None else model.origin
 
 
-def _pad(values: Any) -> npt.NDArray[np.float64]:
+def _pad(values: PerVariable) -> npt.NDArray[np.float64]:
     """(M,) of binary variables, else (M, K), NaN beyond the states of a variable."""
     if not isinstance(values, list):
         return np.asarray(values, dtype=np.float64)
@@ -87,7 +93,7 @@ def _pad(values: Any) -> npt.NDArray[np.float64]:
     return table
 
 
-def _load(package: str, extra: str) -> Any:
+def _load(package: str, extra: str) -> ModuleType:
     if find_spec(package) is None:
         raise UnavailableError(f"{package} is not installed; pip install 'spinbench[{extra}]'")
     return import_module(package)

@@ -156,7 +156,7 @@ class RecordingEngine:
                 return values[-1]
 
 
-def check_states(states: Any, model: Model, who: str) -> npt.NDArray[np.int64]:
+def check_states(states: npt.ArrayLike | None, model: Model, who: str) -> npt.NDArray[np.int64]:
     """(N, C) states of chains as integers.
 
     Args:
@@ -187,6 +187,6 @@ def check_states(states: Any, model: Model, who: str) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _narrowest(cardinalities: Sequence[int]) -> np.dtype[Any]:
+def _narrowest(cardinalities: Sequence[int]) -> np.dtype[np.generic]:
     """Unsigned integers that hold all states."""
     return np.min_scalar_type(max(cardinalities, default=1) - 1)

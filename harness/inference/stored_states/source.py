@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,11 @@ from spinbench.models import Model
 from spinbench.models.convert import IntArray, original_log_weights
 from spinbench.reference.heaviest import heaviest
 
+if TYPE_CHECKING:
+    from spinbench.api.types import Draws, PairsWithErrors
+    from spinbench.inference.marginals import Marginals
+
+Value = TypeVar("Value")
 StateAndWeight = tuple[IntArray | None, float | None]
 
 # Candidates that are raised by changes of single variables, the heaviest ones.
@@ -38,20 +43,19 @@ class RunSource:
         max_bytes: that elimination may take, where the answer is exact, and the best state is, too.
     """
 
-    pairs: tuple[Any, Any] | Callable[[], tuple[Any, Any]] = (None, None)
+    pairs: PairsWithErrors | Callable[[], PairsWithErrors] = (None, None)
     model: Model | None = None
     method_model: Model | None = None
-    last: Any = None
-    stored: Any = None
+    last: np.ndarray | Callable[[], np.ndarray | None] | None = None
+    stored: np.ndarray | None = None
     best: StateAndWeight | None = None
     max_bytes: int | None = None
 
-    def find_pairs(self) -> tuple[Any, Any]:
+    def find_pairs(self) -> PairsWithErrors:
         """Joint probabilities and their errors."""
-        pairs: tuple[Any, Any] = _evaluate(self.pairs)
-        return pairs
+        return _evaluate(self.pairs)
 
-    def find_best_state(self, draws: Any, marginals: Any) -> StateAndWeight:
+    def find_best_state(self, draws: Draws | None, marginals: Marginals | None) -> StateAndWeight:
         """The best state that is known, or found among these draws and near these marginals, and its log weight."""
         if self.best is not None or self.model is None:
             return self.best or (None, None)
@@ -61,17 +65,22 @@ class RunSource:
         method_model = self.model if self.method_model is None else self.method_model
         return find_best_state(self.model, method_model, _evaluate(self.last), self.stored, draws, marginals)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """With the states themselves: what makes them need not be known to another process."""
         return {**vars(self), "last": _evaluate(self.last)}
 
 
-def _evaluate(value: Any) -> Any:
+def _evaluate(value: Value | Callable[[], Value]) -> Value:
     return value() if callable(value) else value
 
 
 def find_best_state(
-    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+    model: Model,
+    method_model: Model,
+    last: np.ndarray | None,
+    stored: np.ndarray | None,
+    draws: Draws | None,
+    marginals: Marginals | None,
 ) -> StateAndWeight:
     """(M,) the heaviest state that is known of the variables that the user gave, and its log weight; None: none.
 
@@ -104,7 +113,12 @@ def find_best_state(
 
 
 def _candidates(
-    model: Model, method_model: Model, last: Any, stored: Any, draws: tuple[Any, Any] | None, marginals: Any
+    model: Model,
+    method_model: Model,
+    last: np.ndarray | None,
+    stored: np.ndarray | None,
+    draws: Draws | None,
+    marginals: Marginals | None,
 ) -> Iterator[IntArray]:
     """(S, N) states of the model."""
     if last is not None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import open_atomically
 
-UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
+UnsignedArray = npt.NDArray[np.unsignedinteger]
 
 # By suffix of a file: times the bytes of all states, what the disk has to hold meanwhile.
 COPIES = {".npz": 3, ".parquet": 4}
@@ -30,7 +30,7 @@ GROUP_BYTES, MIN_GROUP_ROWS = 2**23, 1024
 class StateBuffer:
     """States (N, C), one after another in a binary file, of memory or of a disk."""
 
-    def __init__(self, file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         self._file, self._shape, self._dtype, self._count = file, shape, dtype, 0
         self._bytes = int(np.prod(shape)) * dtype.itemsize
 
@@ -41,7 +41,7 @@ class StateBuffer:
         self._file.seek(range(self._count)[index] * self._bytes)
         return np.frombuffer(self._file.read(self._bytes), dtype=self._dtype).reshape(self._shape)
 
-    def append(self, states: npt.NDArray[Any]) -> None:
+    def append(self, states: np.ndarray) -> None:
         """One more."""
         self._write(self._count, states.astype(self._dtype))
         self._count += 1
@@ -75,7 +75,7 @@ class States:
 
     blocks: Iterable[UnsignedArray]
     shape: tuple[int, int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     labels: Sequence[Hashable]
 
 
@@ -143,7 +143,7 @@ def write_states(path: Path, states: States) -> UnsignedArray:
         raise SpinbenchError(f"{path} could not be written: {error.strerror or error}") from error
 
 
-def _map_states(file: Any, states: States, begin: int = 0) -> UnsignedArray:
+def _map_states(file: IO[bytes] | Path, states: States, begin: int = 0) -> UnsignedArray:
     return np.memmap(file, states.dtype, "r", begin, states.shape).transpose(1, 0, 2)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-AnyInts = npt.NDArray[np.signedinteger[Any]]
+AnyInts = npt.NDArray[np.signedinteger]
 # Of so many pairs of vertices one has an edge at least, where a table of all of them is looked through.
 FEW_HOLES = 4
 # Entries of it that are looked at together.
@@ -40,8 +40,8 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
         (N + 1,) where rows start; (2E,) neighbours, ascending in each row; (2E,) the numbers of their edges. Of 32 bits
         each, where that is enough.
     """
-    narrow: Any = np.int32 if n < 2**31 else np.int64
-    number: Any = np.int32 if len(first) < 2**31 else np.int64
+    narrow: type[np.signedinteger] = np.int32 if n < 2**31 else np.int64
+    number: type[np.signedinteger] = np.int32 if len(first) < 2**31 else np.int64
     if has_most(n, len(first)):
         numbered = pair_table(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
         start, others, numbers = table_to_csr(numbered)
@@ -65,7 +65,7 @@ def has_most(n: int, edges: int) -> bool:
     return 2 * edges * FEW_HOLES >= n * n and n * n < 2**31
 
 
-def pair_table(n: int, first: AnyInts, second: AnyInts, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def pair_table(n: int, first: AnyInts, second: AnyInts, values: np.ndarray) -> np.ndarray:
     """(N, N) the values (E,) of the edges, each edge once, no loops; 0 of all other pairs."""
     table = np.empty((n, n), dtype=values.dtype)
     table.fill(0)  # in large pages, where there are some; zeros would come in small ones
@@ -82,7 +82,7 @@ def pair_table(n: int, first: AnyInts, second: AnyInts, values: npt.NDArray[Any]
     return table
 
 
-def table_to_csr(table: npt.NDArray[Any]) -> tuple[AnyInts, AnyInts, npt.NDArray[Any]]:
+def table_to_csr(table: np.ndarray) -> tuple[AnyInts, AnyInts, np.ndarray]:
     """Where rows start, columns and values of the entries of a table (N, N) that are not 0; at most 2^31."""
     n = len(table)
     start = row_starts(table)
@@ -97,7 +97,7 @@ def table_to_csr(table: npt.NDArray[Any]) -> tuple[AnyInts, AnyInts, npt.NDArray
     return start, columns, values
 
 
-def row_starts(table: npt.NDArray[Any]) -> AnyInts:
+def row_starts(table: np.ndarray) -> AnyInts:
     """(N + 1,) int32: where the rows of a table start if what is 0 is left out."""
     start = np.zeros(len(table) + 1, dtype=np.int32)
     np.cumsum([np.count_nonzero(row) for row in table], out=start[1:])
@@ -108,7 +108,7 @@ class Adjacency(NamedTuple):
     """The neighbours of vertex i are others[start[i] : start[i + 1]], ascending."""
 
     start: IntArray
-    others: npt.NDArray[np.signedinteger[Any]]
+    others: npt.NDArray[np.signedinteger]
 
     @classmethod
     def of(cls, n: int, edges: IntArray) -> Adjacency:
@@ -212,7 +212,7 @@ def _depth_parity(parent: npt.NDArray[np.int32], root: int) -> npt.NDArray[np.in
     return parity
 
 
-def _square(start: IntArray, others: npt.NDArray[np.signedinteger[Any]]) -> Any:
+def _square(start: IntArray, others: npt.NDArray[np.signedinteger]) -> Any:
     """A graph as SciPy takes it. It asks for weights, which searches do not read: they take no memory."""
     from scipy.sparse import csr_array
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from spinbench.mathematics.graphs.colouring import (
     table_to_csr,
 )
 from spinbench.models import PairwiseModel
+
+if TYPE_CHECKING:
+    pass
 
 FloatArray = npt.NDArray[np.float64]
 # A product with a row of W costs as much as gathering this fraction of its length: matrix products are fast.
@@ -41,8 +44,8 @@ class Rows(NamedTuple):
         weights: (2E,) float64.
     """
 
-    start: npt.NDArray[np.signedinteger[Any]]
-    columns: npt.NDArray[np.signedinteger[Any]]
+    start: npt.NDArray[np.signedinteger]
+    columns: npt.NDArray[np.signedinteger]
     weights: FloatArray
 
 
@@ -58,11 +61,11 @@ class SquareRows:
         self.table = table
 
     @cached_property
-    def start(self) -> npt.NDArray[np.signedinteger[Any]]:
+    def start(self) -> npt.NDArray[np.signedinteger]:
         return row_starts(self.table)
 
     @property
-    def columns(self) -> npt.NDArray[np.signedinteger[Any]]:
+    def columns(self) -> npt.NDArray[np.signedinteger]:
         return self._entries[1]
 
     @property
@@ -77,7 +80,7 @@ class SquareRows:
 AnyRows = Rows | SquareRows
 
 
-def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[Any]]) -> AnyRows:
+def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger]) -> AnyRows:
     """W with rows and columns in `order`, an integer array (N,)."""
     n = model.num_variables
     position: AnyInts = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
@@ -172,11 +175,11 @@ class Entries(Protocol):
     """What has the entries of rows one after another, as `Rows` has."""
 
     @property
-    def start(self) -> npt.NDArray[Any]: ...
+    def start(self) -> np.ndarray: ...
     @property
-    def columns(self) -> npt.NDArray[Any]: ...
+    def columns(self) -> np.ndarray: ...
     @property
-    def weights(self) -> npt.NDArray[Any]: ...
+    def weights(self) -> np.ndarray: ...
 
 
 def window_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
@@ -212,9 +215,7 @@ def distances(rows: Entries, first: int, end: int) -> tuple[IntArray, IntArray]:
     return row, rows.columns[rows.start[first] : rows.start[end]] - row
 
 
-def spread(
-    rows: Entries, span: tuple[int, int], offsets: list[int], to: npt.NDArray[Any], base: int, length: int
-) -> None:
+def spread(rows: Entries, span: tuple[int, int], offsets: list[int], to: np.ndarray, base: int, length: int) -> None:
     """Sets to[slot length + row - base] to the weight of each row's neighbour at a distance; others are left out.
 
     Args:

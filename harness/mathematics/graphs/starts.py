@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,7 @@ from spinbench.mathematics.graphs.rows import compressed_rows, matrix
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
-States = npt.NDArray[np.signedinteger[Any]]
+States = npt.NDArray[np.signedinteger]
 # Times as many neighbours as these have on average: states of hubs say what their neighbours are, so that growth begins
 # there.
 HUB = 2.0

@@ -14,7 +14,7 @@ Three forms:
 from __future__ import annotations
 
 import itertools
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class Layout(NamedTuple):
         labels: (B,) colour or level; blocks of one label are not coupled.
     """
 
-    order: npt.NDArray[np.signedinteger[Any]]
+    order: npt.NDArray[np.signedinteger]
     bounds: IntArray
     labels: IntArray
 
@@ -127,7 +127,7 @@ def layout(model: PairwiseModel, order: Order) -> Layout:
     sequence = np.lexsort((shape, labels)) if shape.any() else labels.argsort(kind="stable")
     changes = (np.diff(labels[sequence]) != 0) | (np.diff(shape[sequence]) != 0)
     first = np.concatenate([[0], np.flatnonzero(changes) + 1])
-    narrow: type[np.signedinteger[Any]] = np.int32 if count < 2**31 else np.int64
+    narrow: type[np.signedinteger] = np.int32 if count < 2**31 else np.int64
     return Layout(sequence.astype(narrow), np.append(first, count), labels[sequence[first]])
 
 
@@ -138,7 +138,7 @@ def choose_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep | 
     return scan_tables(model, plan, rows)
 
 
-def by_variable(order: npt.NDArray[np.integer], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def by_variable(order: npt.NDArray[np.integer], values: np.ndarray) -> np.ndarray:
     """Values (N, …) of rows, of which `order` (N,) names the variables, as those of variables."""
     result = np.empty_like(values)
     result[order] = values

@@ -10,12 +10,13 @@ kept beside x.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.mathematics.graphs.table_layouts import Entries, Section, TableSweep
 
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
+    from spinbench.api.types import Index
 
 
 class LevelWeights(NamedTuple):
@@ -72,7 +73,9 @@ class TableBath:
         for section in reversed(t.sections) if backward else t.sections:
             count = section.rows.shape[0]
 
-            def body(b: Any, carry: Any, section: Section = section, count: int = count) -> Any:
+            def body(
+                b: Index, carry: tuple[Array, Array], section: Section = section, count: int = count
+            ) -> tuple[Array, Array]:
                 place = count - 1 - b if backward else b
                 of_section = self._backend.take(u, self._backend.take(section.rows, place))
                 x, p = carry
@@ -90,7 +93,7 @@ class TableBath:
         u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
         shift = xp.zeros_like(x[0, :]) + t.entries.floored
 
-        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(b: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             x, d = carry
             row = backend.take(single.rows, b)
             logits = xp.sum(backend.take(t.entries.values, self.places(single, b, x, shift)), axis=1)
@@ -116,14 +119,14 @@ class TableBath:
         shift = self.halves(t.entries, ones)
         for section in t.sections:
 
-            def body(b: Any, p: Array, section: Section = section) -> Array:
+            def body(b: Index, p: Array, section: Section = section) -> Array:
                 weights = self._chunk_weights(t.entries, section, b, x, ones, shift)
                 return self._store_probabilities(section, b, p, weights / self._xp.sum(weights, axis=0))
 
             p = self._backend.fori_loop(0, section.rows.shape[0], body, p)
         return p
 
-    def update_chunk(self, t: TableSweep, b: Any, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_chunk(self, t: TableSweep, b: Index, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """(x, p) after an update, at beta = 1, of number b of the single variables; u (1, C)."""
         assert t.single is not None
         beta = self._xp.ones_like(u[0, :])
@@ -162,7 +165,7 @@ class TableBath:
         shift = self.halves(t.entries, ones)
         for section in t.sections:
 
-            def body(b: Any, carry: tuple[Array, Array], section: Section = section) -> tuple[Array, Array]:
+            def body(b: Index, carry: tuple[Array, Array], section: Section = section) -> tuple[Array, Array]:
                 mixed, total = carry
                 weights = self._chunk_weights(t.entries, section, b, mixed, ones, shift)
                 rows = self._backend.take(section.rows, b)
@@ -193,14 +196,16 @@ class TableBath:
         """(C,) int32: where the entries begin that a chain looks up, those with zeros or the floored ones."""
         return self._xp.astype(beta < 1, self._xp.int32) * entries.floored
 
-    def _chunk_weights(self, entries: Entries, section: Section, b: Any, x: Array, beta: Array, shift: Array) -> Array:
+    def _chunk_weights(
+        self, entries: Entries, section: Section, b: Index, x: Array, beta: Array, shift: Array
+    ) -> Array:
         """(K, w, C) what the states of a chunk's variables weigh at beta given the rest, the heaviest of each 1."""
         entries_of_states = self._backend.take(entries.values, self.places(section, b, x, shift))
         return self._weights(
             self._backend.take(section.states, b)[:, :, None], self._xp.sum(entries_of_states, axis=1), beta
         )
 
-    def places(self, section: Section, b: Any, x: Array, shift: Array) -> Array:
+    def places(self, section: Section, b: Index, x: Array, shift: Array) -> Array:
         """(K, d, w, C) int32: where in `Entries.values` those of a chunk's variables stand; shift (C,) of `halves`."""
         take = self._backend.take
         index = take(section.bases, b)[:, :, None] + shift
@@ -223,7 +228,7 @@ class TableBath:
         return self._xp.arange(weights.shape[0], dtype=self._xp.int32)[:, None, None]
 
     def _update(
-        self, entries: Entries, section: Section, b: Any, x: Array, p: Array, beta: Array, shift: Array, u: Array
+        self, entries: Entries, section: Section, b: Index, x: Array, p: Array, beta: Array, shift: Array, u: Array
     ) -> tuple[Array, Array]:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
         states, total = self.choose(section, b, weights, x, u)
@@ -232,7 +237,7 @@ class TableBath:
         whole = self._xp.where(total > 0, total, 1.0)
         return x, self._store_probabilities(section, b, p, weights / whole)
 
-    def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """(w, C) the next states of a chunk's variables, and the sums of their weights: the step of all sweeps.
 
         Args:
@@ -252,7 +257,7 @@ class TableBath:
         beyond = (upto <= u * total) & (upto < total)
         return xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32), total
 
-    def _store_probabilities(self, section: Section, b: Any, p: Array, probabilities: Array) -> Array:
+    def _store_probabilities(self, section: Section, b: Index, p: Array, probabilities: Array) -> Array:
         if isinstance(p, tuple):
             return p
         places = self._xp.reshape(self._backend.take(section.places, b), (-1,))

@@ -9,14 +9,18 @@ as in Song et al., "Accelerating feedforward computation via parallel nonlinear 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spinbench.api import Array, Backend
+    from spinbench.api.backend import Carry
+    from spinbench.api.types import Index
 
 # Members of a tile, on a CPU and on what is no CPU: wide ones take fewer calls, and more repetitions.
 WIDTH = {"cpu": 32, "gpu": 256}
@@ -54,7 +58,7 @@ class Tiles:
         u = xp.where(u > 0, u, lowest)
         threshold = xp.log(u / (1 - u))
 
-        def tile(low: Any, width: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def tile(low: Index, width: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry
             b, inner = self._fields(scan, low, width, s, backward=backward)
             first = backend.window(s, low, width)
@@ -72,7 +76,9 @@ class Tiles:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         return self._backend.sigmoid(self._backend.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
 
-    def sum_forced_fields(self, scan: Scan, s: Array, target: Array, function: Any, total: Array) -> Array:
+    def sum_forced_fields(
+        self, scan: Scan, s: Array, target: Array, function: Callable[[Array, Array], Array], total: Array
+    ) -> Array:
         """Add up what a sweep meets that forces values upon all variables, one after another.
 
         Args:
@@ -84,7 +90,7 @@ class Tiles:
         xp, backend = self._xp, self._backend
         columns = xp.arange(s.shape[0])
 
-        def tile(low: Any, width: int, total: Array) -> Array:
+        def tile(low: Index, width: int, total: Array) -> Array:
             rows = (low + xp.arange(width))[:, None]
             weights = backend.window(scan.weights, low, width)
             before = xp.matmul(xp.where(columns < rows, weights, 0.0), target)
@@ -95,14 +101,14 @@ class Tiles:
         total_with_tiles: Array = self._over(s.shape[0], tile, total, backward=False)
         return total_with_tiles
 
-    def _over(self, rows: int, tile: Any, carry: Any, *, backward: bool) -> Any:
+    def _over(self, rows: int, tile: Callable[[Index, int, Carry], Carry], carry: Carry, *, backward: bool) -> Carry:
         """Whole tiles in a loop, and the rest of the rows."""
         width = self._width
         whole, rest = rows // width, rows % width
         if rest and backward:
             carry = tile(whole * width, rest, carry)
 
-        def body(b: Any, carry: Any) -> Any:
+        def body(b: Index, carry: Carry) -> Carry:
             return tile((whole - 1 - b if backward else b) * width, width, carry)
 
         # Compilers look into a loop without steps, too.
@@ -110,7 +116,7 @@ class Tiles:
             carry = self._backend.fori_loop(0, whole, body, carry)
         return carry if not rest or backward else tile(whole * width, rest, carry)
 
-    def _fields(self, scan: Scan, low: Any, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
+    def _fields(self, scan: Scan, low: Index, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
         """(b, L): (width, C) fields without couplings to members that come before, and those (width, width)."""
         xp, backend = self._xp, self._backend
         weights = backend.window(scan.weights, low, width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spinbench.mathematics.graphs.rows import Windows
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
@@ -10,6 +10,7 @@ from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
+    from spinbench.api.types import Index
 
 # Up to so many neighbours are added one by one: an array of all of them
 # would take as many times the states' memory.
@@ -148,7 +149,7 @@ class HeatBath:
             return self.tiles.sweep(scan, s, p, u, backward=backward, beta=beta)
         chunks = scan.rows.shape[0]
 
-        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             b = chunks - 1 - i if backward else i
             of_chunk = self._xp.take(u, self._backend.take(scan.rows, b), axis=0)
             return self.update_chunk(scan, b, *carry, of_chunk, beta)
@@ -157,7 +158,7 @@ class HeatBath:
         return swept
 
     def update_chunk(
-        self, scan: Scan, b: Any, s: Array, p: Array, u: Array, beta: Array | None = None
+        self, scan: Scan, b: Index, s: Array, p: Array, u: Array, beta: Array | None = None
     ) -> tuple[Array, Array]:
         """Update the rows of chunk b with uniforms u (w, C); p is passed through where it is ()."""
         rows = self._backend.take(scan.rows, b)
@@ -197,7 +198,7 @@ class HeatBath:
         if in_tiles(sweep):
             return self.tiles.conditionals(sweep, s)
 
-        def body(b: Any, p: Array) -> Array:
+        def body(b: Index, p: Array) -> Array:
             rows = self._backend.take(sweep.rows, b)
             fresh = self._backend.sigmoid(self.fields.of_chunk(sweep, rows, s))
             return self._backend.update(p, rows, fresh, donate=True)

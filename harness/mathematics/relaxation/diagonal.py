@@ -146,7 +146,7 @@ def trace_minimal(model: PairwiseModel, *, tolerance: float = 1e-3, max_sweeps: 
 
 def _colour_classes(model: PairwiseModel) -> list[IntArray]:
     """Greedy colouring in index order; variables without neighbours apart, in the last class."""
-    W = model.csr()
+    W: Any = model.csr()
     colour = np.full(model.num_variables, -1, dtype=np.int64)
     for i in range(model.num_variables):
         around = W.indices[W.indptr[i] : W.indptr[i + 1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from spinbench.models.checks import check_number, to_float_array
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.npz import parse_labels
 from spinbench.models.pairwise import PairwiseModel
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel:
@@ -80,7 +83,7 @@ def _read_json_fields(file: ModelFile) -> dict[str, Any]:
     return fields
 
 
-def from_networkx(graph: Any, *, name: str | None = None) -> PairwiseModel:
+def from_networkx(graph: nx.Graph[Hashable], *, name: str | None = None) -> PairwiseModel:
     """Node attribute `bias` (0 where absent), edge attribute `coupling`, or else `weight`; nodes become labels.
 
     Variables are in {0, 1}. Parallel edges are summed.

@@ -28,7 +28,7 @@ from spinbench.models.pairwise import PairwiseModel
 
 MAX_BYTES = 2 * 2**30
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, np.ndarray]
 
 _PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
@@ -143,7 +143,7 @@ def _read_arrays(file: ModelFile) -> Arrays:
     return arrays
 
 
-def _read_array(file: ModelFile, key: str, content: IO[bytes], length: int) -> npt.NDArray[Any]:
+def _read_array(file: ModelFile, key: str, content: IO[bytes], length: int) -> np.ndarray:
     try:
         version = np.lib.format.read_magic(content)
         read_header = {
@@ -190,7 +190,7 @@ def _read_ragged_lists(file: ModelFile, arrays: Arrays, members: str, sizes: str
     return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])]
 
 
-def _read_factors(file: ModelFile, arrays: Arrays) -> list[tuple[list[int], npt.NDArray[Any]]]:
+def _read_factors(file: ModelFile, arrays: Arrays) -> list[tuple[list[int], np.ndarray]]:
     cards = _read_integers(file, arrays, "cardinalities").tolist()
     tables = arrays["log_tables"].ravel()
     scopes = _read_ragged_lists(file, arrays, "scopes", "scope_sizes")

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.network import FloatArray
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
+
+if TYPE_CHECKING:
+    pass
 
 LOG2 = math.log(2)
 # Of a factor 2^k that doubles hold.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinbench.api import Array, Backend
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class ArrayTrees:
         backend: of double precision; `spinbench.api.Backend` says what its members do.
     """
 
-    backend: Any
+    backend: Backend
     can_sample: ClassVar[bool] = True
 
     def passed_by(self, problem: Problem) -> bool:
@@ -42,7 +47,7 @@ class ArrayTree(BucketTree):
     entry_seconds, log_z_entry_seconds = 5e-8, 5e-8
     variable_seconds = 3e-4
 
-    def __init__(self, problem: Problem, order: Order, backend: Any) -> None:
+    def __init__(self, problem: Problem, order: Order, backend: Backend) -> None:
         super().__init__(problem, order)
         self.on = backend
         self.backend = backend.name  # type: ignore[misc]
@@ -65,28 +70,30 @@ class ArrayTree(BucketTree):
         with self._scope():
             return super().joint_tables()
 
-    def _scope(self) -> contextlib.AbstractContextManager[Any]:
+    def _scope(self) -> contextlib.AbstractContextManager[object]:
         """JAX's double precision and device; other backends need none."""
-        scope: Any = getattr(self.on, "scope", contextlib.nullcontext)
-        return scope()  # type: ignore[no-any-return]
+        scope: Callable[[], contextlib.AbstractContextManager[object]] = getattr(
+            self.on, "scope", contextlib.nullcontext
+        )
+        return scope()
 
-    def _transpose_table(self, scope: Scope) -> Any:
+    def _transpose_table(self, scope: Scope) -> Array:
         return self.on.to_device(np.ascontiguousarray(super()._transpose_table(scope)))
 
-    def _host(self, array: Any) -> FloatArray:
+    def _host(self, array: Array) -> FloatArray:
         return np.array(self.on.to_host(array))
 
-    def _eliminate(self, v: int, pieces: list[tuple[Scope, Any]]) -> tuple[Any, Any]:
+    def _eliminate(self, v: int, pieces: list[tuple[Scope, Array]]) -> tuple[Array, Array]:
         clique = self.clique[v]
         whole = [self.on.xp.zeros(self._shape(clique), dtype=self.on.real)]
         views = [self._expand(table, scope, clique) for scope, table in pieces]
-        return self._program(views or whole)  # type: ignore[no-any-return]
+        return self._program(views or whole)
 
     @cached_property
-    def _program(self) -> Any:
+    def _program(self) -> Callable[[list[Array]], tuple[Array, Array]]:
         xp = self.on.xp
 
-        def eliminate(pieces: list[Any]) -> tuple[Any, Any]:
+        def eliminate(pieces: list[Array]) -> tuple[Array, Array]:
             """The log message of a bucket, and p(x_v | the others)."""
             table = pieces[0]
             for piece in pieces[1:]:

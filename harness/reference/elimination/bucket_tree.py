@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -243,7 +243,7 @@ class BucketTree(Elimination):
         for v in reversed(self.listed):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
-            index: tuple[Any, ...] = slice(None), *(states[:, u] for u in self.clique[v][1:])
+            index: tuple[slice | IntArray, ...] = slice(None), *(states[:, u] for u in self.clique[v][1:])
             conditional = table[index]
             states[:, v] = draw_states(conditional.reshape(len(table), -1), count, rng)
         return states

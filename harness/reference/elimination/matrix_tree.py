@@ -15,7 +15,6 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -238,7 +237,7 @@ class MatrixTree(BucketTree):
         for v in reversed(self.listed):
             weights = np.ones((self.network.cardinalities[v], count))
             for table in (tables[key] for key in (*self.products[v].left, *self.products[v].right)):
-                index: tuple[Any, ...] = slice(None), *(states[:, u] for u in table.scope if u != v)
+                index: tuple[slice | IntArray, ...] = slice(None), *(states[:, u] for u in table.scope if u != v)
                 factor = np.moveaxis(table.values, table.scope.index(v), 0)[index]
                 weights *= factor.reshape(len(factor), -1)
             states[:, v] = draw_states(weights, count, rng)

@@ -6,12 +6,15 @@ import itertools
 import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray
+
+if TYPE_CHECKING:
+    import goatd
 
 # After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s.
 MIN_FILL_SECONDS = 0.5
@@ -26,14 +29,14 @@ def is_installed() -> bool:
     return True
 
 
-def build_graph(cardinalities: Sequence[int], pairs: IntArray) -> Any:
+def build_graph(cardinalities: Sequence[int], pairs: IntArray) -> goatd.Graph:
     """A vertex a variable."""
     import goatd
 
     return goatd.Graph(len(cardinalities), list(map(tuple, pairs.tolist())))
 
 
-def decompose_by_min_fill(graph: Any, seed: int, **ties: Any) -> Any:
+def decompose_by_min_fill(graph: goatd.Graph, seed: int, **ties: Any) -> goatd.TreeDecomposition:
     """The tree decomposition of a min-fill order."""
     import goatd
 
@@ -64,7 +67,7 @@ def portfolio_orders(cardinalities: Sequence[int], pairs: IntArray, seed: int, s
         yield order_of([[variable[u] for u in bag if u in variable] for bag in tree.bags], tree.edges)
 
 
-def _build_graph_of_copies(pairs: IntArray, copies: Sequence[int]) -> tuple[Any, dict[int, int]]:
+def _build_graph_of_copies(pairs: IntArray, copies: Sequence[int]) -> tuple[goatd.Graph, dict[int, int]]:
     """A graph in which a variable of several copies is a clique with the same neighbours, and the variable of each
     first copy, which is the one that bags keep."""
     import goatd

@@ -7,9 +7,9 @@ derived from its `OutputPublisher` whenever it publishes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from asv.publishing import OutputPublisher
 
@@ -18,6 +18,12 @@ from spinbench.history.changepoints import report
 from spinbench.history.changepoints.report import LocatedStep
 from spinbench.history.recorder import History
 from spinbench.reporting import page
+
+if TYPE_CHECKING:
+    from asv.benchmarks import Benchmarks
+    from asv.config import Config
+    from asv.graph import GraphSet
+    from asv.repo import Repo
 
 PAGE = "changes.html"
 # Of a picture; a commit is as wide.
@@ -44,7 +50,9 @@ class Changes(OutputPublisher):  # type: ignore[misc]
     order = 4
 
     @classmethod
-    def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
+    def publish(
+        cls, conf: Config, repo: Repo, benchmarks: Benchmarks, graphs: GraphSet, revisions: Mapping[str, int]
+    ) -> None:
         """Called by asv, in the folder of asv.conf.json, after it wrote its own pages."""
         write_changes_page(Path(), Path(conf.html_dir), commits=str(conf.show_commit_url))
 

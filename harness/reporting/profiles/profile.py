@@ -91,7 +91,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
     )
 
 
-def _parse_records(records: Any) -> list[Record]:
+def _parse_records(records: object) -> list[Record]:
     record_list: list[Any] = list(records) if isinstance(records, Iterable) else [records]
     try:
         return [record if isinstance(record, Record) else parse_record(record) for record in record_list]

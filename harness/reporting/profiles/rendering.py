@@ -24,6 +24,7 @@ from spinbench.reporting.progress_display import new_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import LineStyleType
 
 # Models from which on a sweep ends with a page on all of them, instead of a table for each.
 MAX_MODEL_TABLES = 8
@@ -40,7 +41,7 @@ TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
 # Factor at which the axis ends.
 MAX_FACTOR = 1e3
 # Colour and line by solver, the same in all panels.
-SolverStyles = dict[str, tuple[str, Any]]
+SolverStyles = dict[str, tuple[str, "LineStyleType"]]
 
 
 def render_profile(profile: Profile, *, all_solvers: bool = False) -> Iterator[RenderableType]:

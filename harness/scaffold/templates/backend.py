@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.errors import UnsupportedError
 
@@ -35,7 +33,7 @@ class MyBackend(Backend):
         """Seeds differ in any of 63 bits. Keys are values: drawing does not change them."""
         return (seed,)
 
-    def fold_in(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: int | Array) -> Key:
         """A key of its own for each index, also for fold_in(fold_in(key, 1), 2) and fold_in(fold_in(key, 2), 1)."""
         return (*key, int(index))
 
@@ -47,7 +45,7 @@ class MyBackend(Backend):
 
     # What follows has a default, made of array operations. Where arrays can be written to, this is faster.
 
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+    def update(self, array: Array, index: int | Array | slice, values: Array, *, donate: bool = False) -> Array:
         """array[index] = values, in place if the caller gives the array up."""
         target = array if donate else array.copy()
         target[index] = values

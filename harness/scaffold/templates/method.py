@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ class Tables(NamedTuple):
     a: (N,) float64, biases. W: (N, N) float64, couplings.
     """
 
-    a: Any
-    W: Any
+    a: Array
+    W: Array
 
 
 class State(NamedTuple):
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MyMethod(Method):
+class MyMethod(Method[Tables]):
     """Naive mean field: the independent law with means m that maximises a lower bound on log Z.
 
     log Z ≥ a·m + ½ mᵀWm + Σ_i H(m_i), H the binary entropy; a sweep sets m_i = σ(a_i + Σ_j W_ij m_j) for each i in
@@ -67,7 +67,7 @@ class MyMethod(Method):
             raise UnsupportedError(f"{model.name}: method mine knows no variables of more than two states")
         return Tables(model.biases, model.dense())
 
-    def program(self, backend: Backend) -> Program:
+    def program(self, backend: Backend) -> Program[Tables, State]:
         """Pure functions, with `backend.xp` in place of NumPy: no writing into arrays, no `if` on their values."""
         xp = backend.xp
 
@@ -75,7 +75,7 @@ class MyMethod(Method):
             return State(start, xp.ones_like(start[0, :]))
 
         def step(key: Key, tables: Tables, state: State) -> State:
-            def site(i: Any, m: Array) -> Array:
+            def site(i: int | Array, m: Array) -> Array:
                 field = backend.take(tables.a, i) + backend.take(tables.W, i) @ m
                 return backend.update(m, i, 0.5 + 0.5 * xp.tanh(0.5 * field))  # σ, without overflow
 

@@ -6,12 +6,14 @@ In the calls x and y are (3, 4) and y > 0; in those of `WIDE` they are larger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from spinbench.api import Array
+from spinbench.api.types import Namespace
 
 # Of the standard: https://data-apis.org/array-api/2024.12/
 VERSION = "2024.12"
 
-Call = Callable[[Any, Any, Any], Any]
+Call = Callable[[Namespace, Array, Array], Array]
 
 UNARY = "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign \
 signbit sin sinh square tan tanh tril triu trunc zeros_like"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Precision
+from spinbench.api import Array, Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.testing.backends.array_api import FORMS, OPERATIONS, SYNTAX, VERSION, WIDE
 from spinbench.testing.check import BACKEND_CHECKS, require
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from spinbench.api.types import Index, Namespace
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
@@ -24,8 +29,8 @@ KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
 class TreeNode(NamedTuple):
     """A tree's inner node, which loops must keep."""
 
-    first: Any
-    second: Any
+    first: Array
+    second: Array
 
 
 def available_precisions(backend_name: str) -> list[Precision]:
@@ -34,13 +39,13 @@ def available_precisions(backend_name: str) -> list[Precision]:
     return [precision for short, precision in PRECISIONS.items() if short in provides]
 
 
-def run_compiled(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
+def run_compiled(backend: Backend, function: Callable[..., object], *arrays: np.ndarray) -> Any:
     """`function`, compiled, of NumPy arrays, and what it returns as such."""
     device_arrays = map_arrays(backend.to_device, arrays)
     return map_arrays(backend.to_host, backend.compile(function)(*device_arrays))
 
 
-def require_arrays(results: dict[str, Any], expected: dict[str, Any], precision: Precision) -> None:
+def require_arrays(results: dict[str, np.ndarray], expected: dict[str, npt.ArrayLike], precision: Precision) -> None:
     """Arrays that were computed are those that are expected, in the precision that was asked for."""
     for label, expected_value in expected.items():
         value = results[label]
@@ -80,11 +85,11 @@ def check_namespace(backend: Backend) -> None:
 
 
 def _evaluate_operations(
-    backend: Backend, table: dict[str, Callable[[Any, Any, Any], Any]], x: Any, y: Any
-) -> tuple[dict[str, Any], list[str]]:
+    backend: Backend, table: dict[str, Callable[[Namespace, Array, Array], Array]], x: Array, y: Array
+) -> tuple[dict[str, Array], list[str]]:
     failed: list[str] = []
 
-    def call_operations(x: Any, y: Any) -> dict[str, Any]:
+    def call_operations(x: Array, y: Array) -> dict[str, Array]:
         values = {}
         for operation, call in table.items():
             try:
@@ -133,7 +138,7 @@ def check_arithmetic(backend: Backend) -> None:
     precision = backend.precision
     info = np.finfo(precision)
 
-    def compute(unit: Any, tiny: Any, row: Any) -> dict[str, Any]:
+    def compute(unit: Array, tiny: Array, row: Array) -> dict[str, Array]:
         halves = backend.fori_loop(0, 40, lambda i, carry: carry * 0.5, unit)
         dot = backend.xp.matmul(row[None, :], row[:, None])
         return {"above": (unit + tiny) - unit, "below": (unit + tiny * 0.25) - unit, "loop": halves, "dot": dot[0, 0]}
@@ -156,8 +161,8 @@ def check_fori_loop(backend: Backend) -> None:
     precision = backend.precision
     calls = []
 
-    def run_loops(count: Any, start: Any, whole: Any) -> Any:
-        def body(i: Any, carry: tuple[Any, TreeNode]) -> tuple[Any, TreeNode]:
+    def run_loops(count: Index, start: Array, whole: Array) -> tuple[Array, TreeNode, Array, Array, Array]:
+        def body(i: Index, carry: tuple[Array, TreeNode]) -> tuple[Array, TreeNode]:
             calls.append(1)
             total, pair = carry
             inner = backend.fori_loop(0, 2, lambda j, value: value + start[j], start[0] * 0)
@@ -196,12 +201,12 @@ def check_fori_loop(backend: Backend) -> None:
 def check_while_loop(backend: Backend) -> None:
     """while_loop: as long as a flag is set that the steps make, none where it is not, within another loop."""
 
-    def run_loops(limit_value: Any, start: Any) -> Any:
-        def double(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+    def run_loops(limit_value: Array, start: Array) -> tuple[tuple[Array, Array], Array]:
+        def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
             value, steps = carry
             return value * 2, steps + 1
 
-        def count_doublings(limit: Any) -> Any:
+        def count_doublings(limit: Array) -> Array:
             return backend.while_loop(lambda carry: carry[0] < limit, double, (start[0], start[0] * 0))[1]
 
         inner = backend.fori_loop(0, 3, lambda i, total: total + count_doublings(limit_value), start[0] * 0)
@@ -229,7 +234,7 @@ def check_update(backend: Backend) -> None:
     """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
     precision = backend.precision
 
-    def run_updates(array: Any, rows: Any) -> dict[str, Any]:
+    def run_updates(array: Array, rows: Array) -> dict[str, Array]:
         by_integer = backend.update(array, 1, array[0, :])
         several = backend.update(array, rows, array[:2, :] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3, :])
@@ -252,7 +257,7 @@ def check_update(backend: Backend) -> None:
 
     array = np.arange(6.0).reshape(3, 2)
     results = run_compiled(backend, run_updates, array, np.array([2, 0]))
-    expected: dict[str, Any] = {
+    expected: dict[str, npt.ArrayLike] = {
         "update (integer)": [[0, 1], [0, 1], [4, 5]],
         "update (integers)": [[7, 7], [2, 3], [7, 7]],
         "update (slice)": [[2, 3], [4, 5], [4, 5]],

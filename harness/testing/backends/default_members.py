@@ -8,16 +8,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Array, Backend
 from spinbench.errors import UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays
 from spinbench.testing.backends.arrays import TreeNode, require_arrays, run_compiled
 from spinbench.testing.check import BACKEND_CHECKS, CheckError, require, require_refusal, skip
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Index
 
 # Of a sum; the rounding of a plain one shows.
 TERMS = 4000
@@ -28,8 +31,8 @@ CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f
 def check_donated_arrays(backend: Backend) -> None:
     """Donating updates, add and add_product, also step after step in a loop; arguments that are not given up stay."""
 
-    def run_updates(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
-        def add_row(i: Any, carry: Any) -> Any:
+    def run_updates(x: Array, y: Array, rows: Array, column: Array) -> dict[str, Array]:
+        def add_row(i: Index, carry: Array) -> Array:
             return backend.update(carry, i, backend.take(carry, i) + backend.take(y, i), donate=True)
 
         return {
@@ -67,9 +70,9 @@ def check_compensated_sums(backend: Backend) -> None:
     """add_compensated loses no digits over many terms, of rows and of a number without axes."""
     precision = backend.precision
 
-    def run_sums(terms: Any) -> Any:
-        def sum_terms(zero: Any, term: Any) -> Any:
-            def body(i: Any, carry: Any) -> Any:
+    def run_sums(terms: Array) -> tuple[Array, Array]:
+        def sum_terms(zero: Array, term: Array) -> Array:
+            def body(i: Index, carry: tuple[Array, Array]) -> tuple[Array, Array]:
                 return backend.add_compensated(carry[0], carry[1], term)
 
             return backend.fori_loop(0, TERMS, body, (zero + 0, zero + 0))[0]
@@ -92,7 +95,7 @@ def check_compensated_sums(backend: Backend) -> None:
 def check_take(backend: Backend) -> None:
     """take: rows by integers, by one that is known at run time only, and by arrays of indices."""
 
-    def take_rows(x: Any, index: Any, several: Any, table: Any) -> dict[str, Any]:
+    def take_rows(x: Array, index: Index, several: Array, table: Array) -> dict[str, Array]:
         row_sum = backend.fori_loop(0, 3, lambda i, total: total + backend.take(x, i), x[0, :] * 0)
         return {
             "take of 1": backend.take(x, 1),
@@ -121,7 +124,7 @@ def check_constructors(backend: Backend) -> None:
     precision = backend.precision
     xp = backend.xp
 
-    def create_arrays(x: Any) -> dict[str, Any]:
+    def create_arrays(x: Array) -> dict[str, Array]:
         new_arrays = {
             "zeros": xp.zeros((2, 3), dtype=backend.real),
             "ones": xp.ones((3,), dtype=backend.real),
@@ -154,7 +157,7 @@ def check_gradients(backend: Backend) -> None:
         skip("provides has no grad")
     xp = backend.xp
 
-    def value(pair: TreeNode, weights: Any) -> Any:
+    def value(pair: TreeNode, weights: Array) -> Array:
         field = xp.matmul(weights, pair.first) + pair.second
         bent = xp.where(field > 0, xp.log1p(xp.exp(field)), xp.tanh(field))
         return xp.sum(bent) + xp.sum(xp.exp(-pair.first) * xp.cumulative_sum(pair.first, axis=0))
@@ -184,7 +187,7 @@ def check_window_and_sigmoid(backend: Backend) -> None:
     """Rows from an index known at run time only; a sigmoid that neither overflows nor changes its argument."""
     precision = backend.precision
 
-    def run_members(rows: Any, start: Any, x: Any) -> Any:
+    def run_members(rows: Array, start: Index, x: Array) -> tuple[Array, Array, Array]:
         sigmoid = backend.sigmoid(x)
         return backend.window(rows, start, 2), sigmoid, x
 

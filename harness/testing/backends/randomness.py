@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from spinbench.api import Backend
+from spinbench.api import Array, Backend, Key
 from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
 from spinbench.testing.check import BACKEND_CHECKS, require
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinbench.api.types import Index
 
 # So many that a standard error of a mean of uniform numbers is 0.0014.
 DRAWS = 40_000
@@ -39,8 +44,8 @@ SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 1
 def check_keys(backend: Backend) -> None:
     """Same key, same numbers; other seeds, indices and orders of folding give others."""
 
-    def draw_numbers(key: Any, steps: Any, empty: Any) -> Any:
-        def body(i: Any, rows: Any) -> Any:
+    def draw_numbers(key: Key, steps: Array, empty: Array) -> tuple[dict[Any, Array], Array]:
+        def body(i: Index, rows: Array) -> Array:
             return backend.update(rows, i, backend.uniform(backend.fold_in(key, backend.take(steps, i)), (8,)))
 
         numbers = {path: backend.uniform(_fold_in_path(backend, key, path), (8,)) for path in PATHS}
@@ -66,8 +71,8 @@ def check_keys(backend: Backend) -> None:
 def check_keys_folded_twice(backend: Backend) -> None:
     """Keys folded with two indices differ wherever one of these does."""
 
-    def draw_numbers(key: Any, first: Any, second: Any, empty: Any) -> Any:
-        def body(i: Any, rows: Any) -> Any:
+    def draw_numbers(key: Key, first: Array, second: Array, empty: Array) -> Array:
+        def body(i: Index, rows: Array) -> Array:
             folded_key = backend.fold_in(backend.fold_in(key, backend.take(first, i)), backend.take(second, i))
             return backend.update(rows, i, backend.uniform(folded_key, (8,)))
 
@@ -79,8 +84,8 @@ def check_keys_folded_twice(backend: Backend) -> None:
     _require_distinct_rows(rows, [f"{a}, then {b}" for a, b in zip(first.tolist(), second.tolist(), strict=True)])
 
 
-def _require_distinct_rows(rows: npt.NDArray[Any], steps: list[Any]) -> None:
-    first_uses: dict[bytes, Any] = {}
+def _require_distinct_rows(rows: np.ndarray, steps: Sequence[object]) -> None:
+    first_uses: dict[bytes, object] = {}
     for step, row in zip(steps, rows, strict=True):
         other = first_uses.setdefault(row.tobytes(), step)
         require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
@@ -90,8 +95,8 @@ def _require_distinct_rows(rows: npt.NDArray[Any], steps: list[Any]) -> None:
 def check_folding_in_loops(backend: Backend) -> None:
     """A key folded with an index known at run time only gives the numbers of the same index in Python."""
 
-    def draw_numbers(key: Any, count: Any, empty: Any) -> Any:
-        def body(i: Any, rows: Any) -> Any:
+    def draw_numbers(key: Key, count: Index, empty: Array) -> tuple[Array, Array]:
+        def body(i: Index, rows: Array) -> Array:
             return backend.update(rows, i, backend.uniform(backend.fold_in(key, i), (5,)))
 
         direct = [backend.uniform(backend.fold_in(key, i), (5,)) for i in range(3)]
@@ -108,7 +113,7 @@ def check_distribution(backend: Backend, distribution: str) -> None:
     precision = backend.precision
     draw = getattr(backend, distribution)
 
-    def draw_numbers(key: Any, empty: Any) -> Any:
+    def draw_numbers(key: Key, empty: Array) -> dict[str, Any]:
         return {
             "shapes": tuple(draw(key, shape) for shape in SHAPES),
             "draws": draw(backend.fold_in(key, 1), (DRAWS // 100, 100)),
@@ -144,7 +149,7 @@ def check_independence(backend: Backend) -> None:
     """No correlation between neighbours, and between the streams of neighbouring keys and seeds."""
     paths = ((3,), (4,), (3, 0))
 
-    def draw_numbers(key: Any, empty: Any) -> Any:
+    def draw_numbers(key: Key, empty: Array) -> tuple[dict[Any, Array], Array]:
         streams = {path: backend.normal(_fold_in_path(backend, key, path), (100, 100)) for path in paths}
         return streams, _draw_once_per_key(backend, "normal", key, empty)
 
@@ -173,13 +178,13 @@ def check_independence(backend: Backend) -> None:
         require(abs(value) <= limit, f"{label} are correlated: z = {value:.1f}, at most {limit:.1f} is chance")
 
 
-def _fold_in_path(backend: Backend, key: Any, path: tuple[int, ...]) -> Any:
+def _fold_in_path(backend: Backend, key: Key, path: tuple[int, ...]) -> Key:
     for index in path:
         key = backend.fold_in(key, index)
     return key
 
 
-def _draw_once_per_key(backend: Backend, distribution: str, key: Any, empty: Any) -> Any:
+def _draw_once_per_key(backend: Backend, distribution: str, key: Key, empty: Array) -> Array:
     """(KEYS,): the first number of fold_in(key, i), i = 0, 1, …"""
     draw = getattr(backend, distribution)
     return backend.fori_loop(0, KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold_in(key, i), ())), empty)
@@ -198,7 +203,7 @@ def _check_tails(distribution: str, x: npt.NDArray[np.float64]) -> None:
         )
 
 
-def _check_moments_and_distance(distribution: str, draws: npt.NDArray[Any], label: str) -> None:
+def _check_moments_and_distance(distribution: str, draws: np.ndarray, label: str) -> None:
     x = draws.astype(np.float64)
     limit = limits.normal_limit(8)
     for k, (mean, square) in enumerate(zip(MOMENTS[distribution], SQUARES[distribution], strict=True), start=1):

@@ -16,14 +16,17 @@ nothing branches on values.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from spinbench.api import Array
+    from spinbench.api.types import Namespace
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Array = Any
 
 
 class Derivatives(NamedTuple):
@@ -61,7 +64,7 @@ class _Layout(NamedTuple):
 
 # Tables all but vanish at singular gauges, where no step ends.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Any = np) -> Derivatives:
+def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Namespace = np) -> Derivatives:
     """Of Σ_x w(x) log f(x) in the 2d angles.
 
     Args:
@@ -96,7 +99,7 @@ def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Arr
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def joint_derivatives(
-    tables: Array, q: Array, floor: float, tangent: Array, secant: Array, xp: Any = np
+    tables: Array, q: Array, floor: float, tangent: Array, secant: Array, xp: Namespace = np
 ) -> Derivatives:
     """Of Σ_x (Π_k q_k(x_k) + floor) log f(x) in the 2d angles and the d logits of q.
 
@@ -148,7 +151,7 @@ def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
     return rows, columns
 
 
-def slot_products(q: Array, xp: Any = np) -> Array:
+def slot_products(q: Array, xp: Namespace = np) -> Array:
     """(2**d, ...) products Π_k q_k(x_k) from q (d, ...), the q_k(x_k = 1); d is at least 1."""
     # `stack` takes NumPy four times as long.
     labels = xp.reshape(xp.concat([1.0 - q, q]), (2, *q.shape))

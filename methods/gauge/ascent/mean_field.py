@@ -7,17 +7,20 @@ log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = �
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Precision
+from spinbench.api import Array, Precision
 from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.models.forney.model import ForneyModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -101,7 +104,9 @@ def field_tables(model: ForneyModel) -> FieldTables:
     return FieldTables(tuple(colours), nodes, np.array(model.log_constant))
 
 
-def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
+def sweep(
+    tables: FieldTables, q: Array, xp: Namespace = np, update: Callable[[Array, Array, Array], Array] | None = None
+) -> Array:
     """q (E, R) after one update of every edge.
 
     Args:
@@ -130,7 +135,7 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
     return q
 
 
-def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "float64") -> Any:
+def value(tables: FieldTables, q: Array, xp: Namespace = np, precision: Precision = "float64") -> Array:
     """(R,) the bound at q (E, R) to the backend's rounding, with finite entries for zeros: for comparisons."""
     smallest = float(np.finfo(precision).tiny)
     p = xp.clip(q, smallest, 1.0)

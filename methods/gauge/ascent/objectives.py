@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,12 @@ from spinbench.methods.gauge.ascent.derivatives import (
     slot_products,
 )
 
+if TYPE_CHECKING:
+    from spinbench.api import Array
+    from spinbench.api.types import Namespace
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Array = Any
 
 # Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse.
 LEAST_COSINE = 1e-4
@@ -73,13 +76,18 @@ class Places(NamedTuple):
     columns: IntArray
 
 
-def formulas_of(xp: Any, compile_function: Callable[[Any], Any] = lambda function: function) -> Formulas:
+def formulas_of(xp: Namespace, compile_function: Callable[[Any], Any] = lambda function: function) -> Formulas:
     """Those of an array namespace, as a backend compiles them."""
     return Formulas(compile_function(partial(evaluate, xp=xp)), compile_function(partial(differentiate, xp=xp)))
 
 
 def evaluate(
-    slots: Sequence[Array], z: Array, ungauged: Sequence[Array], start: Sequence[Array], weights: Weights, xp: Any = np
+    slots: Sequence[Array],
+    z: Array,
+    ungauged: Sequence[Array],
+    start: Sequence[Array],
+    weights: Weights,
+    xp: Namespace = np,
 ) -> tuple[Array, list[Array]]:
     """The objective and the gauged tables at z; -inf where an entry does not exceed its floor.
 
@@ -116,7 +124,7 @@ def evaluate(
 
 
 def differentiate(
-    slots: Sequence[Array], z: Array, tables: Sequence[Array], weights: Weights, xp: Any = np
+    slots: Sequence[Array], z: Array, tables: Sequence[Array], weights: Weights, xp: Namespace = np
 ) -> tuple[Array, Array]:
     """Summands of the gradient and of the Hessian, in the order of `places_of`.
 
@@ -171,7 +179,7 @@ def places_of(slots: Sequence[IntArray], joint: bool) -> Places:
     return Places(np.concatenate(slopes), np.concatenate(rows), np.concatenate(columns))
 
 
-def barrier_weights(degree: int, barrier: Array, zero_weight: Array = 1.0, xp: Any = np) -> Array:
+def barrier_weights(degree: int, barrier: Array, zero_weight: Array = 1.0, xp: Namespace = np) -> Array:
     """(2**d,) w_a of G-BP: with equal totals at both ends of an edge the objective is bounded."""
     return xp.where(np.arange(2**degree) == 0, zero_weight, 0.0) + barrier / 2**degree
 
@@ -186,7 +194,9 @@ def _opposite(angles: Array) -> Array:
     return angles.reshape(-1, 2)[:, ::-1].reshape(-1)
 
 
-def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequence[Array], xp: Any) -> list[Array]:
+def _gauge(
+    slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequence[Array], xp: Namespace
+) -> list[Array]:
     """Tables with the axis of every slot multiplied by the matrix of its half edge."""
     # Both matrices of an edge get the same factor, so that their product is the identity.
     scale = 1.0 / xp.sqrt(cosine)
@@ -205,5 +215,5 @@ def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequen
     return gauged
 
 
-def _sigmoid(logits: Array, xp: Any) -> Array:
+def _sigmoid(logits: Array, xp: Namespace) -> Array:
     return 1.0 / (1.0 + xp.exp(-logits))

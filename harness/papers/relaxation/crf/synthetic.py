@@ -7,11 +7,14 @@ other people's names, tags that overlap), not their words. Each one says in its 
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from spinbench.papers.relaxation.crf.corpus import SYNTHETIC, Corpus, corpus_from_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _split_words(text: str) -> tuple[str, ...]:
@@ -74,6 +77,8 @@ _FILLER = (
     "{f} {a} and {b} are compared with {c}.",
 )
 
+Option = TypeVar("Option")
+
 
 def write_corpus(messages: int, seed: int = 0) -> Corpus:
     """As a corpus; message k does not depend on how many there are."""
@@ -101,7 +106,7 @@ class _AnnouncementWriter:
         self.hour = f"{rng.integers(1, 12)}:{self.choose(('00', '15', '30'))}"
         self.day, self.month = self.choose(_DAYS), self.choose(_MONTHS)
 
-    def choose(self, options: Any) -> Any:
+    def choose(self, options: Sequence[Option]) -> Option:
         return options[int(self.rng.integers(len(options)))]
 
     def draw_bernoulli(self, probability: float) -> bool:
@@ -119,7 +124,7 @@ class _AnnouncementWriter:
             f"{self.first[0]}. {self.last}",
             self.last,
         )
-        form: str = self.choose(forms)
+        form = self.choose(forms)
         if self.draw_bernoulli(1 / 30):
             return form
         return f"<speaker>{form}</speaker>"
@@ -127,11 +132,11 @@ class _AnnouncementWriter:
     def other_name(self) -> str:
         first, last = self.choose(self.others)
         forms: tuple[str, ...] = (f"{first} {last}", f"{self.choose(_TITLES)}{last}", f"{first[0]}. {last}", last)
-        return str(self.choose(forms))
+        return self.choose(forms)
 
     def random_sentence(self) -> str:
         kinds = (_SPEAKER, _OTHER, _EITHER, _FILLER)
-        kind: Any = kinds[int(self.rng.choice(4, p=(0.12, 0.08, 0.15, 0.65)))]
+        kind = kinds[int(self.rng.choice(4, p=(0.12, 0.08, 0.15, 0.65)))]
         either = self.speaker_name if self.draw_bernoulli(0.5) else self.other_name
         text: str = self.choose(kind).format(
             s=self.speaker_name(),

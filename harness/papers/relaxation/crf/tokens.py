@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Features:
         """(len(names),) how many tokens have each."""
         return np.bincount(self.columns, minlength=len(self.names)).astype(np.int64)
 
-    def indicator_matrix(self, vocabulary: Mapping[str, int]) -> sparse.csr_array[Any, tuple[int, int]]:
+    def indicator_matrix(self, vocabulary: Mapping[str, int]) -> sparse.csr_array[np.float64, tuple[int, int]]:
         """(n, len(vocabulary)) float64 indicators; features that the vocabulary lacks are left out."""
         from scipy import sparse
 
