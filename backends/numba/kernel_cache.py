@@ -114,7 +114,7 @@ def _guard_compilation(dispatcher: Any) -> Compile:
             with suppress(OSError), _lock_folder(folder):
                 if is_whole(folder) or _clear_folder(folder):
                     before = count_compilations()
-                    entry = _compile_or_recall(compile_signature, signature)
+                    entry = _compile_with_retry(compile_signature, signature)
                     if count_compilations() > before:
                         _seal(folder)
                     return entry
@@ -122,12 +122,12 @@ def _guard_compilation(dispatcher: Any) -> Compile:
             with suppress(OSError):
                 config.CACHE_DIR = _process_folder().name  # type: ignore[attr-defined]
                 dispatcher.enable_caching()
-            return _compile_or_recall(compile_signature, signature)
+            return _compile_with_retry(compile_signature, signature)
 
     return compile_guarded
 
 
-def _compile_or_recall(compile_signature: Compile, signature: object) -> object:
+def _compile_with_retry(compile_signature: Compile, signature: object) -> object:
     try:
         return compile_signature(signature)
     # Nothing could be written. What was compiled is in memory, and is found there the second time.

@@ -98,7 +98,7 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
         return Chains(seed, 0, (keys, self.begin(start[self.order])))
 
     def advance(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], dict[str, Array]]:
-        state, sums = self._sweep_blocks(state, steps)
+        state, sums = self._sweep_and_sum_blocks(state, steps)
         if self.averaged:
             return state, {"p": steps * self._statistics(state)}
         sums_by_block = np.concatenate([np.asarray(part) for part in sums], axis=1).T.astype(np.float64)
@@ -116,9 +116,9 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
         return np.concatenate([np.asarray(block) for block in library_state[1]], axis=1).T.astype(np.int8)
 
     def _advance_library(self, state: Chains[Any], steps: int, beta: float = 1.0) -> Chains[Any]:
-        return self._sweep_blocks(state, steps)[0]
+        return self._sweep_and_sum_blocks(state, steps)[0]
 
-    def _sweep_blocks(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], Blocks]:
+    def _sweep_and_sum_blocks(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], Blocks]:
         keys, blocks = state.library_state
         with self._scope():
             blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))

@@ -128,12 +128,12 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
-    os.environ[SHARED_VARIABLE] = str(_measurement_folder())
+    os.environ[SHARED_VARIABLE] = str(_make_temporary_folder())
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration
     results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
-    os.environ[FAMILIES_VARIABLE] = str(write_families(_measurement_folder(), results and results.parent))
+    os.environ[FAMILIES_VARIABLE] = str(write_families(_make_temporary_folder(), results and results.parent))
     if results is not None:
         load_default = MachineCollection.load
 
@@ -152,13 +152,13 @@ def setup() -> None:
 
 def _set_measurement_folder(commit: str) -> None:
     """What benchmarks of a commit measure is shared among them, and with those of no other commit."""
-    folder = _measurement_folder() / commit
+    folder = _make_temporary_folder() / commit
     folder.mkdir(exist_ok=True)
     os.environ[SHARED_VARIABLE] = str(folder)
 
 
 @functools.cache
-def _measurement_folder() -> Path:
+def _make_temporary_folder() -> Path:
     """Where measurements are kept while the command runs; those of what is installed lie there themselves."""
     folder = tempfile.mkdtemp(prefix="spinbench-asv-")
     atexit.register(_remove_folder, folder, os.getpid())
@@ -186,7 +186,7 @@ def _patch_results_save(home: Path) -> None:
     def save_all(self: Results, folder: str) -> None:
         try:
             add_configurations(Path(os.environ[SHARED_VARIABLE]), home)
-            write_families(_measurement_folder(), home)
+            write_families(_make_temporary_folder(), home)
         except HistoryError as error:
             raise util.UserError(str(error)) from error
         finally:

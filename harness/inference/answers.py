@@ -63,7 +63,7 @@ def numba_solvers() -> Solvers:
 def _load_solvers() -> tuple[Solvers, float]:
     """The compiled solvers, and the seconds that importing them took."""
     since = time.perf_counter()
-    registry.check("exact", "numba", "float64")
+    registry.require_support("exact", "numba", "float64")
     # Says where machine code is kept, before any is loaded.
     registry.backend_class("numba")()
     solvers: Solvers = kernels.load(kernels.candidates("exact", "numba")[0]).solvers

@@ -76,7 +76,7 @@ def plan_and_bind(
 
     Raises:
         UnsupportedError: as of `Method.plan`, `preflight.planning` and `bind`.
-        UnavailableError, BrokenPluginError: as of `registry.check`.
+        UnavailableError, BrokenPluginError: as of `registry.require_support`.
     """
     since = time.perf_counter()
     with one_blas_thread(), nullcontext() if budget is None else planning(method, model, budget):
@@ -107,11 +107,11 @@ def bind(
         wish: whether a kernel or the program is asked, and whose kernel.
 
     Raises:
-        UnsupportedError: as `registry.check`; all kernels refuse and there is no program, or none was to run.
-        UnavailableError, BrokenPluginError: as `registry.check`.
+        UnsupportedError: as `registry.require_support`; all kernels refuse and there is no program, or none was to run.
+        UnavailableError, BrokenPluginError: as `registry.require_support`.
     """
     since = time.perf_counter()
-    how = registry.check(method, backend, precision, wish)
+    how = registry.require_support(method, backend, precision, wish)
     cls = registry.backend_class(backend)
     # The first of a class imports what it stands on, and importing counts as compiling.
     with nullcontext() if cls in _IMPORTED else deadline.compiling():

@@ -61,7 +61,7 @@ class Tolerance:
         """The largest; infinite where none is known, or a doubt names the marginals or log Z."""
         errors = estimate.marginals_se
         if self.what == "se":
-            largest = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))
+            largest = math.inf if errors is None else float(all_states.errors_of_all_states(errors).max(initial=0.0))
         else:
             largest = math.inf if estimate.log_z_se is None else estimate.log_z_se
         return math.inf if math.isnan(largest) or estimate.doubted(ERRORS[self.what]) else largest

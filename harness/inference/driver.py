@@ -85,7 +85,7 @@ def drive(
     trace.seconds = budget.seconds
     with schedule.first_sample():
         state, burn_in = _burn_in(engine, state, clock, schedule, trace, warm_up)
-    schedule.begin_sampling(burn_in)
+    schedule.extend_after_burn_in(burn_in)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, pilot.compile_seconds)
     max_checkpoints = max(MAX_TRAJECTORY_BYTES // (4 * 8 * max(len(start), 1)), MIN_CHECKPOINTS)
     due = schedule.checkpoints(min(checkpoints, max_checkpoints))

@@ -56,7 +56,7 @@ def candidates(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint,
     if wish.tier == "generic":
         return ()
     if wish.kernel is not None:
-        homes = [owner(wish.kernel)]
+        homes = [check_distribution(wish.kernel)]
     else:
         owners = (plugins.entry_points("methods").get(method, ()), plugins.entry_points("backends").get(backend, ()))
         homes = [plugins.distribution(point) for points in owners for point in points[:1]]
@@ -170,7 +170,7 @@ def _of_pair(method: str, backend: str) -> list[EntryPoint]:
     return sorted(plugins.entry_points("kernels").get(f"{method}.{backend}", ()), key=plugins.distribution)
 
 
-def owner(name: str) -> str:
+def check_distribution(name: str) -> str:
     """The distribution of that name, as packages write it.
 
     Raises:

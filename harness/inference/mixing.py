@@ -194,7 +194,7 @@ def _backend(backend: str | None) -> tuple[str, Advance]:
     """Name, and what makes sweeps there: compiled code, whose numbers do not depend on the backend."""
     if backend not in (None, *BACKENDS):
         raise UnsupportedError(f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
-    registry.check("gibbs", "numba", "float64")
+    registry.require_support("gibbs", "numba", "float64")
     # Says where machine code is kept, before any is loaded.
     registry.backend_class("numba")()
     from spinbench.backends.numba.tables.coupled import advance

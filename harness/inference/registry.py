@@ -144,7 +144,7 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     return Support("native" if native else "generic", notes=notes)
 
 
-def check(method: str | Method, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
+def require_support(method: str | Method, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
     """How the pair runs, before anything is planned for it; arguments as of `support`.
 
     Raises:

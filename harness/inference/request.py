@@ -118,7 +118,7 @@ def check_request(
     if options.precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
     chosen, wish = _make_method(method, settings), Wish(options.tier, options.kernel)
-    registry.check(chosen, backend, options.precision, wish)
+    registry.require_support(chosen, backend, options.precision, wish)
     if chosen.anytime:
         check_weight_range(chosen.name, model, options.precision)
     if options.target is not None:

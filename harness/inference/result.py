@@ -189,11 +189,11 @@ class Result:
         """
         marginals = self._require_marginals()
         variables, states = all_states.names(marginals)
-        columns = {"variable": variables, "state": states, "marginal": all_states.of_marginals(marginals)}
+        columns = {"variable": variables, "state": states, "marginal": all_states.marginals_of_all_states(marginals)}
         errors = {"standard_error": self.marginals_se, "error_bound": self.marginals_error_bound}
         for name, values in {**errors, "ess": self.ess, "r_hat": self.r_hat}.items():
             if values is not None:
-                columns[name] = all_states.of_errors(values)
+                columns[name] = all_states.errors_of_all_states(values)
         return columns
 
     def to_arviz(self) -> Any:

@@ -58,7 +58,7 @@ class Schedule(ABC):
         """Raises BudgetError where not even one sample fits."""
         return
 
-    def begin_sampling(self, burn_in: int) -> None:
+    def extend_after_burn_in(self, burn_in: int) -> None:
         """After so many steps of burn-in; raises BudgetError where the budget is spent."""
         return
 
@@ -174,7 +174,7 @@ class TimeSchedule(Schedule):
                 f"a budget of {self._budget} is too short: a sample takes {self._per_step:.3g} s; give more seconds"
             )
 
-    def begin_sampling(self, burn_in: int) -> None:
+    def extend_after_burn_in(self, burn_in: int) -> None:
         """The run ends later by what burn-in waited while others had the machine, where that is much.
 
         Raises:

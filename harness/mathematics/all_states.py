@@ -13,7 +13,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-def of_marginals(values: FloatArray | list[FloatArray]) -> FloatArray:
+def marginals_of_all_states(values: FloatArray | list[FloatArray]) -> FloatArray:
     """Of an estimate's marginals."""
     if isinstance(values, list):
         return np.concatenate(values)
@@ -25,10 +25,10 @@ def by_variable(values: FloatArray | list[FloatArray]) -> list[FloatArray]:
     """(K_v,) of each variable."""
     if isinstance(values, list):
         return values
-    return list(of_marginals(values).reshape(-1, 2))
+    return list(marginals_of_all_states(values).reshape(-1, 2))
 
 
-def of_errors(values: FloatArray | list[FloatArray]) -> FloatArray:
+def errors_of_all_states(values: FloatArray | list[FloatArray]) -> FloatArray:
     """Of what both states of a binary variable share: standard errors, ESS, R-hat."""
     if isinstance(values, list):
         return np.concatenate(values)

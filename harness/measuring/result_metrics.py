@@ -43,8 +43,8 @@ def result_metrics(
     result: Result, reference: Result | None, reference_entry: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
     """The tracked numbers, and the standard error of the marginals' RMSE."""
-    rmse, spread = _marginal_rmse(result, reference)
-    points = [(point.seconds, _marginal_rmse(point.estimate, reference)[0]) for point in result.trajectory]
+    rmse, spread = _marginal_rmse_and_se(result, reference)
+    points = [(point.seconds, _marginal_rmse_and_se(point.estimate, reference)[0]) for point in result.trajectory]
     errors = [(seconds, error) for seconds, error in points if error is not None]
     target = statistics.TARGET_RMSE
     missing = reference_entry.get("reason")
@@ -120,7 +120,7 @@ def _metric_entry(value: float | None, spread: float | None, missing: str) -> di
     return {"value": float(value), "standard_error": float(spread or 0.0)} if has_error else {"value": float(value)}
 
 
-def _marginal_rmse(estimate: Result | Estimate, reference: Result | None) -> tuple[float | None, float | None]:
+def _marginal_rmse_and_se(estimate: Result | Estimate, reference: Result | None) -> tuple[float | None, float | None]:
     """RMSE of the marginals that are known and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
 
     The errors of different variables are taken to be independent, which makes the standard error too small where
@@ -182,7 +182,7 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, Any]
             {
                 "seconds": point.seconds,
                 "samples": point.samples,
-                "marginal_rmse": _marginal_rmse(point.estimate, reference)[0],
+                "marginal_rmse": _marginal_rmse_and_se(point.estimate, reference)[0],
                 "log_z": _log_z_if_resolved(point.estimate),
                 "log_z_error": _log_z_error(point.estimate, reference),
             }

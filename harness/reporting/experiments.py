@@ -197,7 +197,7 @@ def kernel_rate(record: Record) -> float | None:
     return (result.chains if is_sampler(record) else 1 / result.samples) / result.batches.mean_cpu
 
 
-def call_rate(record: Record) -> float | None:
+def samples_per_second(record: Record) -> float | None:
     """The same by the clock of the whole call."""
     result = record.result
     if not result.samples or not result.chains or not result.timing.total:
@@ -213,7 +213,7 @@ def _ess_per_second(record: Record) -> float | None:
 
 
 NUMBER_COLUMNS: Mapping[str, RecordValue] = {
-    "whole call, /s": call_rate,
+    "whole call, /s": samples_per_second,
     "plan,\ncompile, s": curves.setup_seconds,
     "run, s": lambda record: record.result.timing.run,
     "ESS /s": _ess_per_second,

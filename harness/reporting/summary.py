@@ -74,7 +74,7 @@ def report_name(folder: Path) -> str | None:
     return None if name is None else str(name)
 
 
-def show_report(records: Sequence[Record], folder: Path, name: str | None = None) -> None:
+def print_report(records: Sequence[Record], folder: Path, name: str | None = None) -> None:
     """Print a report and the cells without a result with their reasons.
 
     Args:

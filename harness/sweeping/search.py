@@ -52,7 +52,7 @@ class Objective:
     meaning: str
 
 
-def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], float]:
+def _scale_to_one_second(error: Callable[[Record], float]) -> Callable[[Record], float]:
     """Errors of sampling fall as the root of time: that after one second is error times √seconds."""
 
     def number(record: Record) -> float:
@@ -70,8 +70,10 @@ def _cost_of_a_sample(record: Record) -> float:
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "marginal_rmse": Objective(_after_a_second(trust.marginal_rmse_or_inf), "RMSE of the marginals after one second"),
-    "log_z_error": Objective(_after_a_second(trust.log_z_error_or_inf), "|error of log Z| after one second"),
+    "marginal_rmse": Objective(
+        _scale_to_one_second(trust.marginal_rmse_or_inf), "RMSE of the marginals after one second"
+    ),
+    "log_z_error": Objective(_scale_to_one_second(trust.log_z_error_or_inf), "|error of log Z| after one second"),
     "time_to_error": Objective(trust.seconds_to_error_or_inf, "seconds to an RMSE of one per cent"),
     "seconds_per_ess": Objective(_cost_of_a_sample, "seconds for an effective sample"),
 }

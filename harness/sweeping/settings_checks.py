@@ -85,7 +85,7 @@ def _backend(settings: dict[str, Any]) -> None:
         )
     wish = Wish(*(settings.get(name) for name in WISHES))
     if wish.kernel is not None:
-        kernels.owner(wish.kernel)
+        kernels.check_distribution(wish.kernel)
     _check_names(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
 
 

@@ -199,7 +199,7 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     output = progress_display.console()
     with clock.stage("report"):
         try:
-            summary.show_report(cell_records, folder, name)
+            summary.print_report(cell_records, folder, name)
         except OSError as error:
             output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
             status = 1

@@ -60,7 +60,7 @@ def check_plan(pair: Pair) -> None:
 
 
 @PAIR_CHECKS.add("statistics")
-def check_statistics(pair: Pair) -> None:
+def check_reported_arrays(pair: Pair) -> None:
     """Engines report what `reductions` names: finite host arrays with the chain axis last."""
     reductions = pair.method.reductions
     for reduction in reductions.values():

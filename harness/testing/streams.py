@@ -97,7 +97,7 @@ def check_period(pair: Pair) -> None:
     still = np.flatnonzero(moved.any(axis=0) & ~moved[-len(x) // 8 :].any(axis=0))
     last = EACH * (int(np.flatnonzero(moved[:, still].any(axis=1)).max(initial=0)) + 2)
     require(not still.size, f"of {LANES} chains, {still.tolist()} stand still after {last} steps, about")
-    back = _recurrence_correlations(x - x.mean(axis=0))
+    back = _autocorrelation_rises(x - x.mean(axis=0))
     # It comes back again and again: the first lag counts.
     lag = int(np.argmax(back >= 0.8 * back.max()))
     require(
@@ -164,7 +164,7 @@ def _statistic_series(batches: Batches, method: Method) -> list[FloatArray]:
     ]
 
 
-def _recurrence_correlations(x: npt.NDArray[np.float64]) -> FloatArray:
+def _autocorrelation_rises(x: npt.NDArray[np.float64]) -> FloatArray:
     """For each lag of (T, rows, chains): the correlation with what was so many batches before, over all rows and
     chains, less the least of any shorter lag, as chains forget before anything can come back."""
     t = len(x)

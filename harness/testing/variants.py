@@ -241,7 +241,7 @@ def _replace_settings(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
 
 
 @PAIR_CHECKS.add("{}={}", over=lambda pair: alternative_values(pair.method))
-def check_setting(pair: Pair, name: str, value: object) -> None:
+def check_answers_with_setting(pair: Pair, name: str, value: object) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
     other = _pair_with_settings(pair, {name: value})
     if other.sampler:

@@ -119,5 +119,5 @@ class MetropolisBath(TableBath):
             moves = weights / xp.where(is_current, 1.0, xp.maximum(rest, total - weights))
         move_probability = xp.sum(xp.where(is_current, 0.0, moves), axis=0)
         stay = xp.where(move_probability < 1, 1 - move_probability, 0.0)
-        states, _ = self._draw_states(xp.where(is_current, stay, moves), u)
+        states, _ = self._draw_states_and_totals(xp.where(is_current, stay, moves), u)
         return states, xp.sum(weights, axis=0)

@@ -33,7 +33,7 @@ from spinbench.mathematics.claims import Claim, log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatHistogramProgram, Tables
-from spinbench.methods.baselines.weighing import FloatArray, ratio_estimate, state_pairs
+from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighted_marginals
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
 from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
@@ -106,7 +106,7 @@ class Multicanonical(Method[Tables]):
         # All states weigh about the same: there is no way to go, and no round trips to count.
         is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE
         travel = Travel(0.0 if is_level else np.inf, trips, chains, np.inf, 1.0, 0.0)
-        estimate = ratio_estimate(model, trace, not travel.is_sufficient, travel.visits)
+        estimate = weighted_marginals(model, trace, not travel.is_sufficient, travel.visits)
         reweighted = estimate_log_z_ratio(trace, travel)
         # Both are means of the same weights: where those are too few for one they are for the other.
         if any("too short" in doubt for doubt in estimate.doubts):

@@ -246,9 +246,9 @@ def _add_along_axes(table: FloatArray, terms: list[FloatArray]) -> FloatArray:
     return table
 
 
-def _log_marginal(log: FloatArray, *axes: int) -> FloatArray:
-    """Over all axes but those that are kept, in their order in the table."""
-    others = tuple(k for k in range(log.ndim) if k not in axes)
+def _log_marginal(log: FloatArray, *kept_axes: int) -> FloatArray:
+    """Over all kept_axes but those that are kept, in their order in the table."""
+    others = tuple(k for k in range(log.ndim) if k not in kept_axes)
     return np.asarray(np.logaddexp.reduce(log, axis=others) if others else log)
 
 

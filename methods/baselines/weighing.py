@@ -49,7 +49,7 @@ def ratio_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     return ChainMeans(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 
-def ratio_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
+def weighted_marginals(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
     """Of `ratio_means`; the arguments are those of `chain_estimate`."""
     means = ratio_means(model.cardinalities, trace)
     estimate = chain_estimate(model, trace, means, stuck, visits)

@@ -24,7 +24,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
-from spinbench.methods.baselines.weighing import ratio_estimate, state_pairs
+from spinbench.methods.baselines.weighing import state_pairs, weighted_marginals
 from spinbench.models import Model
 
 # Variables for each jump of a step: a jump sums the rates of all states, so that a step of as many jumps as variables
@@ -80,5 +80,5 @@ class Zanella(Method[Tables]):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim."""
         stuck = float(trace.mean("stuck").mean()) / len(tables.jumps)
-        estimate = ratio_estimate(model, trace, stuck > 0 and max(model.cardinalities) > 1)
+        estimate = weighted_marginals(model, trace, stuck > 0 and max(model.cardinalities) > 1)
         return replace(estimate, diagnostics={**estimate.diagnostics, "stuck": stuck})

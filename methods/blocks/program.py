@@ -118,7 +118,7 @@ class BlocksProgram:
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """log T(s* <- s) / p*(s*) at the chains' states, and at what sweeps in reverse order make of s*."""
         xp, chains = self._xp, state.x.shape[1]
-        reversed_states = self._draw_reverse_transition(key, t, state.mode + 0)
+        reversed_states = self._sweep_in_reverse(key, t, state.mode + 0)
         both, mode = (xp.concat(pair, axis=1) for pair in ((state.x, reversed_states), (state.mode, state.mode)))
         logs = self._log_transition_to_mode(t, both, mode)
         return {"log_t": logs[:chains] - state.weight, "log_r": logs[chains:] - state.weight}
@@ -161,7 +161,7 @@ class BlocksProgram:
         zero = self._xp.zeros(x.shape[1:], dtype=backend.real)
         return backend.fori_loop(0, count, body, (x, zero))[1]
 
-    def _draw_reverse_transition(self, key: Key, t: Tables, x: Array) -> Array:
+    def _sweep_in_reverse(self, key: Key, t: Tables, x: Array) -> Array:
         """The transition's blocks drawn, the first one first."""
         backend = self._backend
 

@@ -59,7 +59,7 @@ class MessagePassing:
             cavities, start = self.cavities(group, totals, messages, start)
             for slot in range(len(cavities)):
                 log = self._sum_out_others(group, cavities, slot)
-                parts.append(xp.reshape(self._ratios(log, graph.floor), (-1, log.shape[-1])))
+                parts.append(xp.reshape(self._log_ratios(log, graph.floor), (-1, log.shape[-1])))
         return xp.concat(parts, axis=0) if parts else messages
 
     def pair_cavities(self, graph: Graph, totals: Array, messages: Array) -> tuple[Array, Array]:
@@ -92,7 +92,7 @@ class MessagePassing:
                 log = log + self._xp.reshape(cavity, shape)
         return log
 
-    def _ratios(self, log: Array, floor: Array) -> Array:
+    def _log_ratios(self, log: Array, floor: Array) -> Array:
         """(n, K - 1, C) log ratios of states to the first, none of which is left below `floor`, from (n, K, C)."""
         xp = self._xp
         if log.shape[1] == 2:

@@ -21,7 +21,7 @@ from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
-from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_bound, fit_seconds
+from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model, PairwiseModel
 
@@ -78,7 +78,7 @@ class GaussianBound(Method[GaussianFit]):
                 f"gaussian_bound: {model.name} has {model.num_variables} variables, and at most {MAX_VARIABLES} are "
                 "allowed; wmb takes any"
             )
-        return fit_bound(model)
+        return fit_upper_bound(model)
 
     def program(self, backend: Backend) -> Program:
         """A step is a draw of each chain, with its weight relative to the bound."""

@@ -71,7 +71,7 @@ def to_spins(model: PairwiseModel) -> Spins:
 
 
 def fit_seconds(n: int) -> float:
-    """About how long `fit_bound` takes for n variables on one core."""
+    """About how long `fit_upper_bound` takes for n variables on one core."""
     return (3e-10 + _max_steps(n) * 7e-11) * n**3
 
 
@@ -79,7 +79,7 @@ def _max_steps(n: int) -> int:
     return int(np.clip(MAX_WORK / max(n, 1) ** 3, MIN_STEPS, MAX_STEPS))
 
 
-def fit_bound(model: PairwiseModel) -> GaussianFit:
+def fit_upper_bound(model: PairwiseModel) -> GaussianFit:
     """The smallest bound that steps along the gradient find, in proportion to λ."""
     spins = to_spins(model)
     top = float(np.linalg.eigvalsh(spins.kernel)[-1])

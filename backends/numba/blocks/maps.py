@@ -81,9 +81,9 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
     links = np.array([i for *_, some in groups for i in some], dtype=np.int64)
     separators = t.cards[:, 1:].prod(axis=1)
     sizes = separators * t.cards[:, 0]
-    group_rows, group_extents = _within(group_sizes, group_starts[t.starts])
-    entries, entry_extents = _within(sizes, t.starts)
-    message_rows, message_extents = _within(separators, t.starts)
+    group_rows, group_extents = _offsets_within_blocks(group_sizes, group_starts[t.starts])
+    entries, entry_extents = _offsets_within_blocks(sizes, t.starts)
+    message_rows, message_extents = _offsets_within_blocks(separators, t.starts)
     messages = message_rows + np.repeat(group_extents, np.diff(t.starts))
     children = np.diff(t.child_starts)
     terms = np.diff(group_starts) + children
@@ -130,7 +130,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
     return maps, Extent(int(entry_extents.max()), int((group_extents + message_extents).max()))
 
 
-def _within(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+def _offsets_within_blocks(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
     """Where parts of these sizes begin in their block, and the sizes of all blocks."""
     begins = starts_of(sizes)
     blocks = begins[starts]

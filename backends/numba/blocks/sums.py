@@ -81,9 +81,9 @@ def forward(m, w, block, x, beta, tempered, room):
     else:
         _fill(m, w, low, high, x, beta, tempered, room, None)
     # Logarithms cost an exponential an entry, so that they come in only where products lost something.
-    if not _sum_out(m, low, high, room, None):
+    if not _eliminate_buckets(m, low, high, room, None):
         _fill(m, w, low, high, x, beta, tempered, room, True)
-        _sum_out(m, low, high, room, True)
+        _eliminate_buckets(m, low, high, room, True)
 
 
 @njit(**OPTIONS)
@@ -141,7 +141,7 @@ def _to_weights(rows, first, count):
 
 
 @njit(**OPTIONS)
-def _sum_out(m, low, high, room, logs):
+def _eliminate_buckets(m, low, high, room, logs):
     """Bucket by bucket, from products or from `logs`; whether next to nothing was lost.
 
     Where logarithms say that nothing is possible, all probabilities are 0.

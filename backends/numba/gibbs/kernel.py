@@ -156,12 +156,12 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
     def warm(self, state: GibbsState, steps: int) -> GibbsState:
         if steps:
             single = self._method.sample == "update"
-            self._run(state, steps, chib=single and self._method.records_log_t)
+            self._run_and_sum(state, steps, chib=single and self._method.records_log_t)
         return state
 
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.records_log_t
-        sums, log_t = self._run(state, steps, chib=chib)
+        sums, log_t = self._run_and_sum(state, steps, chib=chib)
         chains = len(state.sweep_log_t)
         statistics = {"p" if self._request.averaged else "s": by_chain(sums, chains)}
         if chib:
@@ -251,7 +251,7 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
         self._source.drop_rows()
         return form
 
-    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
+    def _run_and_sum(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
         form, every = self._form_for(len(state.sweep_log_t)), self._chains_of(state)
         request, numbered = self._request._replace(chib=chib), Steps(state.step, state.step + steps)

@@ -215,7 +215,7 @@ def run_lanes(f, request, steps, chains, chib):
 
 
 @njit(**JIT)
-def run_and_copy_lanes(f, request, steps, chains, copies):
+def run_lanes_with_snapshots(f, request, steps, chains, copies):
     first, end = steps.first, steps.first + copies.first
     for k in range(len(copies.states)):
         run_lanes(f, request, Steps(first, end), chains, None)
@@ -242,4 +242,4 @@ class Lanes(Form):
         run_lanes(self.tables, request, steps, chains, request.chib or None)
 
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
-        run_and_copy_lanes(self.tables, request, steps, chains, copies)
+        run_lanes_with_snapshots(self.tables, request, steps, chains, copies)

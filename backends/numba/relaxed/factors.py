@@ -92,10 +92,10 @@ def make_eliminated(halves: Halves, inverse: Array, layout: Layout) -> Eliminate
 
 @overload(product, jit_options=KERNEL)
 def _choose_product(matrix, v, out):
-    return _elimination_product if matrix.instance_class is Eliminated else None
+    return _solve_by_elimination if matrix.instance_class is Eliminated else None
 
 
-def _elimination_product(matrix, v, out):
+def _solve_by_elimination(matrix, v, out):
     """out = Q⁻¹v; zeros surround v."""
     x, to, pivots, width = address(v, 0), address(out, 0), address(matrix.pivots, 0), unit(v)
     reduced, solved = address(matrix.reduced, 0), address(matrix.solved, 0)

@@ -59,7 +59,7 @@ def register_block(block: np.ndarray) -> None:
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
-def _bound(first: int, beyond: int, end: int) -> int:
+def _bound_of_enclosing_block(first: int, beyond: int, end: int) -> int:
     """The first (`end` 0) or last bound of an array, or of the block that it is a view of."""
     # An array with a margin is a view of its block, and addresses may reach the margins.
     around = [block for block in list(_blocks.items()) if block[0] <= first and beyond <= block[1]]
@@ -126,4 +126,4 @@ def _refuse(context: Any, builder: ir.IRBuilder, broken: ir.Value, rule: str) ->
 # Before any kernel is made: machine code with checks and without must not meet.
 if CHECKED:
     use_cache_of_sources()
-    binding.add_symbol(_BOUND, ctypes.cast(_bound, ctypes.c_void_p).value)
+    binding.add_symbol(_BOUND, ctypes.cast(_bound_of_enclosing_block, ctypes.c_void_p).value)

@@ -55,7 +55,7 @@ class Value:
     def _with(self, other: Value | float, real: str, whole: str) -> Value:
         name = real if isinstance(element(self.kind), types.Float) else whole
         kind = self.kind if isinstance(self.kind, Vector) or not isinstance(other, Value) else other.kind
-        combined = getattr(self._place[1], name)(self._like(kind), self._own(other)._like(kind))
+        combined = getattr(self._place[1], name)(self._broadcast_to(kind), self._own(other)._broadcast_to(kind))
         return Value(self._place, kind, combined)
 
     def _own(self, other: Value | float) -> Value:
@@ -64,7 +64,7 @@ class Value:
             return other
         return Value(self._place, self.kind, constant_of(self.value.type, _plain(other)))
 
-    def _like(self, kind: types.Type) -> ir.Value:
+    def _broadcast_to(self, kind: types.Type) -> ir.Value:
         """A number in all lanes where a vector is asked for."""
         if self.kind == kind or not isinstance(kind, Vector):
             return self.value

@@ -151,7 +151,7 @@ def every_second(emitter, left, right, first):
     return emitter.builder.shuffle_vector(left, right, chosen)
 
 
-def _reals(real: types.Float) -> Operation:
+def _integer_to_real_conversion(real: types.Float) -> Operation:
     """An intrinsic that converts signed integers of as many bits."""
 
     @intrinsic_of(lambda integers: Vector(real, integers.lanes))
@@ -161,4 +161,4 @@ def _reals(real: types.Float) -> Operation:
     return convert
 
 
-as_float32, as_float64 = _reals(types.float32), _reals(types.float64)
+as_float32, as_float64 = _integer_to_real_conversion(types.float32), _integer_to_real_conversion(types.float64)

@@ -83,11 +83,11 @@ def draw_coupled(p, q, card, u):
         if u < overlap:
             return k, k
     rest = u - overlap
-    return _residual(p, q, card, rest), _residual(q, p, card, rest)
+    return _draw_from_residual(p, q, card, rest), _draw_from_residual(q, p, card, rest)
 
 
 @njit(cache=True, error_model="numpy")
-def _residual(p, q, card, rest):
+def _draw_from_residual(p, q, card, rest):
     """The state at which the sum of what p has beyond q passes `rest`."""
     reached = 0.0
     for k in range(card):

@@ -263,7 +263,7 @@ def find_logits(t, v, b, c):
 
 
 @nb.njit(**INLINE)
-def weights_of(t, v, b, c):
+def fill_weights(t, v, b, c):
     """Sum of the weights of the states of v, which `b.weights` holds then."""
     find_logits(t, v, b, c)
     return _weigh(b.weights, load(t.sizes, v), load_lanes(b.betas, c, WORDS))

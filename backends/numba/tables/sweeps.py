@@ -33,7 +33,7 @@ from spinbench.backends.numba.simd import (
     log,
     store,
 )
-from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, pointers, weights_of
+from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, fill_weights, pointers
 
 # Odds below are those of a zero, and above one over them of a one: `exp` saturates there.
 RAREST = constant(1e-37, 1e-300)
@@ -143,7 +143,7 @@ def _update_binary(t, v, b, c, request, uniform):
 
 @njit(**INLINE)
 def _update_any(t, v, b, c, request, uniform):
-    total, size = weights_of(t, v, b, c), load(t.sizes, v)
+    total, size = fill_weights(t, v, b, c), load(t.sizes, v)
     x, u = load_vector(b.x, v * b.count + c), load_lanes(b.numbers, 0, WORDS)
     if uniform is None:
         state = choose_state(b.weights, size, u * total, total, x & 0)
@@ -223,7 +223,7 @@ def run_and_copy(t, order, request, copies, chains, sums):
 
 @njit(**INLINE)
 def _force(t, v, k, b, c):
-    total = weights_of(t, v, b, c)
+    total = fill_weights(t, v, b, c)
     chosen = load_lanes(b.weights, 16 * k, WORDS)
     none = load_vector(b.x, v * b.count + c) & 0
     store(b.x, v * b.count + c, none + k)

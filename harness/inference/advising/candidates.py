@@ -153,7 +153,7 @@ def _one(item: object) -> Candidate:
     backend = backend or _first_backend(name)
     if backend is None:
         raise SpinbenchError(f"{name} runs on no backend that is installed here")
-    registry.check(name, backend, "float64")
+    registry.require_support(name, backend, "float64")
     return Candidate(name, backend, settings, instance)
 
 

@@ -82,8 +82,8 @@ def flag_disconnected_support(
     if whole is None or estimate.doubted("log Z"):
         whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
     upper, least = (_share(log_z - whole) for log_z in (probes.upper, probes.least))
-    p = all_states.of_marginals(estimate.marginals)
-    allowed = CLAIMS * all_states.of_errors(estimate.marginals_error_bound)
+    p = all_states.marginals_of_all_states(estimate.marginals)
+    allowed = CLAIMS * all_states.errors_of_all_states(estimate.marginals_error_bound)
     unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
     beyond = (probes.p - at_most > APART) & (upper > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())

@@ -94,13 +94,13 @@ def marginals_evidence(
         se, error_bounds: in the layout of marginals, or None.
         status: of the run.
     """
-    errors = np.zeros(0) if se is None else all_states.of_errors(se)
+    errors = np.zeros(0) if se is None else all_states.errors_of_all_states(se)
     if kind == "exact" and (errors <= ROUNDING).all():
         return Evidence("exact", 0.0)
     reason = _doubts(status, "marginals")
     if reason or se is None or error_bounds is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)
-    bounds = all_states.of_errors(error_bounds)
+    bounds = all_states.errors_of_all_states(error_bounds)
     worst = float(bounds.max(initial=0.0))
     if (bounds > np.maximum(MARGINAL_TOLERANCE, STANDARD_ERRORS * errors)).any():
         return Evidence("doubtful", worst, _WIDE)

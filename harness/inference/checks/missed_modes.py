@@ -78,7 +78,9 @@ def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
     if not any(least.contradictions(bound)[0] for bound in hopeful):
         return ()
-    widest = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.marginals))))
+    widest = dataclasses.replace(
+        least, log_z=float(np.logaddexp(least.log_z, bounds.log_z_estimate_from(least.marginals)))
+    )
     return ("marginals not mixed",) if any(widest.contradictions(bound)[0] for bound in hopeful) else ()
 
 
@@ -107,8 +109,8 @@ class _Claimed:
         return cls(
             log_z,
             error,
-            all_states.of_marginals(estimate.marginals),
-            all_states.of_errors(estimate.marginals_error_bound),
+            all_states.marginals_of_all_states(estimate.marginals),
+            all_states.errors_of_all_states(estimate.marginals_error_bound),
         )
 
     def contradictions(self, least: Least) -> tuple[bool, bool]:

@@ -118,10 +118,10 @@ def flag_infinite_errors(estimate: Estimate) -> Estimate:
     """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
     if estimate.marginals is None or estimate.doubted("marginals"):
         return estimate
-    if estimate.r_hat is not None and np.isinf(all_states.of_errors(estimate.r_hat)).any():
+    if estimate.r_hat is not None and np.isinf(all_states.errors_of_all_states(estimate.r_hat)).any():
         return replace(estimate, doubts=(*estimate.doubts, "marginals not mixed"))
     errors = estimate.marginals_error_bound
-    if errors is not None and not np.isfinite(all_states.of_errors(errors)).all():
+    if errors is not None and not np.isfinite(all_states.errors_of_all_states(errors)).all():
         return replace(estimate, doubts=(*estimate.doubts, "marginals unresolved"))
     return estimate
 

@@ -101,7 +101,7 @@ class Bounds:
             self._wells[number] = _least(log_w, x + _firsts(self._flat.cardinalities)[:, None], len(law), DRAWS // 8)
         return self._wells[number]
 
-    def at_most(self, marginals: FloatArray) -> float:
+    def log_z_estimate_from(self, marginals: FloatArray) -> float:
         """log Z of where a run's marginals (S,) are, if log weights that come from there have a normal law.
 
         log Z is then their mean and half their variance, for which errors are allowed.

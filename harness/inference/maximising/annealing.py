@@ -82,7 +82,7 @@ def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, 
         per_sweep = deadline.now() - compiled
         annealed.sweeps, annealed.compile_seconds, annealed.run_seconds = 2, compiled - since, per_sweep
         at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
-        for rungs, sweeps in _plans(budget, per_sweep, annealed):
+        for rungs, sweeps in _rungs_and_sweeps(budget, per_sweep, annealed):
             begun = deadline.now()
             for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
                 state, _ = engine.climb(state, betas, each)
@@ -127,7 +127,7 @@ def _last_states(request: Request, bound: BoundMethod, state: State) -> IntArray
     return check_states(states, bound.model, request.who)
 
 
-def _plans(budget: Budget, per_sweep: float, annealed: Annealed) -> Iterator[tuple[int, int]]:
+def _rungs_and_sweeps(budget: Budget, per_sweep: float, annealed: Annealed) -> Iterator[tuple[int, int]]:
     """(rungs, sweeps of each chain) of each run."""
     if budget.seconds is None:
         sweeps = budget.samples or 1

@@ -42,7 +42,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         delta = f", δ = {bound.delta:g}" if bound.delta else ""
         yield f"{bound.side} bound", f"{bound.value:.8g} ({bound.grade}{delta}, {bound.by})"
     for name, values, worst in (("least ESS", result.ess, np.nanmin), ("greatest R-hat", result.r_hat, np.nanmax)):
-        if values is not None and np.isfinite(numbers := all_states.of_errors(values)).any():
+        if values is not None and np.isfinite(numbers := all_states.errors_of_all_states(values)).any():
             yield name, f"{worst(numbers):.4g}"
     yield "samples", f"{result.samples} x {result.chains} chains in {result.seconds.run:.3g} s"
     for note in result.notes:
@@ -55,8 +55,10 @@ def _marginals(result: Result) -> str:
     head: Any = result.marginals[:SHOWN]
     errors: Any = None if result.marginals_se is None else result.marginals_se[:SHOWN]
     variables, states = all_states.names(head)
-    p = all_states.of_marginals(head)
-    spread = [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.of_errors(errors)]
+    p = all_states.marginals_of_all_states(head)
+    spread = (
+        [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.errors_of_all_states(errors)]
+    )
     cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
     columns: dict[str, Sequence[object] | np.ndarray] = {"variable": variables, "state": states, "marginal": cells}
     return _table(columns, len(result.marginals), "result.to_dataframe()")
@@ -114,10 +116,10 @@ def _draw_marginals(axes: Axes, result: Result) -> None:
     values = result.marginals
     binary = isinstance(values, np.ndarray)
     variables = np.arange(len(values)) if binary else all_states.names(values)[0]
-    p = values if binary else all_states.of_marginals(values)
+    p = values if binary else all_states.marginals_of_all_states(values)
     errors = result.marginals_se
     if errors is not None and not binary:
-        errors = all_states.of_errors(errors)
+        errors = all_states.errors_of_all_states(errors)
     axes.errorbar(variables, p, yerr=errors, fmt=".", markersize=4, elinewidth=1, color="#0072B2")
     axes.set(xlabel="variable", ylabel="p(s = 1)" if binary else "p of each state", ylim=(-0.03, 1.03))
     axes.set_title("marginals" if errors is None else "marginals, with what is claimed as their errors")
@@ -141,7 +143,7 @@ def _draw_errors(axes: Axes, points: Sequence[Checkpoint]) -> None:
     from matplotlib.ticker import NullFormatter
 
     seconds = [point.seconds for point in points]
-    claims = [all_states.of_errors(point.estimate.marginals_se) for point in points]
+    claims = [all_states.errors_of_all_states(point.estimate.marginals_se) for point in points]
     axes.loglog(seconds, [float(np.sqrt(np.mean(claim**2))) for claim in claims], "o-", markersize=3, color="#0072B2")
     # Minor labels meet where a run is short.
     axes.xaxis.set_minor_formatter(NullFormatter())

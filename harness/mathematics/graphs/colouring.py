@@ -43,7 +43,7 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
     narrow: type[np.signedinteger] = np.int32 if n < 2**31 else np.int64
     number: type[np.signedinteger] = np.int32 if len(first) < 2**31 else np.int64
     if has_most(n, len(first)):
-        numbered = pair_table(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
+        numbered = dense_symmetric_matrix(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
         start, others, numbers = table_to_csr(numbered)
         numbers -= 1
         return start, others, numbers
@@ -65,7 +65,7 @@ def has_most(n: int, edges: int) -> bool:
     return 2 * edges * FEW_HOLES >= n * n and n * n < 2**31
 
 
-def pair_table(n: int, first: AnyInts, second: AnyInts, values: np.ndarray) -> np.ndarray:
+def dense_symmetric_matrix(n: int, first: AnyInts, second: AnyInts, values: np.ndarray) -> np.ndarray:
     """(N, N) the values (E,) of the edges, each edge once, no loops; 0 of all other pairs."""
     table = np.empty((n, n), dtype=values.dtype)
     table.fill(0)  # in large pages, where there are some; zeros would come in small ones

@@ -92,7 +92,7 @@ def linear_forms(flat: FactorTables, q: int) -> dict[Form, FloatArray]:
         variables = scope[sizes == q]
         ascending = np.argsort(variables)
         coefficients = np.fft.fftn(table.transpose(ascending)).ravel() / table.size
-        directions, multiples = _directions(q, count)
+        directions, multiples = _projective_vectors(q, count)
         # of each direction the q - 1 coefficients at its multiples; that at 0 is the mean over all states
         spectrum = np.zeros((len(directions), q), dtype=np.complex128)
         spectrum[:, 1:] = coefficients[multiples]
@@ -112,7 +112,7 @@ def finite(values: FloatArray) -> FloatArray:
 
 
 @cache
-def _directions(q: int, count: int) -> tuple[IntArray, IntArray]:
+def _projective_vectors(q: int, count: int) -> tuple[IntArray, IntArray]:
     """(D, count) vectors modulo q whose first entry other than 0 is 1; (D, q - 1) places of their multiples in a table
     of q^count entries."""
     vectors = np.array(list(itertools.product(range(q), repeat=count)), dtype=np.int64)[1:]

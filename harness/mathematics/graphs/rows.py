@@ -14,8 +14,8 @@ from spinbench.mathematics.graphs.colouring import (
     AnyInts,
     IntArray,
     adjacency_rows,
+    dense_symmetric_matrix,
     has_most,
-    pair_table,
     row_starts,
     table_to_csr,
 )
@@ -88,7 +88,7 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger]) 
     edges, weights = model.edges, model.couplings
     first, second = position[edges[:, 0]], position[edges[:, 1]]
     if has_most(n, len(edges)):
-        return SquareRows(pair_table(n, first, second, weights))
+        return SquareRows(dense_symmetric_matrix(n, first, second, weights))
     start, columns, numbers = adjacency_rows(n, first, second)
     return Rows(start, columns, weights[numbers])
 

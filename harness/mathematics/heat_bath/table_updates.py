@@ -106,7 +106,7 @@ class TableBath:
             is_state = backend.take(single.states, b)[..., None] == numbers
             if weights.logs:
                 level_weights = xp.exp(level_weights - xp.max(xp.where(is_state, level_weights, -xp.inf), axis=0))
-            state, _ = self._draw_states(xp.where(is_state, level_weights, 0.0), backend.take(u, b)[None, :])
+            state, _ = self._draw_states_and_totals(xp.where(is_state, level_weights, 0.0), backend.take(u, b)[None, :])
             d = xp.sum(xp.where(numbers == state, offered, 0.0), axis=0)[0, :]
             return backend.update(x, row, state, donate=True), d
 
@@ -148,7 +148,7 @@ class TableBath:
         every = index[:, :, None] + states[:, None, :] * take(single.strides[:, :, 0], number)[:, :, None]
         logits = xp.sum(take(t.entries.values, every), axis=1).T[:, None, :]
         weights = self._weights(states.T[:, None, :], logits, xp.ones_like(u))
-        state, total = self._draw_states(weights, v[None, :])
+        state, total = self._draw_states_and_totals(weights, v[None, :])
         where = take(single.rows[:, 0], number) * x.shape[1] + chain
         x = xp.reshape(self._backend.update(flat, where, state[0, :], donate=True), x.shape)
         if isinstance(p, tuple):
@@ -246,9 +246,9 @@ class TableBath:
             x: (N, C) before the step.
             u: (w, C) uniform.
         """
-        return self._draw_states(weights, u)
+        return self._draw_states_and_totals(weights, u)
 
-    def _draw_states(self, weights: Array, u: Array) -> tuple[Array, Array]:
+    def _draw_states_and_totals(self, weights: Array, u: Array) -> tuple[Array, Array]:
         """(states, their variables' sums of weights): no state of weight 0 is drawn, whatever is rounded."""
         xp = self._xp
         upto = xp.cumulative_sum(weights, axis=0)

@@ -20,7 +20,7 @@ from spinbench.papers.gauging.points import (
     Point,
     Quantity,
     average_points,
-    paper_method_name,
+    method_of_label,
 )
 from spinbench.reporting import export, plotting
 from spinbench.reporting.leaderboard import format_with_error
@@ -154,7 +154,7 @@ def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     occurrences: Counter[str] = Counter()
     last = max(len(methods) - 1, 1)
     for position, method in enumerate(methods):
-        base = paper_method_name(method)
+        base = method_of_label(method)
         colour, marker, line = STYLES.get(base, (plotting.INK, "o", "-"))
         edge = ("white", 0.5)
         # Markers without an inside.

@@ -123,11 +123,11 @@ def _reference_log_z(records: Iterable[Record]) -> tuple[dict[str, float], dict[
 def _point_sort_key(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
     """Panels by their text with numbers as such, methods as in `NAMES`, the exact values last."""
     panel_parts: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
-    names, name = [*NAMES.values(), EXACT], paper_method_name(method)
+    names, name = [*NAMES.values(), EXACT], method_of_label(method)
     return panel_parts, names.index(name) if name else len(names), method, x
 
 
-def paper_method_name(method: str) -> str:
+def method_of_label(method: str) -> str:
     """A curve's label without settings; empty for methods that the paper does not have."""
     names = (name for name in (*NAMES.values(), EXACT) if f"{method} ".startswith(f"{name} "))
     return max(names, key=len, default="")

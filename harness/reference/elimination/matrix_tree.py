@@ -98,14 +98,14 @@ class MatrixTree(BucketTree):
         shared = self._size(product.shared)
         return (shared, self._size(product.rows), states), (shared, states, self._size(product.columns))
 
-    def _sizes(self, v: int) -> tuple[int, int, int]:
+    def _factor_and_message_entries(self, v: int) -> tuple[int, int, int]:
         """Entries of L, of R and of the message."""
         (shared, rows, states), (_, _, columns) = self._shapes(v)
         return shared * rows * states, shared * states * columns, shared * rows * columns
 
     def _partial_sizes(self, v: int) -> tuple[int, int]:
         """Entries of the products of all tables of L and R but the largest, at most."""
-        left, right, _ = self._sizes(v)
+        left, right, _ = self._factor_and_message_entries(v)
         product = self.products[v]
         return left if len(product.left) > 2 else 0, right if len(product.right) > 2 else 0
 
@@ -113,7 +113,7 @@ class MatrixTree(BucketTree):
         """By the products, and by the tables that are made for them and by them."""
         if not self.planned:
             return super().predict_seconds(marginals=marginals)
-        tables = sum(sum(self._sizes(v)) + sum(self._partial_sizes(v)) for v in self.listed)
+        tables = sum(sum(self._factor_and_message_entries(v)) + sum(self._partial_sizes(v)) for v in self.listed)
         seconds = self.product_seconds * self.order.entries + self.table_seconds * tables
         return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
 
@@ -121,10 +121,12 @@ class MatrixTree(BucketTree):
         """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""
         live = peak = left = right = partial = 0
         for v in self.listed:
-            larger, smaller, message = self._sizes(v)
+            larger, smaller, message = self._factor_and_message_entries(v)
             left, right, peak = max(left, larger), max(right, smaller), max(peak, live + message)
             partial = max(partial, *self._partial_sizes(v))
-            live += message - (0 if marginals else sum(self._sizes(child)[2] for child in self.children[v]))
+            live += message - (
+                0 if marginals else sum(self._factor_and_message_entries(child)[2] for child in self.children[v])
+            )
         tables = sum(table.size for table in self.network.tables.values())
         return 8 * (peak + 2 * (left + right) + partial + 2 * tables)
 

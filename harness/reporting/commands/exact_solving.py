@@ -215,7 +215,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
     order = None if question.order is None else read_order(question.order, model)
     answer_list: list[ExactAnswer] = []
 
-    def compute_answer() -> None:
+    def solve_and_append() -> None:
         with one_blas_thread():
             answer = answers.solve(
                 model,
@@ -227,7 +227,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
             )
         answer_list.append(answer)
 
-    yield from _run_with_progress(compute_answer)
+    yield from _run_with_progress(solve_and_append)
     (answer,) = answer_list
     result = answers.result_of_exact(model, answer, max_bytes)
     coverage = _marginal_coverage(result)

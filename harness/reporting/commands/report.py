@@ -48,7 +48,7 @@ def run_report(arguments: Namespace) -> int:
 
 def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output: Path, *, panels: bool) -> None:
     names = {summary.report_name(folder) for folder in folders}
-    summary.show_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
+    summary.print_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.history_root()
     site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
     report = page.write_report(sweep_records, output, sources=folders, site=site, panels=panels)

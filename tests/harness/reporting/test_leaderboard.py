@@ -224,7 +224,7 @@ def test_other_settings_are_other_rows_named_by_the_difference() -> None:
 def test_reasons_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     records = [record(), *(record("dhmc", status="failed", seed=seed) for seed in range(2))]
-    summary.show_report(typed(records), tmp_path / "file")
+    summary.print_report(typed(records), tmp_path / "file")
     shown = capsys.readouterr().out
     assert shown.count("failed: dhmc on numpy, m: it broke") == 1
     assert "cannot be written" in shown, "the picture"

@@ -55,7 +55,7 @@ def test_kernel_and_whole_call_stand_side_by_side_over_the_fastest_library() -> 
 
 def test_solutions_are_counted_whole_and_what_was_not_timed_is_left_open() -> None:
     alone = record("numba", 0.25, method="exact")
-    assert (experiments.kernel_rate(whole(alone)), experiments.call_rate(whole(alone))) == (4.0, 0.4)
+    assert (experiments.kernel_rate(whole(alone)), experiments.samples_per_second(whole(alone))) == (4.0, 0.4)
     assert "exact, grid (solutions)" in printed([alone])
     assert " ".join(printed([alone]).splitlines()[-3].split()).startswith("numba 4.00 – 0.400")
     alone["result"]["laps"] = None

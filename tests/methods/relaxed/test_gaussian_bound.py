@@ -8,7 +8,7 @@ from bounded_models import KINDS, log_z
 
 import spinbench
 from spinbench.api import Precision
-from spinbench.methods.relaxed.gaussian_fit import fit_bound, log_cosh, to_spins
+from spinbench.methods.relaxed.gaussian_fit import fit_upper_bound, log_cosh, to_spins
 from spinbench.models import PairwiseModel
 from spinbench.models.generators import sherrington_kirkpatrick
 
@@ -47,7 +47,7 @@ def test_draws_have_the_weights_of_those_of_numpy(backend: str, precision: Preci
 
 def test_the_bound_holds_at_any_xi_and_weights_are_below_it() -> None:
     model = sherrington_kirkpatrick(12, 0.8, seed=2)
-    at = fit_bound(model)
+    at = fit_upper_bound(model)
     u = at.mean[:, None] + at.root @ np.random.default_rng(0).standard_normal((12, 40_000))
     logs = log_cosh(u) - log_cosh(at.xi)[:, None] - at.slopes[:, None] / 2 * (u**2 - at.xi[:, None] ** 2)
     assert logs.max() <= 1e-12
@@ -64,7 +64,7 @@ def test_the_bound_holds_at_any_xi_and_weights_are_below_it() -> None:
 def test_it_is_as_tight_as_it_was(n: int, beta: float, gap: float) -> None:
     model = sherrington_kirkpatrick(n, beta)
     true = spinbench.exact(model).log_z
-    assert true < fit_bound(model).value < true + gap
+    assert true < fit_upper_bound(model).value < true + gap
 
 
 def test_a_model_without_couplings_costs_next_to_nothing() -> None:

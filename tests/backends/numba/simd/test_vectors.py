@@ -14,7 +14,7 @@ from spinbench.backends.numba.simd.memory import address
 
 
 @nb.njit(error_model="numpy")
-def _reals(x, y, places, out):
+def _integer_to_real_conversion(x, y, places, out):
     p, q, to = address(x, 0), address(y, 0), address(out, 0)
     a, b = mem.load_vector(p, 0), mem.load_vector(q, 0)
     n = x.size
@@ -33,7 +33,7 @@ def test_reals(kind):
     x, y = rng.normal(size=(2, n)).astype(kind)
     places = rng.permutation(n).astype(np.uint32)
     out = np.empty(5 * n + 1, dtype=kind)
-    _reals(x, y, places, out)
+    _integer_to_real_conversion(x, y, places, out)
     expected = [
         x * y - x / y - x,
         np.where((x > y) & (y >= 0.25), x, 2 * y),

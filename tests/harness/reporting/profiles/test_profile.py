@@ -183,14 +183,14 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
     records = [*many(), *(record(f"m{i}", "bp", None, status="failed") for i in range(12))]
     for i, one in enumerate(records):
         one["error"] = None if one["status"] == "ok" else f"reason {i}"
-    summary.show_report(typed(records), tmp_path)
+    summary.print_report(typed(records), tmp_path)
     text = capsys.readouterr().out
     counts = "12 models, 36 cells: 24 vouched for; 12 failed. All others count as not solved,"
     assert [piece for piece in (counts, "4 more reasons", "--model NAME") if piece not in text] == []
     assert len(text.splitlines()) < 60
     assert "model m3" not in text
     assert (tmp_path / summary.PROFILES_PICTURE).read_bytes().startswith(b"\x89PNG")
-    summary.show_report(typed(records[:4]), tmp_path)
+    summary.print_report(typed(records[:4]), tmp_path)
     assert "model m1" in capsys.readouterr().out
 
 
