@@ -55,7 +55,7 @@ class _Raw(NamedTuple):
     labels: tuple[Hashable, ...] = ()
 
 
-def read_samples(source: Any, model: Model) -> Samples:
+def read_samples(source: object, model: Model) -> Samples:
     """The samples that a file or an object holds.
 
     Args:

@@ -15,7 +15,7 @@ Kind = Literal["pandas", "polars", "arrow"]
 KINDS: Mapping[Kind, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
 
 
-def frame(columns: Mapping[str, Any], kind: Kind = "pandas") -> Any:
+def frame(columns: Mapping[str, object], kind: Kind = "pandas") -> Any:
     """A pandas or polars DataFrame, or a pyarrow Table.
 
     Raises:

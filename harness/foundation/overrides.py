@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)(?:[A-Za-z_/]|\.{1,2}/)[\w./-]*", re.IGNORECASE | re.ASCII)
 
@@ -29,12 +28,12 @@ def quote(text: str) -> str:
     return f"'{escaped}'"
 
 
-def command(settings: Mapping[str, Any]) -> str:
+def command(settings: Mapping[str, object]) -> str:
     """`spinbench sweep` with these values, to be typed into a shell."""
     return shlex.join(["spinbench", "sweep", *(f"{name}={format_value(value)}" for name, value in settings.items())])
 
 
-def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
+def of_cell(config: Mapping[str, object], seeds: Iterable[int]) -> str:
     """The command that measures a record's cell, with all of its settings.
 
     Args:
@@ -44,7 +43,7 @@ def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
     return f"{command(dict(_settings(config)))} seed={','.join(map(str, seeds))}"
 
 
-def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _settings(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in config.items():
         if name == "seed":
             continue

@@ -61,7 +61,7 @@ def assignments(texts: Sequence[str], option: str) -> dict[str, Any]:
 
 
 @cache
-def hints_of(taker: Callable[..., object]) -> Mapping[str, Any]:
+def hints_of(taker: Callable[..., object]) -> Mapping[str, object]:
     """Type hints by parameter; none at all where some of them cannot be looked up."""
     try:
         return get_type_hints(taker)

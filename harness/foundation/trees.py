@@ -18,7 +18,7 @@ class OnHost(Generic[Value]):
     value: Value
 
 
-def map_arrays(function: Callable[[Any], object], tree: Any) -> Any:
+def map_arrays(function: Callable[[Any], object], tree: object) -> Any:
     """Apply `function` to the leaves of nested tuples, named tuples, lists and dicts; None stays None, as does an
     `OnHost`."""
     if tree is None or isinstance(tree, OnHost):

@@ -162,11 +162,11 @@ class ResultFiles:
             (self._rebuild_marks_folder / commit).unlink(missing_ok=True)
         return [path for path, _ in written], [problem for _, problem in written if problem]
 
-    def _load_benchmarks(self, series_index: SeriesIndex) -> Mapping[str, Any]:
+    def _load_benchmarks(self, series_index: SeriesIndex) -> Mapping[str, object]:
         """asv's descriptions of the benchmarks: the suite's, discovered as `asv run` does unless they are known and
         current, and those of the series. Without them asv shows no result."""
         path = Path(Benchmarks.get_benchmark_file_path(self.config.results_dir))
-        stored: dict[str, Any] = {}
+        stored: dict[str, object] = {}
         try:
             stored = util.load_json(str(path), Benchmarks.api_version)
             suite_benchmarks = asv_series.exclude_series_benchmarks(stored)

@@ -42,7 +42,7 @@ SERIES_PREFIXES = (f"{PREFIX}.", f"{PEER_PREFIX}.")
 MIN_SAMPLES = 8
 
 
-def benchmark_descriptions(series_index: SeriesIndex) -> dict[str, dict[str, Any]]:
+def benchmark_descriptions(series_index: SeriesIndex) -> dict[str, dict[str, object]]:
     """asv's descriptions of the benchmarks whose metrics are known here, by name."""
     tracked = {metric.name: metric for metric in axes.metrics()}
     benchmarks = {}
@@ -66,7 +66,7 @@ def benchmark_descriptions(series_index: SeriesIndex) -> dict[str, dict[str, Any
     return benchmarks
 
 
-def exclude_series_benchmarks(benchmarks: Mapping[str, Any]) -> dict[str, Any]:
+def exclude_series_benchmarks(benchmarks: Mapping[str, object]) -> dict[str, object]:
     """The descriptions of the other benchmarks."""
     return {name: description for name, description in benchmarks.items() if not name.startswith(SERIES_PREFIXES)}
 
@@ -108,7 +108,7 @@ def _replace_few_samples_by_median(replicates: Replicates) -> Replicates:
     return replace(replicates, values=(statistics.median(replicates.values),))
 
 
-def _benchmark_description(name: str, model: str, title: str, code: str, unit: str, version: str) -> dict[str, Any]:
+def _benchmark_description(name: str, model: str, title: str, code: str, unit: str, version: str) -> dict[str, object]:
     return {
         "name": name,
         "type": "track",

@@ -171,7 +171,7 @@ def composer() -> Iterator[Callable[..., DictConfig]]:
             GlobalHydra.instance().initialize(outer)
 
 
-def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]]:
+def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, object]]:
     """The canonical configurations of cells, resolved to plain containers; each is composed once in a process.
 
     Raises:
@@ -194,7 +194,7 @@ def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[
 
 
 # Canonical configurations by their overrides; conf/axes, too, is read once.
-_composed: dict[tuple[str, ...], dict[str, Any]] = {}
+_composed: dict[tuple[str, ...], dict[str, object]] = {}
 
 
 @cache

@@ -18,7 +18,6 @@ import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
@@ -179,7 +178,7 @@ def _isolation_options(source: Path) -> list[str]:
     """Nothing is fetched where what builds the source is installed here."""
     if source.is_file():
         return []
-    system: dict[str, Any] = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8")).get(
+    system: dict[str, object] = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8")).get(
         "build-system", {}
     )
     backend = str(system.get("build-backend", "setuptools")).partition(":")[0].partition(".")[0]
@@ -206,7 +205,7 @@ def _is_worktree(tree: Path) -> bool:
     return top_level.returncode == 0 and Path(top_level.stdout.decode().strip()).resolve() == tree.resolve()
 
 
-def _environment_state(name: str) -> dict[str, Any]:
+def _environment_state(name: str) -> dict[str, object]:
     return {"project": name, "python": sys.version, "shared": [str(path) for path in distribution_folders()]}
 
 

@@ -191,7 +191,7 @@ def _have_same_settings(first: Settings, second: Settings) -> bool:
     return _fill_default_settings(first) == _fill_default_settings(second)
 
 
-def _fill_default_settings(settings: Settings) -> dict[str, Any]:
+def _fill_default_settings(settings: Settings) -> dict[str, object]:
     """With today's defaults for the settings that the method did not have when it was recorded.
 
     A commit that gives a method another setting is measured with its default, and has to be compared with those before.

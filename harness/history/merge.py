@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from asv import util
 from asv.config import Config
@@ -131,7 +130,7 @@ def _merge_history(history: History, home: Path, merged: MergeReport) -> None:
             )
 
 
-def _has_configurations(series_index: SeriesIndex, place: Column, configs: Sequence[Mapping[str, Any]]) -> bool:
+def _has_configurations(series_index: SeriesIndex, place: Column, configs: Sequence[Mapping[str, object]]) -> bool:
     """Whether a column of conf/axes has these configurations here, too."""
     members = (series_index.find_by_digest(digest(config)) for config in configs)
     return all(member is not None and member.column == place for member in members)

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import Checkout
@@ -146,8 +145,8 @@ def _candidate_cells(record: Record, families: Mapping[str, Family]) -> list[tup
     return [(name, cell) for name in named if (cell := families[name].find_cell(record.axes.as_dict())) is not None]
 
 
-def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], dict[str, Any]]:
-    expected: dict[tuple[str, Cell], dict[str, Any]] = {}
+def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], dict[str, object]]:
+    expected: dict[tuple[str, Cell], dict[str, object]] = {}
     for name in {name for name, _ in cells}:
         family = axes.family(name)
         composed = axes.canonical_configs(family, sorted(cell for other, cell in cells if other == name))
@@ -155,7 +154,7 @@ def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], d
     return expected
 
 
-def _is_canonical(record: Record, canonical: Mapping[str, Any]) -> bool:
+def _is_canonical(record: Record, canonical: Mapping[str, object]) -> bool:
     """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
     record_settings = settings_without_seed(record)
     return not axes.config_differences(

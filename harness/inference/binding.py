@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class Planned(NamedTuple):
 
 
 def plan_simplified(
-    model: Model, name: str, backend: str, settings: dict[str, Any], tier: Literal["native", "generic"] | None = None
+    model: Model, name: str, backend: str, settings: dict[str, object], tier: Literal["native", "generic"] | None = None
 ) -> Planned:
     """A registered method, with its settings, for what simplifying leaves of a model.
 

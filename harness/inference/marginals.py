@@ -30,7 +30,7 @@ class Ragged(NDArrayOperatorsMixin, list[FloatArray]):
     __array_priority__ = 1.0
     __hash__ = None
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
         if method != "__call__" or ufunc.nout != 1 or "out" in options:
             return NotImplemented
         columns = [_column(value, len(self)) for value in inputs]

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def check_request(
     backend: str,
     budget: Budget | int | str,
     options: Options,
-    settings: dict[str, Any],
+    settings: dict[str, object],
 ) -> Request:
     """What is asked for.
 
@@ -187,7 +187,7 @@ def _parse_budget(budget_option: Budget | int | str, options: Options, method: M
     return budget if method.stochastic else dataclasses.replace(budget, burn_in=0)
 
 
-def _make_method(method: str | Method, settings: dict[str, Any]) -> Method:
+def _make_method(method: str | Method, settings: dict[str, object]) -> Method:
     if not isinstance(method, str | Method):
         raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
     if isinstance(method, str):

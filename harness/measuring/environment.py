@@ -196,12 +196,12 @@ def _source_files(home: Path) -> Iterator[Path]:
     yield from sorted(file for file in paths if file.is_file())
 
 
-def git_state(checkout: Path | None) -> dict[str, Any]:
+def git_state(checkout: Path | None) -> dict[str, object]:
     """The commit, whether tracked files differ from it, and a hash of the difference; None where git cannot tell.
 
     Keys: "commit", "dirty", "diff". Untracked files do not count: what registers a plugin is a tracked file.
     """
-    state: dict[str, Any] = {"commit": None, "dirty": None, "diff": None}
+    state: dict[str, object] = {"commit": None, "dirty": None, "diff": None}
     if checkout is None:
         return state
     with suppress(OSError):  # git is not installed

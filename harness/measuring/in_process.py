@@ -36,7 +36,7 @@ MIXING_TV = 0.01
 MIXING_TITLE = f"sweeps to TV < {MIXING_TV:g}"
 
 
-def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
+def measure_here(cell: Mapping[str, object], *, warm: bool = False) -> Answer:
     """Measure a cell in this process.
 
     A refusal (unsupported pair or model, missing dependency, too wide for the exact method) gives the status
@@ -161,7 +161,7 @@ def _oversubscription_message(load: Load) -> str | None:
     return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
 
 
-def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, Any]]:
+def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, object]]:
     """The exact answer, or None with the reason; neither may cost the measurement."""
     try:
         reference = exact(model)
@@ -201,7 +201,7 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
     return {MIXING: {"value": float(mixing_time.sweeps), "title": MIXING_TITLE, "better": "lower"}}
 
 
-def _missing_entry(reason: str) -> dict[str, Any]:
+def _missing_entry(reason: str) -> dict[str, object]:
     return {"failed": reason, "remark": reason}
 
 

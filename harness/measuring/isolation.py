@@ -80,7 +80,7 @@ class WorkerPool:
         return self._measure_with(worker, cell, limit, pair)
 
     def _measure_with(
-        self, worker: Worker, cell: Mapping[str, Any], limit: float, pair: tuple[str, ...] | None
+        self, worker: Worker, cell: Mapping[str, object], limit: float, pair: tuple[str, ...] | None
     ) -> Answer:
         """The answer of a worker, which is kept for its pair unless anything went wrong."""
         since = time.perf_counter()
@@ -141,7 +141,7 @@ class Worker:
             start_new_session=True,
         )
 
-    def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
+    def measure(self, cell: Mapping[str, object], limit: float) -> Answer:
         """The answer, with the seconds since the process was started as a stage of its first cell.
 
         Raises:

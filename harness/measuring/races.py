@@ -42,7 +42,7 @@ class RaceRecorder:
     started: int
 
     @classmethod
-    def begin(cls, folder: Path, source: Mapping[str, Any]) -> RaceRecorder:
+    def begin(cls, folder: Path, source: Mapping[str, object]) -> RaceRecorder:
         """Makes the folder.
 
         Args:
@@ -72,7 +72,7 @@ class RaceRecorder:
         git = environment.code_state_since(self.git)
         return [write_record(self.folder, self._record(advice, entry, git)) for entry in advice.race]
 
-    def _record(self, advice: Advice, entry: Entry, git: Mapping[str, Any]) -> Content:
+    def _record(self, advice: Advice, entry: Entry, git: Mapping[str, object]) -> Content:
         cell = {
             "model": dict(self.model),
             "method": {"name": entry.method, **_method_settings(entry)},
@@ -112,17 +112,17 @@ def _model_config(source: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, **usual, **parameters}
 
 
-def _method_settings(entry: Entry) -> Mapping[str, Any]:
+def _method_settings(entry: Entry) -> Mapping[str, object]:
     """All of the method's, as in a sweep's records; those that were given where it does not run here."""
     try:
         method = registry.make_method(entry.method, dict(entry.settings))
     except SpinbenchError:
         return entry.settings
-    settings: dict[str, Any] = dataclasses.asdict(method)  # type: ignore[call-overload]
+    settings: dict[str, object] = dataclasses.asdict(method)  # type: ignore[call-overload]
     return settings
 
 
-def _answer_from_entry(entry: Entry, inexact: str) -> dict[str, Any]:
+def _answer_from_entry(entry: Entry, inexact: str) -> dict[str, object]:
     """Without compile seconds, of which a race does not know whether anything was compiled."""
     if entry.result is None:
         answer = failure_answer(entry.fate)

@@ -233,7 +233,7 @@ def _field_path(message: str, *above: str) -> str:
     return ".".join([*above, *filter(None, [place, missing.group(1) if missing else ""])])
 
 
-def _setting_names(config: Mapping[str, Any]) -> Iterator[str]:
+def _setting_names(config: Mapping[str, object]) -> Iterator[str]:
     for part in config.values():
         if isinstance(part, Mapping):
             yield from part

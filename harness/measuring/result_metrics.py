@@ -77,7 +77,7 @@ def _log_z_error(estimate: Result | Estimate, reference: Result | None) -> float
     return None if log_z is None or reference is None or reference.log_z is None else abs(log_z - reference.log_z)
 
 
-def _cost_metrics(result: Result) -> dict[str, dict[str, Any]]:
+def _cost_metrics(result: Result) -> dict[str, dict[str, object]]:
     """Seconds, in all and of a step, and what an effective sample takes of them and of samples."""
     import numpy as np
 
@@ -148,7 +148,7 @@ def _flatten(marginals: PerVariable) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 
 
-def summarize_result(result: Result, reference: Result | None) -> dict[str, Any]:
+def summarize_result(result: Result, reference: Result | None) -> dict[str, object]:
     def statistic(function: Callable[[np.ndarray], float], values: PerVariable | None) -> float | None:
         flat = np.zeros(0) if values is None else _flatten(values)
         return float(function(flat)) if np.isfinite(flat).any() else None

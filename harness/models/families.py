@@ -87,7 +87,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     return model
 
 
-def check_parameter_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) -> None:
+def check_parameter_names(name: str, parameters: Mapping[str, object], allowed: list[str]) -> None:
     """Refuses parameters that a model does not have.
 
     Raises:
@@ -101,7 +101,7 @@ def check_parameter_names(name: str, parameters: Mapping[str, Any], allowed: lis
             raise ModelError(f"model {name!r} has no parameter {key!r}; {offer}")
 
 
-def check_parameter_types(name: str, parameters: Mapping[str, Any]) -> None:
+def check_parameter_types(name: str, parameters: Mapping[str, object]) -> None:
     """Refuses parameters that are not of the types, or none of the texts, which a family's hints allow.
 
     Raises:

@@ -59,9 +59,9 @@ def trajectory_table(records: Sequence[Record]) -> Table:
     ]
 
 
-def _raw_checkpoints(record: Record) -> list[dict[str, Any]]:
+def _raw_checkpoints(record: Record) -> list[dict[str, object]]:
     """As in its file: columns are whatever points have."""
-    points: list[dict[str, Any]] = (record["result"] or {}).get("trajectory", [])
+    points: list[dict[str, object]] = (record["result"] or {}).get("trajectory", [])
     return points
 
 
@@ -99,7 +99,7 @@ def _benchopt_lines(record: Record) -> Table:
     return lines
 
 
-def _benchopt_run_columns(record: Record) -> dict[str, Any]:
+def _benchopt_run_columns(record: Record) -> dict[str, object]:
     """What benchopt knows of a run: its names, settings, place and day."""
     config, environment = record.config, record.environment
     method, model = config["method"], config["model"]
@@ -124,12 +124,12 @@ def _benchopt_run_columns(record: Record) -> dict[str, Any]:
     }
 
 
-def _settings(part: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(part: Mapping[str, object]) -> dict[str, object]:
     """The settings of a part of a configuration."""
     return {key: value for key, value in part.items() if key != "name"}
 
 
-def _parametrise_name(name: str, settings: Mapping[str, Any]) -> str:
+def _parametrise_name(name: str, settings: Mapping[str, object]) -> str:
     """As benchopt writes it: NAME[SETTING=VALUE,...]."""
     text = ",".join(f"{key}={value}" for key, value in sorted(settings.items()))
     return f"{name}[{text}]" if text else name

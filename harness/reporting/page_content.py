@@ -163,7 +163,7 @@ def to_javascript_numbers(part: object, digits: int = 17) -> Any:
     return str(part) if isinstance(part, int) and abs(part) > 2**53 else part
 
 
-def script_data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
+def script_data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, object]:
     """What the scripts need: all of the records, environments and commands once each, and which cells a row has.
 
     A command lacks its last word, the seeds. Measured numbers are cut to `DIGITS`; the records' own files have all.

@@ -36,7 +36,7 @@ def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
     # rich's own support makes each line an output.
     if (notebook_output := current_cell_output()) is not None:
-        plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
+        plain: dict[str, object] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
         return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     terminal = WideConsole(highlight=False, markup=False)
     return terminal if terminal.is_terminal else WideConsole(highlight=False, markup=False, width=PLAIN_WIDTH)
@@ -199,11 +199,11 @@ class RecordWatcher:
                     self._display.finish_cell(cell_name(record.axes, self._sweep_settings(record)), record)
         self._known_states = states
 
-    def _sweep_settings(self, record: Record) -> dict[str, Any]:
+    def _sweep_settings(self, record: Record) -> dict[str, object]:
         """A record knows what its cell is made of; names that an experiment sets others by are left out."""
         settings = {}
         for key in self._varied:
-            value: Any = record.config
+            value: object = record.config
             for part in key.split("."):
                 value = value.get(part) if isinstance(value, Mapping) else None
             if value is not None and not isinstance(value, Mapping):
@@ -232,7 +232,7 @@ def short_path(path: Path) -> str:
     )
 
 
-def cell_name(axes: Axes, varied: Mapping[str, Any]) -> str:
+def cell_name(axes: Axes, varied: Mapping[str, object]) -> str:
     """A cell for people: its axes, and the other settings that vary in the sweep."""
     return ", ".join(
         [f"{axes.method} on {axes.backend}", axes.model, *(f"{key}={value}" for key, value in varied.items())]

@@ -176,7 +176,7 @@ def _solver_labels(keys: Collection[SolverKey]) -> list[str]:
 
 def _is_determined_by(settings: Iterable[Settings], name: str, x: str, y: str) -> bool:
     """Whether x and y determine a setting, as a model's seed that is chosen by them."""
-    values: dict[tuple[float, float], Any] = {}
+    values: dict[tuple[float, float], object] = {}
     return all(
         values.setdefault((row_settings[x], row_settings[y]), row_settings[name]) == row_settings[name]
         for row_settings in settings

@@ -8,7 +8,6 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from spinbench.foundation.trees import flatten
 from spinbench.measuring.record_types import Record
@@ -34,12 +33,12 @@ class RootMeanSquare:
     models: int
 
 
-def flat_settings(record: Record, *without: str) -> dict[str, Any]:
+def flat_settings(record: Record, *without: str) -> dict[str, object]:
     """A record's configuration by dotted names, without some of its parts."""
     return flatten({key: value for key, value in record.config.items() if key not in without})
 
 
-def differing_settings(names: Sequence[Hashable], settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def differing_settings(names: Sequence[Hashable], settings: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Of each of some settings, those that not all settings of the same name have with the same value."""
     count = Counter(names)
     shared = Counter(
@@ -54,7 +53,7 @@ def differing_settings(names: Sequence[Hashable], settings: Sequence[Mapping[str
 
 
 def difference_labels(
-    names: Sequence[Hashable], settings: Sequence[Mapping[str, Any]], between: str = " "
+    names: Sequence[Hashable], settings: Sequence[Mapping[str, object]], between: str = " "
 ) -> list[str]:
     """What is `differing`, as a label: "steps=5 scan=random"."""
     return [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
@@ -29,7 +28,7 @@ def entries(config: DictConfig, keys: Collection[str]) -> tuple[Entry, ...]:
         SpinbenchError: no list of such entries.
     """
     setting = config.left_out
-    written: Any = OmegaConf.to_container(setting, resolve=True) if OmegaConf.is_config(setting) else setting
+    written: object = OmegaConf.to_container(setting, resolve=True) if OmegaConf.is_config(setting) else setting
     if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
         raise SpinbenchError(
             f"left_out={overrides.format_value(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"

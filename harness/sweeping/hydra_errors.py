@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
@@ -130,7 +129,7 @@ def _culprit(overrides: list[str]) -> str:
 def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     """The error for a setting that a configuration has not."""
     parent, _, leaf = key.rpartition(".")
-    node: Any = OmegaConf.select(config, parent, default=MISSING) if parent else config
+    node: object = OmegaConf.select(config, parent, default=MISSING) if parent else config
     if node is MISSING and parent in GlobalHydra.instance().config_loader().list_groups(""):
         return SpinbenchError(f"{key} was given without {parent}=NAME, which chooses whose setting it is")
     if node is MISSING:

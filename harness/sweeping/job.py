@@ -38,7 +38,7 @@ class AbortError(BaseException):
         """What is to be said."""
         return SpinbenchError(*self.args)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Alone: Hydra 1.4 hangs what the job returned on an error, and the error on that, which pickles for ever."""
         return type(self), self.args
 

@@ -152,5 +152,5 @@ def _choices(options: Sequence[Sequence[str]]) -> Iterator[Choice]:
                     yield each
 
 
-def _text(spec: Mapping[str, Any]) -> str:
+def _text(spec: Mapping[str, object]) -> str:
     return json.dumps(spec, sort_keys=True, default=str)

@@ -157,7 +157,7 @@ class Search(CellSweeper):
         self._trials, self._jobs = n_trials, n_jobs
         self._sampler, self._seed = sampler, seed
         self._params = [f"{key!s}={value}" for key, value in (params or {}).items()]
-        self._done: list[dict[str, Any]] = []
+        self._done: list[dict[str, object]] = []
 
     def sweep(self, arguments: list[str]) -> None:
         """Measure trial after trial; called by Hydra."""

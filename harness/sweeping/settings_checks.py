@@ -94,7 +94,7 @@ def _budget(settings: dict[str, Any]) -> None:
     Budget(**settings)
 
 
-def _check_names(subject: str, settings: dict[str, Any], allowed: list[str]) -> None:
+def _check_names(subject: str, settings: dict[str, object], allowed: list[str]) -> None:
     for key in settings:
         if key not in allowed:
             raise unknown_name(subject, key, allowed)
@@ -119,7 +119,7 @@ def _seconds(name: str) -> Callable[[Any], None]:
     return check
 
 
-def _make_type_check(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
+def _make_type_check(name: str, hint: object, needed: str) -> Callable[[Any], None]:
     def check(value: object) -> None:
         try:
             convert(value, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def _exact_pairs(law: Law) -> FloatArray:
     return np.concatenate([np.zeros(0), *tables])
 
 
-def _concatenate_tables(tables: Any) -> FloatArray:
+def _concatenate_tables(tables: object) -> FloatArray:
     """Of all edges, or of all factors, one after another."""
     if not isinstance(tables, list | tuple):
         tables = [tables]

@@ -113,7 +113,7 @@ def _read_or_measure(family: Family, cell: Sequence[str]) -> dict[str, Any]:
     return shared
 
 
-def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, Any]:
+def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, object]:
     """A record, or the start of one where the build knows no such cell, has other defaults for it than those that its
     series holds, or says at once that the pair does not run."""
     chosen = (
@@ -150,5 +150,5 @@ def _setting_differences(series_config: object, config: object, path: str = "") 
 _FILES = frozenset({"path", "evidence", "corpus"})
 
 
-def _skipped_record(reason: str) -> dict[str, Any]:
+def _skipped_record(reason: str) -> dict[str, object]:
     return {"status": "skipped", "error": reason, "metrics": {}}

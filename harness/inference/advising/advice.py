@@ -110,7 +110,7 @@ def python_call(candidate: Candidate, budget: Budget, chains: int, seed: int) ->
     return f"spinbench.run(model, {arguments}, chains={chains}, seed={seed}{settings})"
 
 
-def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
+def sweep_command(source: Mapping[str, object], candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
     """`spinbench sweep` of the same cell.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def advise(
     seed: int = 0,
     *,
     chains: int = 16,
-    source: Mapping[str, Any] | None = None,
+    source: Mapping[str, object] | None = None,
     watch: Watch = lambda entrants, now: None,
 ) -> Advice:
     """The best answer to be had within some seconds on this machine, and whether to believe it.
@@ -91,14 +90,18 @@ def advise(
         return _advice_of_race(race, deadline.now() - since, seed, source, why)
 
 
-def _source(model: Model) -> Mapping[str, Any]:
+def _source(model: Model) -> Mapping[str, object]:
     """The configuration of a shipped model; {} for others."""
     is_shipped = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
     return {"model": model.name} if is_shipped else {}
 
 
 def _advice_of_exact(
-    exact_result: Result, target: Target, seconds: tuple[float, float], run: tuple[int, int], source: Mapping[str, Any]
+    exact_result: Result,
+    target: Target,
+    seconds: tuple[float, float],
+    run: tuple[int, int],
+    source: Mapping[str, object],
 ) -> Advice:
     """Args: seconds: allowed and taken; run: chains and seed."""
     settings = " ".join(f"{name}={value}" for name, value in source.items())
@@ -121,7 +124,7 @@ def _advice_of_exact(
     )
 
 
-def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why: str) -> Advice:
+def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, object], why: str) -> Advice:
     views = race.views()
     if not views:
         silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"

@@ -16,7 +16,7 @@ from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
-_LARGE: Mapping[str, Any] = {"size": 4096}
+_LARGE: Mapping[str, object] = {"size": 4096}
 # In the order in which they start, which is all that a short budget leaves of them: gibbs, which wins most
 # races, then what disagrees with it where it is wrong. Plugins' methods follow.
 DEFAULT: Entrants = (
@@ -105,7 +105,7 @@ def default(model: Model) -> list[Candidate]:
     """Built-in methods of the table for such a model and all of plugins, each on the first backend that runs it."""
     table = WITH_ZEROS if isinstance(model, FactorGraph) and model.has_zeros else DEFAULT
     owned = {name for name in registry.names("methods") if _is_own(name)}
-    others: list[tuple[str, Mapping[str, Any]]] = [
+    others: list[tuple[str, Mapping[str, object]]] = [
         (name, {}) for name in registry.names("methods") if name not in owned
     ]
     pairs = [(name, _first_backend(name), settings) for name, settings in (*table, *others)]
@@ -157,7 +157,7 @@ def _one(item: object) -> Candidate:
     return Candidate(name, backend, settings, instance)
 
 
-def _settings_off_default(method: Method) -> dict[str, Any]:
+def _settings_off_default(method: Method) -> dict[str, object]:
     """Settings that are not at their defaults."""
     settings = fields(method)  # type: ignore[arg-type]
     return {f.name: getattr(method, f.name) for f in settings if getattr(method, f.name) != f.default}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
@@ -38,7 +37,7 @@ Clock = Callable[[], float]
 
 
 def tighten(
-    model: Model, backend: str, seed: int, seconds: float, clock: Clock = deadline.now, **settings: Any
+    model: Model, backend: str, seed: int, seconds: float, clock: Clock = deadline.now, **settings: object
 ) -> Iterator[Finding]:
     """Of rounds of wmb that end after so many seconds, or where nothing is split and the bound is exact.
 

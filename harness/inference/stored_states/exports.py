@@ -43,7 +43,7 @@ def to_inference_data(
     arviz = _load("arviz", "arviz")
     names = [label if isinstance(label, str | int) else str(label) for label in variable_labels(model)]
     groups = {"posterior": {"x": states}, "sample_stats": {"lp": log_weights(model, states)}}
-    how: dict[str, Any] = {"coords": {NODE: names}, "dims": {"x": [NODE]}}
+    how: dict[str, object] = {"coords": {NODE: names}, "dims": {"x": [NODE]}}
     if "posterior" in signature(arviz.from_dict).parameters:  # before version 1
         data = arviz.from_dict(**groups, **how, posterior_attrs=dict(attributes))
     else:

@@ -18,7 +18,7 @@ _FACTOR_GRAPHS = frozenset({"FactorGraph"})
 _CLUSTER_GRAPHS = frozenset({"ClusterGraph"})
 
 
-def is_pgmpy_object(source: Any) -> bool:
+def is_pgmpy_object(source: object) -> bool:
     """Whether the object's class, or one that it is derived from, is pgmpy's."""
     return any(cls.__module__.partition(".")[0] == "pgmpy" for cls in type(source).__mro__)
 

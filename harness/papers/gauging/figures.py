@@ -148,9 +148,9 @@ def _describe_failures(points: Sequence[Point]) -> Iterator[str]:
             yield f"{method}: {', '.join(remarks)}, of {sum(p.models + p.missing for p in curve)}"
 
 
-def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, object]]:
     """By curve: the method's own, with other settings its markers filled in another way; thinner the later it is."""
-    styles: dict[str, dict[str, Any]] = {}
+    styles: dict[str, dict[str, object]] = {}
     occurrences: Counter[str] = Counter()
     last = max(len(methods) - 1, 1)
     for position, method in enumerate(methods):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -70,7 +69,7 @@ def build_comparison_table(graphs: GraphSet) -> Table | None:
     return table
 
 
-def _table_lines(graphs: GraphSet) -> list[dict[str, Any]]:
+def _table_lines(graphs: GraphSet) -> list[dict[str, object]]:
     """One line for each measure, method and graph."""
     return [
         {

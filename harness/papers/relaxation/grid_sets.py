@@ -77,7 +77,7 @@ class GraphSet:
 def group_by_graph_set(records: Iterable[Record]) -> list[GraphSet]:
     """Records of models with the parameters c1 and c2, by everything else about the model."""
     groups: dict[str, list[Record]] = defaultdict(list)
-    models: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, object]] = {}
     for record in records:
         model = record.config["model"]
         if record.status == "skipped" or "c1" not in model or "c2" not in model:
@@ -164,7 +164,7 @@ def _flatten_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**method, **budget, "chains": config["chains"], "backend": config["backend"]["name"]}
 
 
-def _figure_title(model: Mapping[str, Any], records: Sequence[Record]) -> str:
+def _figure_title(model: Mapping[str, object], records: Sequence[Record]) -> str:
     runs = len({record.config["seed"] for record in records})
     size = str(model["name"])
     if "rows" in model:
@@ -175,7 +175,7 @@ def _figure_title(model: Mapping[str, Any], records: Sequence[Record]) -> str:
     return f"{size}, {format_settings(rest)}: {runs} {noun} of {spent}"
 
 
-def _format_budget(budget: Mapping[str, Any]) -> str:
+def _format_budget(budget: Mapping[str, object]) -> str:
     seconds = budget.get("seconds")
     amount = f"{seconds:g} s" if seconds else f"{budget['samples']:,} samples"
     if budget.get("burn_in") is not None:
@@ -183,14 +183,14 @@ def _format_budget(budget: Mapping[str, Any]) -> str:
     return amount.replace(",", " ")
 
 
-def _differing_parameters(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _differing_parameters(models: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
     return {
         key: {name: value for name, value in model.items() if any(m.get(name) != value for m in models.values())}
         for key, model in models.items()
     }
 
 
-def format_settings(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: Mapping[str, object]) -> str:
     """NAME=VALUE, with spaces between."""
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings.items()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -26,7 +25,7 @@ from spinbench.reporting.progress_display import console, new_table, print_line,
 from spinbench.reporting.summary import enter_into_history
 
 # Of tables about a race.
-TABLE_STYLE: dict[str, Any] = {"show_edge": False, "pad_edge": False}
+TABLE_STYLE: dict[str, object] = {"show_edge": False, "pad_edge": False}
 
 
 def run_advise(arguments: Namespace) -> int:

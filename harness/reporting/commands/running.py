@@ -8,7 +8,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.text import Text
@@ -65,7 +64,7 @@ def run(arguments: Namespace) -> int:
     return int(answer.status != "ok" or answer.reached is False)
 
 
-def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
+def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, object]]:
     """A model, and its configuration in a sweep."""
     if name in specs.names() and name != FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
@@ -130,7 +129,7 @@ def print_marginals(answer: Result) -> None:
     print_line("--output FILE.csv, .MAR or .PR has all of it")
 
 
-def _load_method_file(path: Path, settings: dict[str, Any]) -> Method:
+def _load_method_file(path: Path, settings: dict[str, object]) -> Method:
     """The one method that a file defines, with settings; the file is run as a module.
 
     Raises:
@@ -172,7 +171,7 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
             raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
-def _make_method(name: str, settings: dict[str, Any]) -> Method:
+def _make_method(name: str, settings: dict[str, object]) -> Method:
     return _load_method_file(Path(name), settings) if name.endswith(".py") else registry.make_method(name, settings)
 
 

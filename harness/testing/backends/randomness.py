@@ -113,7 +113,7 @@ def check_distribution(backend: Backend, distribution: str) -> None:
     precision = backend.precision
     draw = getattr(backend, distribution)
 
-    def draw_numbers(key: Key, empty: Array) -> dict[str, Any]:
+    def draw_numbers(key: Key, empty: Array) -> dict[str, object]:
         return {
             "shapes": tuple(draw(key, shape) for shape in SHAPES),
             "draws": draw(backend.fold_in(key, 1), (DRAWS // 100, 100)),
