@@ -38,7 +38,7 @@ from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import MANY
 
 # Seconds by which NumPy has to be slower before loading compiled code pays.
-_LONG = 1.0
+_LONG = 1.5
 
 
 def loading_seconds() -> float:
@@ -82,8 +82,9 @@ class _Grid:
     def passed_by(self, problem: Problem) -> bool:
         """Whether a bucket tree in NumPy has the answer before compiled code is loaded."""
         rows, columns = problem.sites.shape
-        entries = rows * columns * 2.0 ** (columns + 1)
-        seconds = entries * BucketTree.entry_seconds + rows * columns * BucketTree.variable_seconds
+        entries = rows * columns * 2.0 ** min(columns + 1, 1000)
+        seconds = entries * (BucketTree.entry_seconds + BucketTree.message_seconds / 2)
+        seconds += rows * columns * BucketTree.variable_seconds
         if self.built or rows * columns > MANY or self.spent + seconds > _LONG:
             return False
         self.spent += seconds
@@ -106,16 +107,16 @@ class _WherePays:
         return False
 
     def build(self, problem: Problem) -> Solver:
-        """NumPy's, unless the compiled one is predicted to be ahead by `_LONG`: it takes some 2 `ENTRY_SECONDS` an
-        entry, and is there for many variables, whose plan in Python takes longer than loading it."""
+        """NumPy's, unless the compiled one is predicted to be ahead by `_LONG`: it takes 2.5 `ENTRY_SECONDS` an
+        entry or more, and is there for many variables, whose plan in Python takes longer than loading it."""
         if len(problem.cardinalities) > MANY:
             return numba_solvers().kinds["bucket_tree"].build(problem)
         solver = MatrixTree.build(problem)
         entries = problem.order.entries if solver.planned else math.inf
-        if solver.seconds <= _LONG + 2 * ENTRY_SECONDS * entries:
+        if solver.seconds <= _LONG + 2.5 * ENTRY_SECONDS * entries:
             return solver
         compiled = numba_solvers().kinds["bucket_tree"].build(problem)
-        return compiled if compiled.seconds < solver.seconds else solver
+        return compiled if compiled.seconds + _LONG < solver.seconds else solver
 
 
 ALL_SOLVERS = Solvers(

@@ -29,7 +29,7 @@ class Cost:
 
     Attributes:
         bytes: memory at its peak.
-        seconds: wall-clock time of sums alone, without reading, the search for an order, and compilation.
+        seconds: wall-clock time of the answer, without reading and compilation.
         log2_entries: log2 of the entries of all cliques, of all slices together; None: no elimination.
         slices: in which elimination goes.
         order: variables of the model as they are eliminated; those that fall away before come first.

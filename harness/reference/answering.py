@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +15,11 @@ from spinbench.models import FactorGraph, Model, PairwiseModel, wide_models
 from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
-from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first_answer
+from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, check_order, first_answer
 from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE, Order, order_cost
+from spinbench.reference.orders.prediction import predict_search_seconds
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
@@ -28,6 +28,8 @@ from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 PARTS_SHARE = 0.5
 # Of the memory, that sparse tables of one part may take: most such attempts are in vain, in time that grows with it.
 SPARSE_SHARE = 1 / 64
+# Of looking for what falls away from a factor graph, a factor: most of the time of relational models of UAI-2014.
+FACTOR_SECONDS = 1.5e-5
 
 T = TypeVar("T")
 
@@ -68,7 +70,7 @@ def solve(
     """
     check_method(method, solvers)
     max_bytes = default_max_bytes() if max_bytes is None else max_bytes
-    listed = None if order is None else _check_order(model, order)
+    listed = None if order is None else check_order(model, order)
     limits = Limits(max_bytes, seconds, slicing=True)
     if cache and order is None and (stored := store.load(model, method, limits, marginals=marginals)) is not None:
         return stored
@@ -86,39 +88,32 @@ def solve(
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
-        cost=_cost(solution, model.num_variables, marginals=marginals),
+        cost=_cost(solution, model, marginals=marginals),
     )
     if cache and order is None:
         store.save(model, method, answer, limits)
     return answer
 
 
-def _check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
-    """The order as integers.
-
-    Raises:
-        ModelError: it is no order of the model's variables.
-    """
-    try:
-        listed = tuple(map(operator.index, order))
-    except TypeError:
-        listed = ()
-    if sorted(listed) != list(range(model.num_variables)):
-        raise ModelError(f"{model.name}: order= must name each of its {model.num_variables} variables once")
-    return listed
-
-
-def _cost(solution: _Solution, num_variables: int, *, marginals: bool) -> Cost:
-    """What was predicted; `num_variables` are the model's."""
+def _cost(solution: _Solution, model: Model, *, marginals: bool) -> Cost:
+    """What was predicted."""
     solver = solution.solver
     bytes_, slices = solver.memory(marginals=marginals), getattr(solver, "count", 1)
     seconds = solution.predicted_seconds
-    order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
+    if isinstance(model, FactorGraph):
+        seconds += FACTOR_SECONDS * len(model.factors)
+    order = _order_of(solver)
     if order is None:
         return Cost(bytes_, seconds)
     listed = [solution.variables[v] for v in order.order.tolist()]
-    fell_away = sorted(set(range(num_variables)).difference(listed))
+    fell_away = sorted(set(range(model.num_variables)).difference(listed))
     return Cost(bytes_, seconds, order.log2_total, slices, (*fell_away, *listed))
+
+
+def _order_of(solver: Solver) -> Order | None:
+    """Of a whole elimination, or of that which a sliced one is made of."""
+    order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
+    return order
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,7 @@ class _Solution:
         log_z: natural logarithm of Z.
         flat: the probabilities of all variables one after another; None if they were not asked for.
         variables: the model's, of each of the solver's problem.
-        predicted_seconds: that solving was predicted to take.
+        predicted_seconds: that the search for its order and the sums were predicted to take.
     """
 
     solver: Solver
@@ -225,7 +220,9 @@ def _extract_core(model: Model, method: str) -> Simplification | None:
 
 def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plugins_last: bool | None) -> _Solution:
     def solve_finite(solver: Solver) -> _Solution:
-        predicted = solver.predict_seconds(marginals=marginals)
+        predicted, order = solver.predict_seconds(marginals=marginals), _order_of(solver)
+        if order is not None and request.order is None:
+            predicted += predict_search_seconds(order, problem.search_seconds)
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
 from spinbench.foundation.remarks import left_out
+from spinbench.models import Model
 from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError, report_progress
@@ -36,6 +38,21 @@ def check_method(method: str, solvers: Solvers) -> None:
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
     if method != "auto" and solvers.kind(method) is None:
         raise UnsupportedError(f"the exact method {method!r} needs compiled code (Numba), and this is NumPy alone")
+
+
+def check_order(model: Model, order: Sequence[int]) -> tuple[int, ...]:
+    """The order as integers.
+
+    Raises:
+        ModelError: it is no order of the model's variables.
+    """
+    try:
+        listed = tuple(map(operator.index, order))
+    except TypeError:
+        listed = ()
+    if sorted(listed) != list(range(model.num_variables)):
+        raise ModelError(f"{model.name}: order= must name each of its {model.num_variables} variables once")
+    return listed
 
 
 def candidates(

@@ -25,6 +25,9 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver
 
 _FLOOR = 1e-280
+# On grids of 10 to 22 columns, measured over predicted is 0.6 to 1.4 (Numba 0.68, a Xeon); the last is new memory.
+CALL_SECONDS, SITE_SECONDS = 4e-5, 3e-7
+LOG_Z_ENTRY_SECONDS, ENTRY_SECONDS, FRONTIER_SECONDS = 4e-10, 7e-10, 8e-9
 _TOO_STRONG = "its couplings are too strong for plain sums in float64"
 
 
@@ -58,12 +61,19 @@ class Grid(Solver):
         self.problem = problem
         self.site = problem.sites
         self.rows, self.width = self.site.shape
-        self.seconds = 4e-5 + 1e-6 * self.site.size + 5e-10 * self.site.size * 2.0**self.width
+        self.seconds = self.predict_seconds(marginals=True)
 
     @classmethod
     def build(cls, problem: Problem) -> Grid:
         """Applies to grids numbered row by row, or complete ones in any numbering."""
         return cls(problem)
+
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """By the states of each site's frontier, and with marginals by the frontiers that are kept."""
+        states = 2.0 ** min(self.width, 1000)
+        entries, kept = self.site.size * states, self.rows * states
+        seconds = SITE_SECONDS * self.site.size + (ENTRY_SECONDS if marginals else LOG_Z_ENTRY_SECONDS) * entries
+        return CALL_SECONDS + seconds + (FRONTIER_SECONDS * kept if marginals else 0.0)
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, and a few more."""

@@ -44,8 +44,7 @@ class ArrayTrees:
 class ArrayTree(BucketTree):
     """The passes of `BucketTree`, with its tables on a device and one compiled program a shape of clique."""
 
-    entry_seconds, log_z_entry_seconds = 5e-8, 5e-8
-    variable_seconds = 3e-4
+    entry_seconds, message_seconds, variable_seconds, log_z_share = 5e-8, 0.0, 3e-4, 1.0
 
     def __init__(self, problem: Problem, order: Order, backend: Backend) -> None:
         super().__init__(problem, order)

@@ -37,11 +37,14 @@ class MatrixTree(BucketTree):
         risk: weights of wide layers lie far apart, and the logarithms then take five times as long.
         product_seconds: of an entry of a clique, with marginals, which take three products of matrices.
         table_seconds: of an entry of L, R or a message, which is written and read anew: new memory is most of it.
+        partial_seconds: of an entry of a product of more than two tables, whose axes come in any order.
         bucket_seconds: of the calls to NumPy that a bucket takes.
     """
 
     risk = 1.5
-    product_seconds, table_seconds, bucket_seconds = 4e-10, 9e-9, 1e-4
+    # On 24 models of 2 to 100 states, measured over predicted is 0.7 to 1.71, median 1.05 (NumPy 2.4, a Xeon).
+    product_seconds, table_seconds, partial_seconds, bucket_seconds = 3e-10, 1e-8, 4e-8, 1e-4
+    log_z_share = 0.4
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
@@ -51,7 +54,7 @@ class MatrixTree(BucketTree):
     def build(cls, problem: Problem) -> Elimination:
         """For every problem; in logarithms where tables are so small that calls to NumPy are most of the time."""
         order = problem.order
-        small = order.entries * BucketTree.entry_seconds < len(problem.cardinalities) * cls.bucket_seconds
+        small = BucketTree.sum_seconds(order) < len(problem.cardinalities) * cls.bucket_seconds
         return BucketTree(problem, order) if small else cls(problem, order)
 
     def interrupt(self) -> None:
@@ -113,9 +116,11 @@ class MatrixTree(BucketTree):
         """By the products, and by the tables that are made for them and by them."""
         if not self.planned:
             return super().predict_seconds(marginals=marginals)
-        tables = sum(sum(self._factor_and_message_entries(v)) + sum(self._partial_sizes(v)) for v in self.listed)
-        seconds = self.product_seconds * self.order.entries + self.table_seconds * tables
-        return seconds * (1.0 if marginals else 0.4) + self.bucket_seconds * len(self.listed)
+        tables = sum(sum(self._factor_and_message_entries(v)) for v in self.listed)
+        partial = sum(sum(self._partial_sizes(v)) for v in self.listed)
+        seconds = self.product_seconds * self.order.entries + self.bucket_seconds * len(self.listed)
+        seconds += self.table_seconds * tables + self.partial_seconds * partial
+        return seconds * (1.0 if marginals else self.log_z_share)
 
     def _memory(self, marginals: bool) -> int:
         """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""

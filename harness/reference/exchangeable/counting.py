@@ -170,12 +170,7 @@ class Exchangeable(Solver):
         self.count_entries = sum(n * k for n, k in zip(cards, classes.states, strict=True))
         self.count_order = elimination_order(cards, pairs_of(scopes))
         self.width, self.complete = self.count_order.width, self.count_order.complete
-        self.seconds = math.inf
-        if self.complete:
-            sums = (
-                2 * self.count_order.entries + min(self.entries + self.count_entries, 2**62)
-            ) * BucketTree.entry_seconds
-            self.seconds = 1e-3 + sums + 2e-4 * len(cards) + 1e-5 * len(inner)
+        self.seconds = self.predict_seconds(marginals=True)
 
     @classmethod
     def build(cls, problem: Problem) -> Exchangeable:
@@ -220,6 +215,14 @@ class Exchangeable(Solver):
             return False
         return ENTRY_SECONDS * first_order(problem.cardinalities, problem.pairs).entries < COMPARISON_SECONDS * size
 
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """Of the tables over counts, and of their elimination."""
+        if not self.complete:
+            return math.inf
+        sums = BucketTree.sum_seconds(self.count_order) * (1.0 if marginals else BucketTree.log_z_share)
+        tables = min(self.entries + self.count_entries, 2**62) * BucketTree.entry_seconds
+        return 1e-3 + sums + tables + 2e-4 * len(self.classes.sizes) + 1e-5 * len(self.inner)
+
     def memory(self, *, marginals: bool) -> int:
         """The tables over counts, what their elimination takes, and the compositions."""
         if not self.complete:
@@ -248,24 +251,27 @@ class Exchangeable(Solver):
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Eliminates the counts; a variable's probabilities are its class's expected counts, over its size."""
         tree = self._count_tree()
-        log_z, flat = tree.solve(marginals=marginals)
-        if flat is None:
-            return log_z, None
+        if not marginals:
+            return tree.solve(marginals=False)
+        pairs = {self._classes_of(each.neighbours) for each in self.inner if len(each.neighbours) == MAX_NEIGHBOURS}
+        log_z, flat, joint = tree.solve_with_joint({tuple(sorted(set(classes))) for classes in pairs})
         single = split(flat, tuple(map(len, self.counts)))
         means = [p @ counts / n for p, counts, n in zip(single, self.counts, self.classes.sizes, strict=True)]
         marginals_of_variables = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
-        joint = tree.joint_tables() if self.inner else {}
         states: dict[Scope, FloatArray] = {(c,): mean for c, mean in enumerate(means)} | {(): np.ones(())}
         # Thousands of inner variables share their conditionals.
         inner_means: dict[tuple[Scope, int], FloatArray] = {}
         for v, neighbours, conditional in self.inner:
-            classes = tuple(self.classes.labels[list(neighbours)].tolist())
+            classes = self._classes_of(neighbours)
             if (classes, id(conditional)) not in inner_means:
                 if classes not in states:
                     states[classes] = self._pair_states(classes, joint)
                 inner_means[classes, id(conditional)] = np.tensordot(states[classes], conditional, axes=len(classes))
             marginals_of_variables[v] = inner_means[classes, id(conditional)]
         return log_z, np.concatenate(marginals_of_variables)
+
+    def _classes_of(self, variables: Scope) -> Scope:
+        return tuple(self.classes.labels[list(variables)].tolist())
 
     def _pair_states(self, classes: Scope, joint: dict[Scope, FloatArray]) -> FloatArray:
         """(K, K') joint probabilities of two different variables of these classes, from those of compositions."""

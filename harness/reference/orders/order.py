@@ -67,6 +67,7 @@ class Order:
         width: size of the largest clique that it meets, less one.
         log2_largest: log2 of that clique's number of states.
         log2_total: log2 of the sum over all cliques.
+        message_entries: the sum over what is left of each clique without its variable.
         complete: False if the figures are lower limits for all orders.
         unsearched: variables that are too many for a search; 0: they are not.
         lattice: whether it goes along rows; such an order is good for whole tables only, not for mini-buckets.
@@ -77,6 +78,7 @@ class Order:
     width: int
     log2_largest: float
     log2_total: float
+    message_entries: float = 0.0
     complete: bool = True
     unsearched: int = 0
     lattice: bool = False
@@ -236,7 +238,8 @@ def order_cost(
     if largest > limit or total > 2.0 ** min(limit, 1020.0):
         return Order(order, width, largest, math.inf, lattice=lattice)
     log2_total = max(math.log2(total) if total else 0.0, largest)
-    return Order(order, width, largest, log2_total, lattice=lattice, separators=buckets)
+    messages = float(np.exp2(np.minimum(sizes - logs[: len(buckets)], 1000.0)).sum())
+    return Order(order, width, largest, log2_total, messages, lattice=lattice, separators=buckets)
 
 
 def pairs_of(scopes: Iterable[Scope]) -> IntArray:
