@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import NOTHING, UNSEEN, marginal_claims, widen_of_rare
+from spinbench.mathematics.claims import NOTHING, UNSEEN, error_bound, marginal_claims, widen_of_rare
 from spinbench.models import Model
 from spinbench.models.conditionals import split_fields
 
@@ -78,7 +78,7 @@ def with_bounds(means: FloatArray, se: FloatArray, unseen: float) -> MarginalPar
     return {
         "marginals": means,
         "marginals_se": np.minimum(of_rare, farthest),
-        "marginals_error_bound": np.minimum(np.hypot(se, unseen * farthest), farthest),
+        "marginals_error_bound": np.minimum(error_bound(se, unseen * farthest), farthest),
     }
 
 

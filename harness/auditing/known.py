@@ -113,10 +113,10 @@ def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     # Not 0 where a state was never seen or always: it may be as rare as one in all draws.
     errors = np.sqrt(np.maximum(p * (1 - p), 1 / effective) / effective)
     if model.all_binary:
-        estimate = Estimate(marginals=p[1::2], marginals_error_bound=errors[1::2])
+        estimate = Estimate(marginals=p[1::2], marginals_se=errors[1::2])
     else:
         ends = np.cumsum(model.cardinalities)[:-1]
-        estimate = Estimate(marginals=np.split(p, ends), marginals_error_bound=np.split(errors, ends))
+        estimate = Estimate(marginals=np.split(p, ends), marginals_se=np.split(errors, ends))
     missed = bool(flag_missed_modes(model, estimate, long=True))
     return Check("modes", float(not missed), "probes find a mode that is missed" if missed else "probes find no others")
 

@@ -40,8 +40,8 @@ class Result:
             log Z, where their own marginals are out of reach.
         marginals_se: their standard errors, in the same layout: what the run knows of its own scatter, which falls as
             1 / sqrt(n); None for deterministic methods.
-        marginals_error_bound: standard errors widened by what chains remember of their starts and by what the run may
-            not have seen (`mathematics.claims`); twice over they hold in 95 % of runs whose verdict is "ok".
+        marginals_error_bound: error bounds, which allow for what chains remember of their starts and for what the run
+            may not have seen (`mathematics.claims`): of runs that are "ok" at most one number in 200 is further off.
         log_z, log_z_se, log_z_error_bound, log_z_kind: natural logarithm of Z, its standard error and error bound, and
             what it is: "estimate", "lower" or "upper" bound, or "exact".
         bounds: on log Z, each with its side and grade: what `log_z` is by its kind, what the method gives beside, and

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import (
+    BOUND,
     FEWEST_BATCHES,
     LEAST_DRAW,
     LEAST_OVERLAP,
@@ -15,14 +16,15 @@ from spinbench.mathematics.claims import (
     NOTHING,
     UNSEEN,
     Claim,
+    error_bound,
     expit,
     memory_share,
     t_factor,
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
-# Joint claims that two estimates of the same number may differ by: two are 95 %, and several estimates of a run are
-# compared.
+# Joint standard errors that two estimates of the same number may differ by: two are 95 %, and several estimates of a
+# run are compared.
 CONTRADICTED = 3.0
 # Newton's steps, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that. A hundred
 # halvings take any range to rounding.
@@ -93,11 +95,12 @@ def ratio(
     freedom = max(chains - 1, min(effective / 10, 100.0))
     of_draws = n_backward * (float(b.var(ddof=1)) if n_backward > 1 else 0.0)
 
-    # Without and with what chains remember of where they began.
-    variances = np.array([base**2, base**2 + remembered_spread**2])
-    scatter = t_factor(freedom) * np.sqrt(effective**2 * variances + of_draws) / weight
+    factor = float(t_factor(freedom)) / weight
+    scatter = factor * float(np.hypot(effective * base, np.sqrt(of_draws)))
+    memory = factor * effective * remembered_spread
     # Either the states that matter were seen, and the error is of these, or they were not.
-    se, bound = max(float(scatter[0]), LEAST_DRAW / effective), max(float(scatter[1]), unseen / effective)
+    se = max(scatter, LEAST_DRAW / effective)
+    bound = float(max(error_bound(scatter, memory=memory), error_bound(0.0, unseen / effective)))
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and n_backward >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, se, bound, float(overlap), weight, supported)
@@ -110,12 +113,14 @@ def beside(estimate: Claim, reference: Ratio) -> Claim:
         Errors that are infinite where the reference supports nothing or contradicts it, else the larger ones of both,
         widened by as much of their distance as these do not explain.
     """
-    distance, joint = estimate.value - reference.value, float(np.hypot(estimate.error_bound, reference.error_bound))
+    distance = estimate.value - reference.value
+    # The standard error that would have both bounds.
+    joint = float(np.hypot(estimate.error_bound, reference.error_bound)) / BOUND
     if not (reference.supported and np.isfinite(estimate.error_bound) and abs(distance) <= CONTRADICTED * joint):
         return Claim(estimate.value, np.inf, np.inf)
     bias = np.sqrt(max(distance**2 - joint**2, 0.0))
-    se, error_bound = max(estimate.se, reference.se), max(estimate.error_bound, reference.error_bound)
-    return Claim(estimate.value, float(np.hypot(se, bias)), float(np.hypot(error_bound, bias)))
+    se, bound = max(estimate.se, reference.se), max(estimate.error_bound, reference.error_bound)
+    return Claim(estimate.value, float(np.hypot(se, bias)), float(np.hypot(bound, BOUND * bias)))
 
 
 def one_sided(value: float, se: float, reference: Ratio) -> Claim:
@@ -130,7 +135,7 @@ def one_sided(value: float, se: float, reference: Ratio) -> Claim:
     if not (reference.supported and np.isfinite(se)):
         return Claim(value, np.inf, np.inf)
     apart = float(np.hypot(se, value - reference.value))
-    return Claim(value, max(apart, SHARED * reference.se), max(apart, SHARED * reference.error_bound))
+    return Claim(value, max(apart, SHARED * reference.se), max(BOUND * apart, SHARED * reference.error_bound))
 
 
 def balance(

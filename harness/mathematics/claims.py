@@ -2,8 +2,8 @@
 
 The standard error is what the run knows of its own scatter: from batch means and the spread between chains, widened by
 Student's t for few of them. It falls as 1 / sqrt(n). Where chains have not mixed it says too little: what they remember
-of where they began, and states too rare to have been seen, leave no trace in it. Both add to the *error bound*, which
-two times over holds in 95 % of runs, as two standard errors would.
+of where they began, and states too rare to have been seen, leave no trace in it. Both add to the *error bound*
+(`error_bound`), beyond which at most one number in 200 is off.
 
 Symbols: B batches of C chains over n steps each; R̂ is split R-hat, and 1 - 1/R̂² the share of spread that chains
 remember (the intraclass correlation of their halves). Beside them: how far conditional probabilities can be from what
@@ -49,6 +49,8 @@ LEAST_WEIGHT = 5.0
 # Half of the rule of three (Hanley and Lippman-Hand 1983): what n draws have not shown has a probability of at most 3 /
 # n (at 95 %), and bounds hold two times over.
 UNSEEN = 1.5
+# Standard errors that one number in 200 is off by more than; Student's t is in them already.
+BOUND = 2.81
 # Of n draws: what so much of one would change is the least standard error of the mean of a state which none or few of
 # them have shown, of which scatter says too little; Jeffreys' prior adds as much to each state.
 LEAST_DRAW = 0.5
@@ -105,6 +107,22 @@ class Claim(NamedTuple):
     def plus(self, constant: float) -> Claim:
         """The same of the number and a constant."""
         return self._replace(value=self.value + constant)
+
+
+def error_bound(
+    se: FloatArray | float, unseen: FloatArray | float = 0.0, memory: FloatArray | float = 0.0
+) -> FloatArray:
+    """How far off numbers may be: at most one in 200 is further off.
+
+    Scatter counts by its quantile, what draws have not shown by the whole rule of three, and what chains remember as it
+    is: it is no chance that grows with confidence.
+
+    Args:
+        se: standard errors, arrays or numbers.
+        unseen: by how much states may move them whose probability is `UNSEEN` over the number of independent draws.
+        memory: the spread between chains that they remember of where they began.
+    """
+    return np.asarray(np.hypot(np.hypot(BOUND * se, 2 * unseen), memory))
 
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
@@ -174,7 +192,7 @@ def marginal_claims(
         freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * np.abs(time[some]))) - 1, 1.0)
         farthest = np.maximum(high[some] - means, means - low[some])
         scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
-        wide = np.sqrt(scatter**2 + (remembered_share * spread) ** 2 + unseen**2)
+        wide = error_bound(scatter, unseen, remembered_share * spread)
         # The mean can be no further off than the range of what is averaged.
         np.minimum(wide, farthest, out=bounds[some])
         nearest = np.where(time[some] < 0, 0.0, np.minimum(high[some] - means, means - low[some]))
@@ -183,10 +201,15 @@ def marginal_claims(
         time[some] = np.minimum(of_rare, bounds[some])
         certain_share = remembered_share if alike is None else remembered_share[alike[some]]
         memory = max(memory, float(certain_share.max(initial=0.0)))
-    short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt_reason(short, chains, summary.r_hat)
-    if not doubt and summary.compared is not None:
-        doubt = "too short" if drift(summary.compared.move, summary.compared.wander, count, bounds) else ""
+    doubt = ""
+    if batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES:
+        doubt = "too short"
+    elif chains < FEWEST_CHAINS:
+        doubt = "too few chains"
+    elif (summary.r_hat > LARGEST_R_HAT).any():
+        doubt = "not mixed"
+    elif summary.compared is not None and drift(summary.compared.move, summary.compared.wander, count, bounds):
+        doubt = "too short"
     return MarginalClaims(time, bounds, mcse, summary.r_hat, memory, doubt)
 
 
@@ -200,14 +223,6 @@ def widen_of_rare(scatter: FloatArray, nearest: FloatArray, farthest: FloatArray
     """
     rare = nearest * draws < FEW_DRAWS * farthest
     return np.where(rare, np.maximum(scatter, LEAST_DRAW * farthest / draws), scatter)
-
-
-def _doubt_reason(short: bool, chains: int, r_hat: FloatArray) -> str:
-    if short:
-        return "too short"
-    if chains < FEWEST_CHAINS:
-        return "too few chains"
-    return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
 class LogZParts(TypedDict, total=False):

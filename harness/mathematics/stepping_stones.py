@@ -19,6 +19,7 @@ from spinbench.mathematics.claims import (
     LEAST_OVERLAP,
     LEAST_WEIGHT,
     NOTHING,
+    error_bound,
     memory_share,
     t_factor,
 )
@@ -100,12 +101,13 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
         return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
     sways, chains = _sways(pairs, climbed, top), top.shape[1]
     parts = [_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True)]
-    variance, remembering = (sum(each) for each in zip(*parts, strict=True))
+    variance, remembered = (sum(each) for each in zip(*parts, strict=True))
     # What a chain adds on all its rungs: it walks up as one, so that its rungs err together.
     along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)
     between = float(np.var(along, ddof=1)) / chains if chains > 1 else 0.0
     factor = float(t_factor(chains - 1))
-    se, bound = (factor * float(np.sqrt(max(each, between))) for each in (variance, remembering))
+    se, memory = factor * float(np.sqrt(max(variance, between))), factor * float(np.sqrt(remembered))
+    bound = float(error_bound(se, memory=memory))
     enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
     # Else they are stuck on the way up, and log Z is too low.
     enough = enough and bool(r_hat_of(top[:, None])[0] <= LARGEST_R_HAT)
@@ -161,9 +163,9 @@ def _sways(pairs: list[_Pairs], climbed: FloatArray, top: FloatArray) -> tuple[F
 
 
 def _variance(sways: FloatArray, slopes: FloatArray) -> tuple[float, float]:
-    """Of the sum of the rungs' means of sways (S, K, C): as it is, and widened by what chains remember of V."""
+    """Of the sum of the rungs' means of sways (S, K, C), and of what chains remember of V in it."""
     spread, parts = spread_of_chains(sways)
     standard = np.nan_to_num(standard_error(sways))
     between_starts = memory_share(r_hat_of(slopes)) * spread
     squares = np.maximum(standard, spread / np.sqrt(parts)) ** 2
-    return float(squares.sum()), float((squares + between_starts**2).sum())
+    return float(squares.sum()), float((between_starts**2).sum())

@@ -17,6 +17,9 @@ Time = Annotated[int, Meta(ge=0, lt=250_000_000_000)] | Annotated[float, Meta(ge
 # Of a model, method or backend, which a command may hold: no path that leads out of the groups.
 Name = Annotated[str, Meta(pattern=r"(?s)^(?!/)(?!.*(\.\.|:/|[\\$]))")]
 
+# Of version 0.1, which has one number for standard errors and error bounds, so many count as a bound.
+EARLIER_ERRORS = 3.0
+
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a record. One with a default may be missing, one that allows None may be null."""
@@ -195,7 +198,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
         samples, chains: how many; of each chain.
         burn_in: samples that were dropped.
         log_z: in nats.
-        log_z_se: its standard error; of records without an error bound that bound.
+        log_z_se: its standard error; of records without an error bound a third of that bound.
         log_z_error_bound: its error bound.
         log_z_kind: "estimate", "exact", "lower" or "upper".
         log_z_estimates: value and standard error of each estimator that ran.
@@ -203,7 +206,8 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
         ess_min, ess_median: effective sample sizes over variables.
         r_hat_max: the largest R-hat of a variable.
         marginals_se: root mean square of the marginals' standard errors.
-        marginals_claim: root mean square of their error bounds.
+        marginals_error_bound: root mean square of their error bounds.
+        marginals_claim: of earlier versions: a third of that.
         marginal_rmse_se: standard error of the marginals' RMSE.
         diagnostics: what the method says of itself.
         load: how busy the machine was.
@@ -234,6 +238,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     ess_median: Number | None = None
     r_hat_max: Number | None
     marginals_se: Number | None = None
+    marginals_error_bound: Number | None = None
     marginals_claim: Number | None = None
     marginal_rmse_se: Number | None = None
     diagnostics: dict[str, Any] | None = None
@@ -245,8 +250,17 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
 
     @property
     def largest_log_z_error(self) -> Number | None:
-        """The error bound of log Z; of records of earlier versions, which have one number for both, that number."""
-        return self.log_z_se if self.log_z_error_bound is None else self.log_z_error_bound
+        """The error bound of log Z; of earlier versions, which have one number for both errors, three times that."""
+        return _bound_or(self.log_z_error_bound, self.log_z_se)
+
+    @property
+    def largest_marginal_error(self) -> Number | None:
+        """Root mean square of the marginals' error bounds; of earlier versions as of log Z."""
+        return _bound_or(self.marginals_error_bound, self.marginals_claim)
+
+
+def _bound_or(error_bound: Number | None, claim: Number | None) -> Number | None:
+    return error_bound if error_bound is not None or claim is None else EARLIER_ERRORS * claim
 
 
 class Reference(Part, frozen=True, kw_only=True):

@@ -172,7 +172,7 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, obje
         "ess_median": statistic(np.nanmedian, result.ess),
         "r_hat_max": statistic(np.nanmax, result.r_hat),
         "marginals_se": statistic(_root_mean_square, result.marginals_se),
-        "marginals_claim": statistic(_root_mean_square, result.marginals_error_bound),
+        "marginals_error_bound": statistic(_root_mean_square, result.marginals_error_bound),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
         "laps": None if result.laps is None else dataclasses.asdict(result.laps),
         "answer": _fingerprint(result.log_z, [] if result.marginals is None else result.marginals),

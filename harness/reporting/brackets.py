@@ -12,8 +12,8 @@ from spinbench.measuring.record_types import Record
 if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
-# An estimate with a standard error may lie outside the bracket by so many of them.
-TOLERATED_STANDARD_ERRORS = 4.0
+# An estimate may lie outside the bracket by so many error bounds.
+TOLERATED_BOUNDS = 4 / 3
 # A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more).
 ROUNDING_TOLERANCE = 1e-9
 
@@ -82,10 +82,10 @@ class LogZBracket:
         value, kind = record.result.log_z, record.result.log_z_kind
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
         if kind == "estimate" and self.exact is None:
-            errors = TOLERATED_STANDARD_ERRORS * (record.result.largest_log_z_error or 0.0)
-            if _is_outside(value, low, high, errors):
+            error = TOLERATED_BOUNDS * (record.result.largest_log_z_error or 0.0)
+            if _is_outside(value, low, high, error):
                 return OUTSIDE
-            return UNLIKELY if _is_outside(value, *self.probable, errors) else None
+            return UNLIKELY if _is_outside(value, *self.probable, error) else None
         if kind == "exact" and self.exact is not None:
             return WRONG if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0) else None
         wrong = (kind == "lower" and value > high + _rounding_slack(high)) or (

@@ -25,7 +25,6 @@ from rich.table import Table
 from spinbench.inference import kernels, registry
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.trust import (
-    MAX_CLAIM_RATIO,
     Number,
     format_error_calibration,
     is_trusted,
@@ -110,7 +109,7 @@ def log_z_agreement(group: Sequence[Record]) -> str:
         f"{first} and {second}"
         for first, second in itertools.combinations(claims, 2)
         if any(
-            abs(a - b) > MAX_CLAIM_RATIO * math.hypot(error, joint)
+            abs(a - b) > math.hypot(error, joint)
             for (a, error), (b, joint) in itertools.product(claims[first], claims[second])
         )
     ]

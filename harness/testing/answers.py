@@ -14,7 +14,7 @@ from spinbench.api import Estimate, Precision
 from spinbench.errors import InvalidResultError
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
-from spinbench.mathematics.claims import memory_share
+from spinbench.mathematics.claims import BOUND, memory_share
 from spinbench.models import condition
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
@@ -75,7 +75,7 @@ def check_accuracy(pair: Pair, case: str, precision: Precision | None = None) ->
     compare_parts(estimate, law, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         _require_standard_errors(estimate)
-        worst = float(np.max(estimate.marginals_error_bound))
+        worst = float(np.max(estimate.marginals_error_bound)) / BOUND
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
         # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
         doubted = estimate.doubted("marginals")
@@ -270,12 +270,14 @@ def compare_answer(
         require(np.isfinite(error).all(), f"marginals are not finite: {estimate.marginals}")
         allowed = np.full(error.shape, floor)
         if estimate.marginals_error_bound is not None:
-            allowed = allowed + limit * np.asarray(estimate.marginals_error_bound)
+            allowed = allowed + limit / BOUND * np.asarray(estimate.marginals_error_bound)
         exact = estimate.marginals_error_bound is not None or estimate.log_z_kind == "exact" or not coupled
         wrong = ~(np.abs(error) <= allowed)
         if exact and wrong.any():
             wrong_marginals = np.asarray(estimate.marginals)
-            cause = wrong_laws.describe_cause(law.model, law.states, wrong_marginals, marginals, allowed) if law else ""
+            cause = (
+                wrong_laws.describe_cause(law.model, law.states, wrong_marginals, marginals, 2 * allowed) if law else ""
+            )
             wrong_indices = np.flatnonzero(wrong).tolist()
             raise CheckError(f"marginals {wrong_indices} are off by {error[wrong]}; {allowed[wrong]} is allowed{cause}")
     compare_log_z(estimate, log_z, floor, limit, coupled=coupled)
@@ -294,7 +296,7 @@ def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, 
     _check_bound(estimate, log_z, floor)
     error_z = estimate.log_z - log_z
     if estimate.log_z_error_bound is not None:
-        max_error = limit * estimate.log_z_error_bound + floor
+        max_error = limit / BOUND * estimate.log_z_error_bound + floor
         require(abs(error_z) <= max_error, f"log Z is off by {error_z:.3g}; {max_error:.3g} is allowed")
     elif estimate.log_z_kind == "exact" or (estimate.log_z_kind == "estimate" and not coupled):
         require(abs(error_z) <= floor, f"log Z is off by {error_z:.3g}; {floor:.3g} is allowed")

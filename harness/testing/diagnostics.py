@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from spinbench.api import Estimate, Precision
-from spinbench.mathematics.claims import memory_share
+from spinbench.mathematics.claims import BOUND, memory_share
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, NUM_REPLICAS, REPLICA_CHAINS
 from spinbench.testing.check import PAIR_CHECKS, require, skip
@@ -26,8 +26,8 @@ from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduce_batches
 
 # Cases, the first one for what needs not be tried on both.
 CALIBRATED = ("dense", "sparse")
-# Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for.
-UNSEEN = 1.5
+# What n independent draws do not show: error bounds may be those of standard errors of UNSEEN / n.
+UNSEEN = 3 / BOUND
 # Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly.
 MIN_STEPS_PER_DRAW = 2
 # Batches that are joined to see whether errors depend on how long they are.
@@ -44,10 +44,10 @@ MIXED, APART = "dense", "huge couplings"
 STATES, STATES_APART = "three states", "three states, apart"
 # Between the marginals of two chains that are in different modes.
 MIN_MODE_DISTANCE = 0.9
-# The two errors of an `Estimate`, by their names there.
+# The two errors of an `Estimate`, by their names there, and how many standard errors they are at least.
 ERRORS = {
-    "standard errors": ("marginals_se", "log_z_se"),
-    "error bounds": ("marginals_error_bound", "log_z_error_bound"),
+    "standard errors": ("marginals_se", "log_z_se", 1.0),
+    "error bounds": ("marginals_error_bound", "log_z_error_bound", BOUND),
 }
 # R-hat from which chains are not taken for one.
 MIN_R_HAT_APART = 1.2
@@ -103,8 +103,8 @@ def require_wide_errors(estimates: list[Estimate], marginals: FloatArray, runs: 
     if not sure:
         return
     errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
-    for kind, (of_marginals, _) in ERRORS.items():
-        claimed = np.stack([np.asarray(getattr(e, of_marginals)) for e in sure])
+    for kind, (of_marginals, _, times) in ERRORS.items():
+        claimed = np.stack([np.asarray(getattr(e, of_marginals)) for e in sure]) / times
         z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
         square = float((z**2).mean(axis=0).max())
         max_square = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
@@ -146,12 +146,13 @@ def compare_errors(
         only_trusted: leave a log Z alone that is doubted, and errors of doubted marginals that are too large.
         floor: errors below it are rounding, which need not be claimed.
     """
-    for kind, (of_marginals, of_log_z) in ERRORS.items():
+    for kind, (of_marginals, of_log_z, times) in ERRORS.items():
         z, quantities, max_excess = np.zeros((len(estimates), 0)), [], np.zeros(0)
         if estimates[0].marginals is not None:
             claims = [getattr(e, of_marginals) for e in estimates]
             require(all(error is not None for error in claims), f"a stochastic method reports marginals without {kind}")
-            errors, claimed = np.stack([np.asarray(e.marginals) - marginals for e in estimates]), np.stack(claims)
+            errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
+            claimed = np.stack(claims) / times
             sure = (claimed < floor).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
             z = errors[:, ~sure] / claimed[:, ~sure]
             max_excess = SLACK**2 + excess_allowance(estimates, errors, marginals, chains, steps)[~sure]
@@ -165,8 +166,8 @@ def compare_errors(
             and all(e.log_z is not None for e in estimates)
             and all(error and np.isfinite(error) for error in log_z_errors)
         ):
-            z_of_log_z = [((e.log_z or 0.0) - log_z) / error for e, error in zip(estimates, log_z_errors, strict=True)]
-            z = np.column_stack([z, z_of_log_z])
+            offsets = np.array([(e.log_z or 0.0) - log_z for e in estimates])
+            z = np.column_stack([z, times * offsets / np.array(log_z_errors)])
             quantities.append("log Z")
             max_excess = np.append(max_excess, SLACK**2)
         _require_calibrated(z, quantities, max_excess, kind)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Precision
 from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.inference.initial_states import random_start
+from spinbench.mathematics.claims import BOUND
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_answer, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, CheckError, require, run_with_deadline, skip
@@ -97,7 +98,7 @@ def _check_size(pair: Pair, name: str, precision: Precision | None, only_trusted
     require(not unknown, f"R-hat of some of {size} {kind} is NaN, in {chains} chains")
     if only_trusted and estimate.doubted("marginals"):
         return
-    error, claimed = estimate.marginals - exact.marginals, np.asarray(estimate.marginals_error_bound)
+    error, claimed = estimate.marginals - exact.marginals, np.asarray(estimate.marginals_error_bound) / BOUND
     limit = limits.student_limit(max(chains - 1, 1), error.size)
     wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[precision])
     require(
@@ -140,7 +141,7 @@ def check_log_z_calibration(pair: Pair) -> None:
         skip("other calibrations have it")
     estimates = [at.estimate_whole_run(FEW, SEED + r) for r in range(NUM_WHOLE_RUNS)]
     sure = [e for e in estimates if not e.doubted("log Z") and e.log_z is not None and e.log_z_error_bound]
-    z = np.array([((e.log_z or 0.0) - case.log_z) / e.log_z_error_bound for e in sure if e.log_z_error_bound])
+    z = np.array([BOUND * ((e.log_z or 0.0) - case.log_z) / e.log_z_error_bound for e in sure if e.log_z_error_bound])
     if z.size < NUM_WHOLE_RUNS / 2:
         skip(f"{NUM_WHOLE_RUNS - z.size} of {NUM_WHOLE_RUNS} short runs claim nothing of log Z")
     low, high = (value / z.size for value in limits.chi_square_limits(z.size, 1))

@@ -24,7 +24,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import UNSEEN, LogZParts, t_factor
+from spinbench.mathematics.claims import UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import DrawsProgram, Tables, build_draw_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
@@ -197,7 +197,7 @@ class WeightSummary(NamedTuple):
         relative = max(1 / self.effective_draws - 1 / self.num_draws, 0.0)
         farthest = max(np.exp(min(high - self.log_mean, 600.0)) - 1, 1 - np.exp(low - self.log_mean))
         se = float(t_factor(self.effective_draws - 1) * np.sqrt(relative)) if self.are_sufficient else np.inf
-        bound = float(np.hypot(se, UNSEEN * farthest / self.num_draws))
+        bound = float(error_bound(se, UNSEEN * farthest / self.num_draws))
         return {"log_z": self.log_mean + constant, "log_z_se": se, "log_z_error_bound": bound}
 
     def diagnostics(self, constant: float) -> dict[str, float]:

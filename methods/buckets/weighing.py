@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
@@ -139,7 +139,7 @@ def log_z_errors(value: float, weights: betting.Weights) -> LogZParts:
     return {
         "log_z": log_z,
         "log_z_se": max(scatter, LEAST_DRAW / UNSEEN * missed),
-        "log_z_error_bound": math.hypot(scatter, missed),
+        "log_z_error_bound": float(error_bound(scatter, missed)),
     }
 
 

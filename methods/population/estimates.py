@@ -11,7 +11,7 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, log_z_parts, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, error_bound, log_z_parts, t_factor
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models import Model
 from spinbench.models.conditionals import split_fields, uniform_marginals
@@ -71,7 +71,7 @@ def summarise_runs(cardinalities: tuple[int, ...], trace: Trace) -> WeightedRuns
     log_z = float(top + np.log(total / num_runs))
     claim = Claim(log_z, np.inf, np.inf)
     if supported:
-        claim = Claim(log_z, max(se, LEAST_DRAW / effective_runs), float(np.hypot(se, unseen)))
+        claim = Claim(log_z, max(se, LEAST_DRAW / effective_runs), float(error_bound(se, unseen)))
     return WeightedRuns(claim, means, factor * mcse, mcse, unseen, num_runs, effective_runs, supported)
 
 

@@ -17,7 +17,7 @@ from spinbench.api.accelerators import take
 from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import MarginalClaims, log_z_parts, marginal_claims
+from spinbench.mathematics.claims import BOUND, MarginalClaims, log_z_parts, marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
@@ -185,7 +185,7 @@ def max_visits_from_arrivals(trace: Trace, means: np.ndarray, errors: MarginalCl
         means: (N,) of what is watched.
         errors: of these means, without such a limit.
     """
-    room = 2 * errors.error_bounds
+    room = 2 / BOUND * errors.error_bounds
     # The mean within its error bound that is nearest to ½: there chains scatter most, so that none is called apart by
     # chance.
     nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))

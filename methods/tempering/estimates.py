@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
-from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, Claim, memory_share, t_factor
+from spinbench.mathematics.claims import (
+    FEWEST_BATCHES,
+    LEAST_OVERLAP,
+    UNSEEN,
+    Claim,
+    error_bound,
+    memory_share,
+    t_factor,
+)
 from spinbench.mathematics.statistics import standard_error
 from spinbench.methods.weighted_means import ChainMeans
 
@@ -122,11 +130,10 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     base = max(float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts))
     memory = float((memory_share(r_hat_of(deviations)) * spread)[0])
     se = float(t_factor(chains - 1)) * base
-    error = float(np.hypot(se, memory))
     supported = chains >= FEWEST_CHAINS and len(deviations) >= FEWEST_BATCHES and travel.overlap >= LEAST_OVERLAP
-    supported = supported and not drifts(deviations, np.array([error]))
-    error_bound = float(np.sqrt(error**2 + common_drift(deviations) ** 2 + (UNSEEN / travel.visits) ** 2))
-    return Claim(value, se, error_bound) if supported and travel.is_sufficient else Claim(value, np.inf, np.inf)
+    supported = supported and not drifts(deviations, np.hypot([se], memory))
+    bound = float(error_bound(se, UNSEEN / travel.visits, float(np.hypot(memory, common_drift(deviations)))))
+    return Claim(value, se, bound) if supported and travel.is_sufficient else Claim(value, np.inf, np.inf)
 
 
 def common_drift(deviations: FloatArray) -> float:

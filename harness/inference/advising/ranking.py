@@ -17,6 +17,7 @@ import numpy.typing as npt
 from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.result import Result
+from spinbench.mathematics.claims import BOUND
 
 FloatArray = npt.NDArray[np.float64]
 Target = Literal["marginals", "log_z"]
@@ -50,7 +51,7 @@ class View:
     Attributes:
         candidate: who.
         values: (N,) marginals, of all states one after another, or log Z alone.
-        claim: mean square of the claimed errors; None where nothing is claimed.
+        claim: mean square of the standard errors that would have its error bounds; None where nothing is claimed.
         is_sampled: whether it claims errors at all.
         believed: whether its own verdict holds: "ok", as far as the target is concerned.
         exact: whether it is the exact answer.
@@ -118,9 +119,10 @@ def _numbers(result: Result, target: Target) -> tuple[FloatArray | None, FloatAr
     if target == "log_z":
         if result.log_z is None or result.log_z_kind != "estimate":
             return None, None
-        error = None if result.log_z_error_bound is None else np.array([result.log_z_error_bound])
-        return np.array([result.log_z]), error
-    return flat(result.marginals), flat(result.marginals_error_bound)
+        bound = None if result.log_z_error_bound is None else np.array([result.log_z_error_bound])
+        return np.array([result.log_z]), None if bound is None else bound / BOUND
+    bounds = flat(result.marginals_error_bound)
+    return flat(result.marginals), None if bounds is None else bounds / BOUND
 
 
 def flat(values: object) -> FloatArray | None:

@@ -11,8 +11,6 @@ from spinbench.api.bounds import CERTAIN, Bound
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, Level
 
 Verdict = Literal["exact", "resolved", "unresolved"]
-# Error bounds by which an estimate may lie outside a bracket before it counts as contradicted.
-STANDARD_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
@@ -180,11 +178,10 @@ def _estimate(findings: Sequence[Finding], low: Bound | None, high: Bound | None
     inside = []
     for finding in findings:
         error = finding.log_z_error_bound or 0.0
-        slack = STANDARD_ERRORS * error
         if (
             finding.log_z is not None
             and error < (highest - least) / 2
-            and least - slack <= finding.log_z <= highest + slack
+            and least - error <= finding.log_z <= highest + error
         ):
             inside.append(finding)
     return min(inside, key=lambda finding: (not finding.believed, finding.log_z_error_bound or 0.0), default=None)

@@ -32,11 +32,9 @@ SWEEPS = 8, 24
 MOST_VARIABLES = 10_000
 # Sweeps of those probes that are cooled where a run knows no log Z to compare an island with.
 COOLED = 64
-# Probability of a state by which a probe has to be beyond the run's, claims included: an island is another place, and
-# not a noisy marginal.
+# Probability of a state by which a probe has to be beyond the run's, error bounds included: an island is another place,
+# and not a noisy marginal.
 APART = 0.5
-# That the run is allowed, and within which a state is one that it has not seen.
-CLAIMS = 3.0
 # Times what it allows for that an island has to weigh at most: of small models that bound is up to three times what is
 # true.
 TIMES = 4.0
@@ -83,7 +81,7 @@ def flag_disconnected_support(
         whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
     upper, least = (_share(log_z - whole) for log_z in (probes.upper, probes.least))
     p = all_states.marginals_of_all_states(estimate.marginals)
-    allowed = CLAIMS * all_states.errors_of_all_states(estimate.marginals_error_bound)
+    allowed = all_states.errors_of_all_states(estimate.marginals_error_bound)
     unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
     beyond = (probes.p - at_most > APART) & (upper > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
@@ -91,7 +89,7 @@ def flag_disconnected_support(
         has_log_z = estimate.log_z is not None and not estimate.doubted("log Z")
         # About log Z of the widest component.
         rest = whole if has_log_z else float(probes.upper.max())
-        error = CLAIMS * (estimate.log_z_se or 0.0) if has_log_z else np.inf
+        error = (estimate.log_z_error_bound or 0.0) if has_log_z else np.inf
         missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
 # The strongest first. Only the first three hold against a model that was made to mislead.
 LEVELS: tuple[Level, ...] = get_args(Level)
-# Nats, and probability: an error bound above both these and `STANDARD_ERRORS` says too little to support a level.
+# Nats, and probability: an error bound above both these and `STANDARD_ERRORS`, which is what scatter alone comes to,
+# says too little to support a level.
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
 STANDARD_ERRORS = 3.0
 # Probability: standard errors of exact marginals that are averaged over steps are no larger than that.
@@ -77,7 +78,7 @@ def log_z_evidence(
     certain = [bound for bound in bounds if bound.grade in CERTAIN]
     if kind != "estimate":
         reason = f"a bound from {'below' if kind == 'lower' else 'above'} alone"
-    elif _beyond(log_z, certain) > STANDARD_ERRORS * (error_bound or 0.0):
+    elif _beyond(log_z, certain) > (error_bound or 0.0):
         reason = "outside its certified bracket"
     if reason or error_bound is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)

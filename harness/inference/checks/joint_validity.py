@@ -21,8 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Probability by which joint ones may contradict the marginals, and their sums miss 1: float32 sums of many terms do.
 ROUNDING = 1e-3
-# Standard errors that they may contradict them by, beside.
-ERRORS = 6.0
+# Standard errors of theirs, and error bounds of marginals, that they may contradict them by, beside.
+ERRORS, BOUNDS = 6.0, 2.0
 
 
 def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:
@@ -134,7 +134,7 @@ def _check_agreement(
     bounds = [np.zeros(1)] * len(p) if error_bounds is None else list(map(np.atleast_1d, error_bounds))
     if not isinstance(model, FactorGraph):
         ends = np.concatenate(p)[model.edges]
-        spread = ERRORS * (np.concatenate(bounds)[model.edges] if error_bounds is not None else np.zeros(1)).sum(-1)
+        spread = BOUNDS * (np.concatenate(bounds)[model.edges] if error_bounds is not None else np.zeros(1)).sum(-1)
         slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
         beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
         _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
@@ -145,7 +145,7 @@ def _check_agreement(
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
             pair_sums = sums[1:] if binary else sums
-            off = abs(pair_sums - p[v]) > slack + ERRORS * np.nan_to_num(bounds[v])
+            off = abs(pair_sums - p[v]) > slack + BOUNDS * np.nan_to_num(bounds[v])
             _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 
 

@@ -23,13 +23,12 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.checks.probes import Content, FloatArray
 from spinbench.inference.checks.weight_bounds import Bounds, Least
 from spinbench.mathematics import all_states
+from spinbench.mathematics.claims import BOUND
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
 
 # Of larger models probes take too long.
 MOST_VARIABLES, MOST_FACTORS, MOST_ENTRIES = 500, 5000, 2**18
-# Errors by which a run may be below.
-CLAIMS = 3.0
 # As often as a run claims, a state has to be there at least: what it sums has missed those.
 TIMES = 4.0
 # Probability of a state by which a probe has to be beyond the run's, to be in a well that it has not seen.
@@ -50,16 +49,16 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
 
     Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
     """
-    error = 0.0 if estimate.log_z_error_bound is None else estimate.log_z_error_bound
+    bound = 0.0 if estimate.log_z_error_bound is None else estimate.log_z_error_bound
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()
-    if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(error):
+    if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(bound):
         return _flags_of_marginals(model, estimate) if long else ()
     bounds = _bounds(Content(model)) if estimate.log_z_kind == "estimate" else None
     if bounds is None:
         return ()
-    claimed = _Claimed.of(estimate, estimate.log_z, error)
+    claimed = _Claimed.of(estimate, estimate.log_z, bound)
     verdicts = [claimed.contradictions(least) for least in bounds.wide]
     if not all(any(of_all) for of_all in zip(*verdicts, strict=True)):
         verdicts += [claimed.contradictions(bounds.well(number)) for number in claimed.unseen(bounds)]
@@ -95,12 +94,13 @@ def is_long(budget: Budget, chains: int, variables: int = MOST_VARIABLES) -> boo
 
 @dataclasses.dataclass(frozen=True)
 class _Claimed:
-    """Of a run. Attributes: log_z, error; found, errors: (S,) of the probabilities of all states, if there are any."""
+    """Of a run. Attributes: log_z, error: its bound; marginals, bounds: (S,) probabilities of all states and their
+    error bounds, if there are any."""
 
     log_z: float
     error: float
     marginals: FloatArray
-    errors: FloatArray
+    bounds: FloatArray
 
     @classmethod
     def of(cls, estimate: Estimate, log_z: float, error: float) -> _Claimed:
@@ -116,11 +116,11 @@ class _Claimed:
     def contradictions(self, least: Least) -> tuple[bool, bool]:
         """Whether marginals and log Z are: log Z also where it lacks states that the run has hardly seen, however wide
         its claims of their marginals are."""
-        allowed = CLAIMS * self.error + 1e-6
+        allowed = self.error + 1e-6
         upper = max(self.log_z + allowed, least.z)
-        marginals = np.exp(least.states - upper) > self.marginals + CLAIMS * self.errors + 1e-6
+        marginals = np.exp(least.states - upper) > self.marginals + self.bounds + 1e-6
         share = np.exp(np.minimum(least.states - self.log_z, 1.0))
-        missed = (share > TIMES * self.marginals) & (share > self.marginals + self.errors + allowed)
+        missed = (share > TIMES * self.marginals) & (share > self.marginals + self.bounds / BOUND + allowed)
         return bool(marginals.any()), bool(least.z > self.log_z + allowed or missed.any())
 
     def unseen(self, bounds: Bounds) -> list[int]:
@@ -128,7 +128,7 @@ class _Claimed:
 
         Those come first whose states are likeliest: others may be on their way, and no law describes them.
         """
-        laws, allowed = bounds.probed.laws, (self.marginals + self.errors)[:, None]
+        laws, allowed = bounds.probed.laws, (self.marginals + self.bounds / BOUND)[:, None]
         needed = np.where(laws > allowed + APART, np.log(allowed + 1e-6), np.inf).min(axis=0)
         excess = bounds.probed.upper + SLACK - self.log_z - needed
         chosen: list[int] = []

@@ -36,7 +36,7 @@ import numpy as np
 from spinbench.mathematics import statistics
 from spinbench.mathematics.bennett import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import UNSEEN, Claim
+from spinbench.mathematics.claims import BOUND, UNSEEN, Claim, error_bound
 from spinbench.mathematics.relaxation.cross_fits import CrossFit, Draws, Gaussian, halves_of
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 
@@ -162,7 +162,7 @@ def _bridge(
     ]
     mean = _mean_ratio(directions, memory)
     level, error = _log_mean_of_halves([-ahead for ahead in forward])
-    mirrored = beside(Claim(-level, error, error), mean)
+    mirrored = beside(Claim(-level, error, float(error_bound(error))), mean)
     notes = {
         "log_z_draws": float(sum(ahead.size for ahead in forward)),
         "log_z_overlap": mean.overlap,
@@ -179,8 +179,9 @@ def _mean_ratio(directions: Sequence[Ratio], memory: float) -> Ratio:
     """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
     values, ses, bounds, overlaps, shared, supported = zip(*directions, strict=True)
     # up to two errors apart by chance
-    apart, halves = abs(values[0] - values[1]) / 2, (float(np.hypot(*ses)) / 2, float(np.hypot(*bounds)) / 2)
-    se, bound = (max(half, apart - half) for half in halves)
+    apart, half = abs(values[0] - values[1]) / 2, float(np.hypot(*ses)) / 2
+    se = max(half, apart - half)
+    bound = max(float(np.hypot(*bounds)) / 2, BOUND * se)
     return Ratio(sum(values) / 2, se, float(np.hypot(bound, memory / 2)), min(overlaps), sum(shared), all(supported))
 
 

@@ -18,14 +18,14 @@ def rare(n: int) -> PairwiseModel:
 
 @pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
 def test_rounding_is_claimed(backend: str) -> None:
-    """Without it, up to 60 claims off after 1000 samples, and ever more."""
+    """Without it, up to 20 error bounds off after 1000 samples, and ever more."""
     model = rare(200)
     exact = spinbench.exact(model).marginals
     result = spinbench.run(model, "gibbs", backend, 4000, precision="float32", log_z="none")
     z = (result.marginals - exact) / result.marginals_error_bound
     assert result.status == "ok"
-    assert np.abs(z).max() < 6
-    assert (result.marginals_error_bound[(exact < 1e-5) | (exact > 1 - 1e-5)] < 1e-6).all()
+    assert np.abs(z).max() < 2
+    assert (result.marginals_error_bound[(exact < 1e-5) | (exact > 1 - 1e-5)] < 3e-6).all()
 
 
 def test_large_terms_that_cancel_leave_their_rounding() -> None:
@@ -54,7 +54,7 @@ def test_claims_allow_for_factors_of_large_terms(method: str, size: float) -> No
     exact = spinbench.exact(model, cache=False)
     result = spinbench.run(model, method, "numpy", 200, chains=64, precision="float32", simplify=False)
     for p, errors, right in zip(result.marginals, result.marginals_error_bound, exact.marginals, strict=True):
-        assert (np.abs(p - right) < 4 * errors).all()
+        assert (np.abs(p - right) < 1.5 * errors).all()
     assert result.log_z is None or result.log_z_se is None or abs(result.log_z - exact.log_z) < 4 * result.log_z_se
 
 

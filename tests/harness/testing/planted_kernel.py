@@ -17,6 +17,7 @@ from spinbench.api import (
     marginal_claims,
 )
 from spinbench.errors import SpinbenchError
+from spinbench.mathematics.claims import BOUND
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Planted(Method):
         n = model.num_variables
         series = trace.series("p")
         claims = marginal_claims(series, trace.samples, np.zeros(n), np.ones(n))
-        marginals, errors = trace.mean("p").mean(axis=-1), claims.error_bounds
+        marginals, errors = trace.mean("p").mean(axis=-1), claims.error_bounds / BOUND
         kary = bool(model.groups)
         match self.bug:
             case "no errors":

@@ -36,7 +36,7 @@ PROBABLE = (Bound(0.98, "lower", "certified"), Bound(1.04, "upper", "probable", 
         pytest.param("estimate", (None, None), (), "ok", ("doubtful", None, "nobody knows"), id="an approximation"),
         pytest.param("lower", (None, None), NARROW[:1], "ok", ("doubtful", None, "from below alone"), id="a bound"),
         pytest.param("estimate", (0.01, 0.02), ABOVE, "ok", ("doubtful", None, "outside"), id="outside a bound"),
-        pytest.param("estimate", (0.1, 0.1), ABOVE, "ok", ("converged", 0.1, ""), id="within errors of a bound"),
+        pytest.param("estimate", (0.1, 0.12), ABOVE, "ok", ("converged", 0.12, ""), id="within errors of a bound"),
     ],
 )
 def test_log_z(kind: Any, errors: Any, bounds: Any, status: str, expected: tuple[str, float | None, str]) -> None:

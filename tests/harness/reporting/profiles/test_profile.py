@@ -110,7 +110,7 @@ def test_boards_hold_what_is_vouched_for_alone() -> None:
     assert (found.models, found.unanswered) == (4, ())
     assert found.counts == Counter({"ok": 6, "doubted": 1, "refused": 1})
     claimed = [{**one, "result": {**one["result"], "marginals_claim": 0.004}} for one in FIELD[:6]]
-    assert "marginals: 6 runs, 3 of them more than 3 claimed errors off" in profile(typed(claimed)).truth
+    assert "marginals: 6 runs, 3 of them outside their error bounds" in profile(typed(claimed)).truth
 
 
 @pytest.mark.parametrize(
