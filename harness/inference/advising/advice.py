@@ -73,6 +73,7 @@ class Advice:
         chains: of every run; seed: of the first candidate's, those of others follow.
         python: the call that makes the answer again, of a `model`.
         command: the same on the command line; empty where no name or file of the model is known.
+        interrupted: whether the race ended by Ctrl-C, before its budget.
     """
 
     answer: Result
@@ -90,6 +91,7 @@ class Advice:
     python: str
     command: str
     cpu: bool = False
+    interrupted: bool = False
 
     @property
     def level(self) -> Level:

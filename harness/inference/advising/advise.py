@@ -38,7 +38,7 @@ def advise(
 
     Exact, if the planner says that it fits; else methods race in processes of their own, and the winner is compared
     with those of other kinds. Loading, compiling and planning count; what is imported for the first time in a process
-    does not.
+    does not. An interruption (Ctrl-C) ends the race with the best answer so far, once there is one.
 
     Args:
         model: any model.
@@ -86,8 +86,14 @@ def advise(
         tell([], "looking for heavy states")
         bounds = (*known, *bounds_of_states(model, seed, seconds))
         race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, bounds)
-        race.run()
-        return _advice_of_race(race, deadline.now() - since, seed, source, why)
+        interrupted = False
+        try:
+            race.run()
+        except KeyboardInterrupt:
+            if not race.views():
+                raise
+            interrupted = True
+        return _advice_of_race(race, deadline.now() - since, seed, source, why, interrupted=interrupted)
 
 
 def _source(model: Model) -> Mapping[str, object]:
@@ -124,7 +130,9 @@ def _advice_of_exact(
     )
 
 
-def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, object], why: str) -> Advice:
+def _advice_of_race(
+    race: Race, seconds: float, seed: int, source: Mapping[str, object], why: str, *, interrupted: bool
+) -> Advice:
     views = race.views()
     if not views:
         silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
@@ -141,7 +149,7 @@ def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, 
         answer=ranking.attach_bounds(winner.candidate, winner.result, race.bounds()),
         error=float(np.sqrt(expected)),
         resolved=conclusion.resolved,
-        verdict=conclusion.sentence,
+        verdict=f"{conclusion.sentence}; interrupted" if interrupted else conclusion.sentence,
         next=conclusion.next,
         inexact=why,
         race=tuple(_entry(entrant, views) for entrant in race.entrants),
@@ -149,6 +157,7 @@ def _advice_of_race(race: Race, seconds: float, seed: int, source: Mapping[str, 
         budget=race.budget,
         seconds=seconds,
         cpu=deadline.on_cpu(),
+        interrupted=interrupted,
         chains=race.chains,
         seed=seed,
         python=python_call(*place),

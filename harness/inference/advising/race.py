@@ -102,6 +102,12 @@ class Race:
             now += sum(child.cpu_seconds() for child in children if child.alive)
         return now
 
+    def _tell(self, now: str) -> None:
+        """What happens now, and the best answer so far."""
+        views = self.views()
+        best = f"; best so far: {views[0].summary()}" if views else ""
+        self.watch(self.entrants, f"{now}{best}")
+
     def _racing(self) -> list[Entrant]:
         return [entrant for entrant in self.entrants if entrant.racing]
 
@@ -126,7 +132,7 @@ class Race:
             # The opening ended just now.
             if not running:
                 break
-            self.watch(self.entrants, "starting")
+            self._tell("starting")
             for entrant in self._heard(running, until, alone=not waiting):
                 running.remove(entrant)
                 if entrant.take(0.0).late:
@@ -170,7 +176,7 @@ class Race:
         """Longer runs of all, then fewer of them."""
         part = share * self.left / max(sum(entrant.sampler for entrant in self._racing()), 1)
         for entrant in self._racing():
-            self.watch(self.entrants, f"{entrant.candidate.label} runs")
+            self._tell(f"{entrant.candidate.label} runs")
             self._lengthen(entrant, part)
         self._drop(judged=judged)
 
@@ -206,13 +212,13 @@ class Race:
         winner = racing[0]
         others = [view for view in racing if view.is_sampled and view.kind != winner.kind]
         if others and not ranking.sharp(self.views(), winner, self.target):
-            self.watch(self.entrants, f"{others[0].candidate.label} is asked whether it agrees")
+            self._tell(f"{others[0].candidate.label} is asked whether it agrees")
             self._lengthen(self.of(others[0]), WITNESS * self.left)
         samplers = [view for view in self.views() if view.is_sampled and self.of(view).racing]
         if self.left <= 0 or not samplers:
             return
         entrant = self.of(samplers[0])
-        self.watch(self.entrants, f"{entrant.candidate.label} runs to the end")
+        self._tell(f"{entrant.candidate.label} runs to the end")
         # more than once where the run before was too short to tell how long one may be
         while (request := entrant.longer(FINAL * self.left)) is not None:
             entrant.ask(request)

@@ -73,6 +73,14 @@ class View:
     def kind(self) -> str:
         return self.candidate.kind
 
+    def summary(self) -> str:
+        """Of log Z, or of how exact marginals are claimed to be, in a few words."""
+        number = f"log Z = {self.values[0]:.8g}" if len(self.values) == 1 else "marginals"
+        if self.is_sampled and not self.exact:
+            number += f" ± {np.sqrt(self.own):.2g}"
+        remark = "exact" if self.exact else self.doubt
+        return f"{number} ({', '.join(filter(None, (self.candidate.label, remark)))})"
+
     @property
     def own(self) -> float:
         """Its claim, more where it is not believed."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.api.bounds import Bound
+from spinbench.foundation.interruptions import STATUS
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.advising.advise import advise
 from spinbench.inference.advising.entrant import Entrant
@@ -29,7 +30,8 @@ TABLE_STYLE: dict[str, object] = {"show_edge": False, "pad_edge": False}
 
 
 def run_advise(arguments: Namespace) -> int:
-    """Race on a model, and print what comes of it; the exit status is 1 where the answer is unresolved."""
+    """Race on a model, and print what comes of it, also when interrupted; the exit status is 1 where the answer is
+    unresolved, and that of an interruption then."""
     model, source = open_model(arguments.model, arguments.evidence)
     names = None if arguments.candidates is None else [name.strip() for name in arguments.candidates.split(",")]
     occasion = None if arguments.records is None else RaceRecorder.begin(arguments.records, source)
@@ -44,7 +46,7 @@ def run_advise(arguments: Namespace) -> int:
     _print_advice(advice)
     if occasion is not None:
         _write_race_records(occasion, advice)
-    return int(not advice.resolved)
+    return STATUS if advice.interrupted else int(not advice.resolved)
 
 
 def _write_race_records(occasion: RaceRecorder, advice: Advice) -> None:

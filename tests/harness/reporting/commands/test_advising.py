@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.console import Console
 import spinbench
 from spinbench import cli
 from spinbench.inference.advising.advice import Entry
+from spinbench.inference.advising.race import Race
 from spinbench.measuring.records import read_records
 from spinbench.reporting.commands import advising, running
 
@@ -69,6 +71,32 @@ def test_budgets_of_the_cpu_are_said_and_recorded(
     assert "exact" in capsys.readouterr().out
     assert cli.main(["run", str(path), "--budget", "100", "--cpu"]) == 2
     assert "budget '100 cpu' is not understood" in capsys.readouterr().err
+
+
+def test_an_interruption_leaves_the_best_answer_so_far(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Race, now: str) -> None:
+        if self.views():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Race, "_tell", interrupt)
+    assert cli.main(["advise", str(path), "--budget", "1min", "--candidates", "gibbs.numpy,pt.numpy"]) == 130
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "; interrupted (" in shown
+    assert "in Python: spinbench.run(model, " in shown
+
+
+def test_what_happens_is_told_with_the_best_answer_so_far(path: Path) -> None:
+    told: list[str] = []
+    spinbench.advise(
+        spinbench.load(path),
+        "2 s",
+        "log_z",
+        ["gibbs.numpy", "pt.numpy"],
+        watch=lambda entrants, now: told.append(now),
+    )
+    assert re.search(r"; best so far: log Z = 3\.\d+ ± [\d.e-]+ \((gibbs|pt)\.numpy", told[-1])
 
 
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:
