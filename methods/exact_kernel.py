@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from spinbench.reference.elimination.array_tree import ArrayTrees
 from spinbench.reference.enumeration import Enumeration
 from spinbench.reference.problem import Problem
 from spinbench.reference.solvers import Kind
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 
 class ExactKernel(Kernel[Tables, int]):
@@ -31,7 +34,7 @@ class ExactKernel(Kernel[Tables, int]):
         self._method = method
         self._model = model
 
-    def init(self, seed: int, start: np.ndarray) -> int:
+    def init(self, seed: int, start: States) -> int:
         return seed
 
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, np.ndarray]]:

@@ -8,7 +8,7 @@ finds the root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
 from spinbench.models import PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 
 class Flat(NamedTuple):
@@ -218,7 +221,7 @@ class SwendsenWangKernel(Kernel[Tables, ClusterState]):
         rows = compressed_rows(model, tables.order)
         self._flat = flat_tables(tables, rows, model.biases[tables.order], self._real)
 
-    def init(self, seed: int, start: Array) -> ClusterState:
+    def init(self, seed: int, start: States) -> ClusterState:
         states = start[self._tables.order].T.astype(self._real)
         return ClusterState(0, chain_keys(seed, start.shape[1]).T.copy(), np.ascontiguousarray(states))
 

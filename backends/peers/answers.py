@@ -6,7 +6,7 @@ The search for an elimination order counts as run time, as for our own, unless a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from spinbench.backends.peers.library import setting_refusal
 from spinbench.backends.peers.tables import FloatArray, too_wide
 from spinbench.methods.exact import COST_NAMES, Exact
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 NO_LOG_Z = "the library gives no log Z"
 NO_MARGINALS = "the library gives no marginals"
@@ -68,7 +71,7 @@ class LibraryAnswer(Kernel[Tables, int], Generic[Built]):
     def solve(self, built: Built, seed: int) -> Answer:
         """The answer."""
 
-    def init(self, seed: int, start: Array) -> int:
+    def init(self, seed: int, start: States) -> int:
         return seed
 
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, Array]]:

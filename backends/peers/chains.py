@@ -27,6 +27,7 @@ from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.models import Model
 
 if TYPE_CHECKING:
+    from spinbench.api.types import States
     from spinbench.methods.baselines.metropolis import Metropolis
     from spinbench.methods.gibbs.gibbs import Gibbs
     from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
@@ -104,7 +105,7 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
     def read(self, library_state: Library) -> Array:
         """(N, C) the states in `order`, 0 and 1."""
 
-    def init(self, seed: int, start: Array) -> Chains[Library]:
+    def init(self, seed: int, start: States) -> Chains[Library]:
         n, chains = start.shape
         # A call costs time beside its updates: it is long enough for that to be a third of what they take.
         least = max(self.call_updates / max(n * chains, 1), self.chain_updates / max(n, 1))

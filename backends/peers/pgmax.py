@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jax import Array as JaxArray
     from pgmax import infer
 
-    from spinbench.api.types import Index
+    from spinbench.api.types import Index, States
 
     # Messages, the number of iterations, and the largest change of the last one.
     Round = tuple[infer.BPArrays, Index, JaxArray]
@@ -91,7 +91,7 @@ class PGMaxBP(OnJax, Kernel[Tables, State]):
 
         self._iterate, self._tolerance = jax.jit(iterate), tolerance
 
-    def init(self, seed: int, start: Array) -> State:
+    def init(self, seed: int, start: States) -> State:
         return State(self._start, *np.zeros((3, 1)))
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:

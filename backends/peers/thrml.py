@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     # The states of the variables of each colour, (C, n).
     Blocks = list[JaxArray]
-    from spinbench.api.types import Index
+    from spinbench.api.types import Index, States
     from spinbench.methods.baselines.metropolis import Metropolis
     from spinbench.methods.gibbs.gibbs import Gibbs
     from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
@@ -92,7 +92,7 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
 
         self._run = jax.jit(jax.vmap(chain, in_axes=(0, None, None, 0)))
 
-    def init(self, seed: int, start: Array) -> Chains[Any]:
+    def init(self, seed: int, start: States) -> Chains[Any]:
         with self._scope():
             keys = self._jax.random.split(self._jax.random.key(seed % 2**63), start.shape[1])
         return Chains(seed, 0, (keys, self.begin(start[self.order])))

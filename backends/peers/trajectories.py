@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jax import Array as JaxArray
 
     LogDensity = Callable[[JaxArray], JaxArray]
-    from spinbench.api.types import Index
+    from spinbench.api.types import Index, States
     from spinbench.foundation.trees import Tree
 
 
@@ -138,7 +138,7 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
     def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[Chain, Average]:
         """The library's step for a log density of N numbers."""
 
-    def init(self, seed: int, start: Array) -> Trajectories[Chain, Average]:
+    def init(self, seed: int, start: States) -> Trajectories[Chain, Average]:
         noise = np.random.default_rng([seed, 1]).standard_normal(start.shape)
         positions = (self._root @ (self._root.T @ start.astype(np.float64) + noise)).T  # x ~ p(x|s)
         with self._scope():

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from spinbench.api.backend import Backend
+    from spinbench.api.types import States
     from spinbench.models import Model
 
 
@@ -21,8 +22,8 @@ class Engine(Protocol):
     cut into batches does not change its result.
     """
 
-    def init(self, seed: int, start: np.ndarray) -> State:
-        """`start`: (N, C) int8 in {0, 1}, C chains."""
+    def init(self, seed: int, start: States) -> State:
+        """Chains that begin at `start`, (variable, chain) states from 0 on, int8 or int32."""
         ...
 
     def warm(self, state: State, steps: int) -> State:
@@ -89,7 +90,7 @@ class Kernel(ABC, Generic[TablesT, StateT]):
     def __init__(self, method: Any, backend: Backend, model: Model, tables: TablesT) -> None: ...
 
     @abstractmethod
-    def init(self, seed: int, start: np.ndarray) -> StateT: ...
+    def init(self, seed: int, start: States) -> StateT: ...
 
     def warm(self, state: StateT, steps: int) -> StateT:
         """Burn-in; by default the statistics of `advance` are dropped."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     """(E,) joint probabilities of a pairwise model's edges; else a flat table of each factor. None: there are none."""
     PairsWithErrors = tuple[Pairs, Pairs]
     """Joint probabilities and their standard errors."""
+    States = npt.NDArray[np.signedinteger]
+    """(variable, chain) states 0 … K - 1, int8 or, where that is too short, int32."""
     Draws = tuple[np.ndarray, np.ndarray | None]
     """(N, S) integer states and their log weights (S,); None: all weigh the same."""
 

@@ -18,7 +18,7 @@ from spinbench.foundation import deadline
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Index
+    from spinbench.api.types import Index, States
 
 # Folded into a step's key for the numbers of a look at it, which must be none of the step's; programs fold small
 # numbers into theirs.
@@ -80,7 +80,7 @@ class ProgramEngine:
             inner, _ = self._advance(key, index, 0, self._tables, inner)
         return key, index, self._wait_for(inner)
 
-    def init(self, seed: int, start: np.ndarray) -> State:
+    def init(self, seed: int, start: States) -> State:
         key = self._backend.key(seed)
         first = self._put(start.astype(np.float64))
         return key, 1, self._wait_for(self._init(key, self._tables, first))

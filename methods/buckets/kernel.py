@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 # For one pass before any burn-in: what costs less is eliminated exactly.
 FIRST_SECONDS = 0.02
@@ -56,7 +59,7 @@ class BucketKernel(Kernel[Tables, BucketState]):
         )
         self._first = self._tuner.first(FIRST_SECONDS, self._real)
 
-    def init(self, seed: int, start: np.ndarray) -> BucketState:
+    def init(self, seed: int, start: States) -> BucketState:
         return BucketState(seed, start.shape[1], 1, 0.0, self._first)
 
     def warm(self, state: BucketState, steps: int) -> BucketState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from spinbench.methods.buckets.tuning import Code
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 # Seconds of the search for orders, by its account of them, which is the same on every machine.
 _SEARCH = 0.03
@@ -46,7 +49,7 @@ class LowerKernel(Kernel[Tables, LowerState]):
         limits = method.ibound, method.max_gib * 2**30
         self._raising = Raising(problem, orders, self.code, work_of(model), *limits)
 
-    def init(self, seed: int, start: np.ndarray) -> LowerState:
+    def init(self, seed: int, start: States) -> LowerState:
         return LowerState(start.shape[1], 0, Progress(-np.inf, 0, True), self._raising.iterate())
 
     def warm(self, state: LowerState, steps: int) -> LowerState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from spinbench.methods.gauge.ascent.point_mass import CENTRE
 from spinbench.methods.gauge.progress import Report, trivial
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -92,7 +95,7 @@ class GaugeKernel(Kernel[GaugePlan, Search]):
         backend_class: Callable[..., Backend] = type(backend)
         self._formulas = _formulas_on(backend_class, backend.device)
 
-    def init(self, seed: int, start: npt.NDArray[np.int8]) -> Search:
+    def init(self, seed: int, start: States) -> Search:
         report = self._method.report(self._plan)
         if not self._plan.models[0].num_edges:
             trivial(self._plan.models[0], report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from spinbench.methods.messages.arrays import MessagePassing, normalise, state_l
 from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 Messages = TypeVar("Messages")
 Prepared = TypeVar("Prepared")
@@ -96,7 +99,7 @@ class TRWKernel(Kernel[Tables, TRWState[Messages, Prepared]], Generic[Messages, 
     def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         return forest_log_z(self._tables.edges, forests, nodes, tables)
 
-    def init(self, seed: int, start: np.ndarray) -> TRWState[Messages, Prepared]:
+    def init(self, seed: int, start: States) -> TRWState[Messages, Prepared]:
         if self._cover is None:
             self._cover = covering_forests(len(self._tables.nodes), self._tables.edges)
         forests = list(self._cover)

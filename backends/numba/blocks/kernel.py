@@ -4,7 +4,7 @@ transitions to s* and log weights."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.program import DESCENT_SWEEPS
 from spinbench.methods.blocks.tables import Tables
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 JIT: Options = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
 
@@ -132,7 +135,7 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
         lost = zeros_aligned((len(tables.places), self._lanes), real)
         self._room = Room(W, T, A, bases, u, lost)
 
-    def init(self, seed: int, start: Array) -> BlocksState:
+    def init(self, seed: int, start: States) -> BlocksState:
         chains = start.shape[1]
         keys, look_keys, climb_keys = (
             self._vectors(chain_keys(seed + stream, chains)) for stream in (0, LOOK_STREAM, CLIMB_STREAM)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,9 @@ from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 # The sum |θ_i| + Σ_j |m_ji| up to which odds stay in range: exp(89) overflows in float32, exp(710) in float64. It
 # bounds totals and cavities alike, and |m_ji| <= |w_ij| holds after the first update, whatever the start was.
@@ -81,7 +85,7 @@ class BPKernel(FixedPointKernel):
         self._work = work_space(self._factors)
         self._fresh = np.empty(len(tables.incidence.target))
 
-    def init(self, seed: int, start: Array) -> State:
+    def init(self, seed: int, start: States) -> State:
         graph, target = self._tables.graph, self._tables.incidence.target
         # In float64, so that runs of float32 begin at the same point as those of float64.
         first = start_messages(graph, target, start.astype(np.float64), self._method.restarts, np).T

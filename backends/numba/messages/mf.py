@@ -6,6 +6,7 @@ Binary pairs have a loop of their own; every other factor sums over its table fo
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from spinbench.mathematics.graphs.message_layouts import Pairs
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 
 class MFKernel(FixedPointKernel):
@@ -39,7 +43,7 @@ class MFKernel(FixedPointKernel):
         self._factors = factors.slots, factors.factors, factors.logs, factors.variables[:, 1].copy(), factors.at
         self._widest = int(cards.max(initial=1))
 
-    def init(self, seed: int, start: Array) -> State:
+    def init(self, seed: int, start: States) -> State:
         q = start_probabilities(self._tables, start.astype(np.float64), np)
         flat = q.reshape(-1, start.shape[1])[self._tables.ascent.states].T
         return State(np.ascontiguousarray(flat, dtype=self._real), *np.zeros((3, len(flat))))

@@ -9,7 +9,7 @@ normal number an edge more, and is left for sparse graphs without a narrow band.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from spinbench.backends.numba.relaxed.units import (
 from spinbench.backends.numba.simd import Array, fill_uniform
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.tables import unit_log_odds
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 
 class System(NamedTuple):
@@ -72,7 +75,7 @@ class Scratch(NamedTuple):
 class BlockGibbsKernel(RelaxedKernel[BlockGibbsState]):
     """`spinbench.methods.relaxed.block_gibbs.BlockGibbs` with the same law and the same statistics as its program."""
 
-    def init(self, seed: int, start: npt.NDArray[np.int8]) -> BlockGibbsState:
+    def init(self, seed: int, start: States) -> BlockGibbsState:
         """x ~ p(x|s), computed on the host in float64."""
         tables, layout = self._tables, self._layout(start.shape[1])
         u = unit_log_odds(np, tables, self._first_position(seed, start))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend
 from spinbench.backends.numba.gibbs.form import Copies
@@ -22,6 +22,9 @@ from spinbench.methods.relaxed.dhmc_dynamics import Tilt, make_dynamics
 from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_log_odds
 from spinbench.models import PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 
 @dataclass
@@ -55,7 +58,7 @@ class DHMCKernel(RelaxedKernel[DHMCState]):
             log_limit=method.log_limit,
         )
 
-    def init(self, seed: int, start: npt.NDArray[np.int8]) -> DHMCState:
+    def init(self, seed: int, start: States) -> DHMCState:
         """x ~ p(x|s) and all that follows from it are computed on the host, once."""
         layout, tables, m = self._layout(start.shape[1]), self._tables, np.full(len(start), 0.5)
         factor, groups = make_factor(tables, self._halves, layout), make_groups(tables.sites, layout)

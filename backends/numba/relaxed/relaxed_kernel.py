@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Copies
@@ -19,6 +18,7 @@ from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise
 from spinbench.models import PairwiseModel
 
 if TYPE_CHECKING:
+    from spinbench.api.types import States
     from spinbench.methods.relaxed.block_gibbs import BlockGibbs
     from spinbench.methods.relaxed.dhmc import DHMC
 
@@ -85,7 +85,7 @@ class RelaxedKernel(Kernel[RelaxedTables, TiledState]):
         order = np.arange(n) if self._halves is None else np.concatenate(self._halves[1:])
         return Layout(chains, self._real, order, n if self._tables.edges is None else min(n, WIDEST_BAND))
 
-    def _first_position(self, seed: int, start: npt.NDArray[np.int8]) -> Array:
+    def _first_position(self, seed: int, start: States) -> Array:
         """(N, C): x ~ p(x|s), in float64. That of a chain does not depend on C."""
         rows, chains = noise_rows(self._tables), start.shape[1]
         noise = np.random.default_rng([seed, rows]).standard_normal((chains, rows)).T

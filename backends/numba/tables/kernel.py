@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 SILENT = Request(False, False, 0, 0)
 # Steps that a look takes: it goes over all variables three times (a reversed sweep and log T from both sides), and
@@ -88,7 +92,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         self._averaged = method.marginals == "rao_blackwell"
         self._law: tuple[bool, ...] = ()
 
-    def init(self, seed: int, start: Array) -> GraphState:
+    def init(self, seed: int, start: States) -> GraphState:
         lanes = lane_chains(seed, start, self._real)
         p = np.zeros(self._shape(lanes) if self._is_scalar(start.shape[1]) else (0, 0, 0))
         if p.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from spinbench.methods.tempering.program import Tables, assign_start_ladders
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.methods.tempering.replicas import PairTables
 from spinbench.models import Model, to_pairwise
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 Form = LookedUp | Pairs | Graphs
 # Added to the seed for the numbers of swaps.
@@ -53,7 +57,7 @@ class TemperingKernel(Kernel[Tables, TemperingState]):
         self._real = np.dtype(backend.precision)
         self._made: dict[int, Form] = {}
 
-    def init(self, seed: int, start: Array) -> TemperingState:
+    def init(self, seed: int, start: States) -> TemperingState:
         rungs, chains = len(self._tables.betas), start.shape[1]
         form = self._form_for(chains)
         starts = start[:, assign_start_ladders(np, rungs, chains)]

@@ -7,7 +7,7 @@ than the answer; its manual says to call the library. `libdai.cpp` beside this m
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.models import FactorGraph, Model
+
+if TYPE_CHECKING:
+    from spinbench.api.types import States
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 PROGRAM = "spinbench-libdai"
@@ -62,7 +65,7 @@ class LibDAIBP(Kernel[Tables, State]):
         self._method, self._graph = method, tables.graph
         self._folder = folder_of(lower(tables.graph))
 
-    def init(self, seed: int, start: Array) -> State:
+    def init(self, seed: int, start: States) -> State:
         return State(np.zeros((0, 1)), *np.zeros((3, 1)))
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
