@@ -58,7 +58,9 @@ class Exact(Method[Tables]):
     @property
     def max_bytes(self) -> int:
         """That it may take."""
-        return default_max_bytes() if self.max_gib is None else int(self.max_gib * 2**30)
+        if self.max_gib is None:
+            return default_max_bytes()
+        return int(self.max_gib * 2**30)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -92,7 +94,9 @@ class Exact(Method[Tables]):
 
 def split_marginals(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> FloatArray | list[FloatArray]:
     """As `Estimate.marginals`, from one after another."""
-    return flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1])
+    if cards.count(2) == len(cards):
+        return flat[1::2]
+    return np.split(flat, np.cumsum(cards)[:-1])
 
 
 def _split_pair_tables(model: Model, pairs: np.ndarray) -> FloatArray | list[FloatArray]:

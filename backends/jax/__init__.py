@@ -135,7 +135,9 @@ class JaxBackend(Backend):
         return array.at[index].set(values)
 
     def take(self, array: Array, indices: Index) -> Array:
-        return self.xp.take(array, indices, axis=0) if self.xp.ndim(indices) else array[indices]
+        if self.xp.ndim(indices):
+            return self.xp.take(array, indices, axis=0)
+        return array[indices]
 
     def window(self, array: Array, start: Index, length: int) -> Array:
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)

@@ -42,4 +42,6 @@ def require(need: int, device: jax.Device, purpose: str) -> None:
 
 
 def _size(count: int) -> str:
-    return f"{count / 2**30:.2f} GiB" if count >= 2**27 else f"{count / 2**20:.2f} MiB"
+    if count >= 2**27:
+        return f"{count / 2**30:.2f} GiB"
+    return f"{count / 2**20:.2f} MiB"

@@ -88,7 +88,9 @@ class NumpyBackend(Backend):
         return total, excess
 
     def take(self, array: Array, indices: Index) -> Array:
-        return array[indices] if isinstance(indices, int) else array.take(indices, axis=0)
+        if isinstance(indices, int):
+            return array[indices]
+        return array.take(indices, axis=0)
 
     def window(self, array: Array, start: Index, length: int) -> Array:
         return array[start : start + length]

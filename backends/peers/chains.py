@@ -160,5 +160,7 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
         """(R, C) what the method's estimate averages, of states as they are."""
         sweeps, t = self._sweeps, self._tables
         x = sweeps.arrange_states(t, self.states(state).astype(np.float64))
-        p = sweeps.conditionals(t, x, sweeps.initial_conditionals(t, x)) if self.averaged else ()
+        p = ()
+        if self.averaged:
+            p = sweeps.conditionals(t, x, sweeps.initial_conditionals(t, x))
         return np.asarray(sweeps.statistic(t, x, p))

@@ -29,7 +29,9 @@ class Spins(NamedTuple):
 def refusal(library: str, model: Model) -> str:
     """Why a library of binary pairs does not take the model; empty: it does."""
     if isinstance(model, PairwiseModel):
-        return f"{library} takes binary variables in pairs; {model.name} has 1-of-K groups" if model.groups else ""
+        if model.groups:
+            return f"{library} takes binary variables in pairs; {model.name} has 1-of-K groups"
+        return ""
     pairs = all(len(factor.scope) <= 2 for factor in model.factors)
     if set(model.cardinalities) <= {2} and pairs and not model.has_zeros:
         return ""

@@ -29,7 +29,9 @@ class PyGMsExact(LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"
     @classmethod
     def takes(cls, backend: Backend, model: Model) -> str:
         zeros = isinstance(model, FactorGraph) and model.has_zeros
-        return f"pygms answers NaN where tables hold zeros, as those of {model.name} do" if zeros else ""
+        if zeros:
+            return f"pygms answers NaN where tables hold zeros, as those of {model.name} do"
+        return ""
 
     def build(self, model: Model) -> tuple[list[pygms.Var], pygms.GraphModel, float]:
         import pygms

@@ -86,7 +86,9 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
                 blocks, _ = sample_blocks(jax.random.fold_in(key, i), list(blocks), [], program, list(none))
                 return blocks, sums if self.averaged else [s + b for s, b in zip(sums, blocks, strict=True)]
 
-            sums = [] if self.averaged else [jnp.zeros(b.shape, jnp.int32) for b in blocks]
+            sums = []
+            if not self.averaged:
+                sums = [jnp.zeros(b.shape, jnp.int32) for b in blocks]
             end: tuple[Blocks, Blocks] = jax.lax.fori_loop(first, first + steps, body, (blocks, sums))
             return end
 

@@ -81,7 +81,9 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
     @classmethod
     def refuses(cls, method: DHMC, backend: Backend, model: Model) -> str:
         grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-        why = f"{backend.name} takes binary variables; {model.name} has 1-of-K groups" if grouped else ""
+        why = ""
+        if grouped:
+            why = f"{backend.name} takes binary variables; {model.name} has 1-of-K groups"
         return setting_refusal(backend, method, cls.allowed) or why
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:

@@ -23,7 +23,9 @@ class Accelerators:
 
         `xp` has this for vectors of indices alone.
         """
-        return array[indices, ...] if isinstance(indices, int) else take(self.xp, array, indices)
+        if isinstance(indices, int):
+            return array[indices, ...]
+        return take(self.xp, array, indices)
 
     def window(self, array: Array, start: Index, length: int) -> Array:
         """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""

@@ -50,6 +50,8 @@ def stated(value: float | None, kind: LogZKind, others: Iterable[Bound], by: str
     """
     sides: dict[str, tuple[Side, ...]] = {"exact": ("lower", "upper"), "lower": ("lower",), "upper": ("upper",)}
     grade: Grade = "exact" if kind == "exact" else "certified"
-    of_kind = [] if value is None else [Bound(value, side, grade, by=by) for side in sides.get(kind, ())]
+    of_kind = []
+    if value is not None:
+        of_kind = [Bound(value, side, grade, by=by) for side in sides.get(kind, ())]
     named = [bound if bound.by else replace(bound, by=by) for bound in others]
     return tuple(dict.fromkeys([*of_kind, *named]))

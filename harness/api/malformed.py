@@ -26,7 +26,9 @@ def why(kind: Kind, plugin: object) -> str:
     attributes = ("name", "summary") if kind == "methods" else ("name", "provides")
     if lacking := [attribute for attribute in attributes if not hasattr(plugin, attribute)]:
         return f"lacks the class attribute {' and '.join(lacking)}"
-    return _wrong_method(plugin) if issubclass(plugin, Method) else _wrong_backend(plugin)
+    if issubclass(plugin, Method):
+        return _wrong_method(plugin)
+    return _wrong_backend(plugin)
 
 
 def _wrong_method(plugin: Any) -> str:
@@ -35,7 +37,9 @@ def _wrong_method(plugin: Any) -> str:
         return "is no dataclass"
     if not isinstance(plugin.needs, Set):
         return f"has needs={plugin.needs!r}; a frozenset is needed"
-    return "" if plugin.takes in TAKES else f"has takes={plugin.takes!r}; {', '.join(TAKES)} are allowed"
+    if plugin.takes in TAKES:
+        return ""
+    return f"has takes={plugin.takes!r}; {', '.join(TAKES)} are allowed"
 
 
 def _wrong_backend(plugin: Any) -> str:
@@ -54,4 +58,6 @@ def kernel(plugin: object) -> str:
     if not callable(plugin):
         return "is no class"
     lacking = [name for name in ("init", "advance") if isinstance(plugin, type) and not hasattr(plugin, name)]
-    return f"has no {' and no '.join(lacking)}; a spinbench.api.Kernel is needed" if lacking else ""
+    if lacking:
+        return f"has no {' and no '.join(lacking)}; a spinbench.api.Kernel is needed"
+    return ""

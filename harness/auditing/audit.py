@@ -104,7 +104,9 @@ class Audit:
     def sentences(self) -> list[str]:
         """What it says, a line each."""
         failed = [check.name for check in self.checks if self.fails(check)]
-        verdict = f"the samples fail: {', '.join(failed)}" if failed else "the samples pass"
+        verdict = "the samples pass"
+        if failed:
+            verdict = f"the samples fail: {', '.join(failed)}"
         return [
             f"{verdict} (draws of the law itself fail with probability {self.alpha:g})",
             f"{self.draws} draws, worth {self.effective:.4g} independent ones; compared with {self.truth}",
@@ -204,7 +206,9 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         checks += [check_chains(thin_draws, events, None), check_symmetry(model, thin_draws)]
         checks += [check_modes(model, thin_draws, notes), check_bracket(model, draws, until, seed, notes)]
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
-    times = autocorrelation_times(log_weights[None]) if read.chained else np.ones(1)
+    times = np.ones(1)
+    if read.chained:
+        times = autocorrelation_times(log_weights[None])
     if looked.number < draws.number:
         notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
     done = [check for check in checks if check is not None]

@@ -209,7 +209,9 @@ def check_heaviest(draws: Draws, state: IntArray, probabilities_: tuple[float, f
     p_value = float(binomial_p_values(np.array(mean), np.array(nearest), np.array(effective)))
     low, high = probabilities_
     probability = f"{low:.4g}" if high - low < 1e-9 * high else f"{low:.4g} to {high:.4g}"
-    missed = "never occurs" if not happens.any() else f"occurs in {mean:.4g} of the draws"
+    missed = "never occurs"
+    if happens.any():
+        missed = f"occurs in {mean:.4g} of the draws"
     return Check("heaviest state", p_value, f"it {missed}; probability {probability}")
 
 

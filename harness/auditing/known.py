@@ -100,11 +100,9 @@ def fit_by_energy(
 def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     """Whether probes of the model find states that the draws have missed (`inference.checks.flag_missed_modes`)."""
     if model.num_variables > MOST_VARIABLES or (not isinstance(model, FactorGraph) and model.groups):
-        why = (
-            "it has 1-of-K groups"
-            if model.num_variables <= MOST_VARIABLES
-            else f"it has over {MOST_VARIABLES} variables"
-        )
+        why = "it has 1-of-K groups"
+        if model.num_variables > MOST_VARIABLES:
+            why = f"it has over {MOST_VARIABLES} variables"
         notes.append(f"modes that the samples have missed were not looked for by probes of the model: {why}")
         return None
     indicators = [(draws.states[v] == k)[None] for v, size in enumerate(model.cardinalities) for k in range(size)]

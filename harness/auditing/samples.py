@@ -207,9 +207,13 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tupl
     n, shape, axes = model.num_variables, raw.values.shape, raw.axes
     if not axes:
         if raw.values.ndim == 2:
-            axes = ("variable", "draw") if shape[0] == n != shape[1] else ("draw", "variable")
+            axes = ("draw", "variable")
+            if shape[0] == n != shape[1]:
+                axes = ("variable", "draw")
         elif raw.values.ndim == 3:
-            axes = ("variable", "chain", "draw") if shape[0] == n else ("chain", "draw", "variable")
+            axes = ("chain", "draw", "variable")
+            if shape[0] == n:
+                axes = ("variable", "chain", "draw")
         else:
             raise SpinbenchError(
                 f"{name}: the samples have shape {shape}; (draws, {n}) or ({n}, chains, draws) is needed"
@@ -241,7 +245,9 @@ def _states(values: np.ndarray, model: Model, name: str) -> tuple[States, str]:
         return (whole + 1) // 2, "spins of -1 and +1, which are states 0 and 1"
     if (outside := (whole < 0) | (whole > last)).any():
         v, c, d = np.argwhere(outside)[0].tolist()
-        among = "-1 and +1, or 0 and 1," if model.all_binary else f"0 to {model.cardinalities[v] - 1}"
+        among = "-1 and +1, or 0 and 1,"
+        if not model.all_binary:
+            among = f"0 to {model.cardinalities[v] - 1}"
         raise SpinbenchError(f"{name}: variable {v} is {whole[v, c, d]} in draw {d}, where {among} is needed")
     return whole, "states from 0 on" + (", not spins of -1 and +1" if model.all_binary else "")
 

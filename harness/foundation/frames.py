@@ -28,7 +28,9 @@ def frame(columns: Mapping[str, object], kind: Kind = "pandas") -> Any:
     if find_spec(package) is None:
         raise UnavailableError(f"{package} is not installed; pip install {package}")
     library = import_module(package)
-    return library.table(dict(columns)) if kind == "arrow" else library.DataFrame(dict(columns))
+    if kind == "arrow":
+        return library.table(dict(columns))
+    return library.DataFrame(dict(columns))
 
 
 def columns_of(table: Table) -> dict[str, list[object]]:

@@ -58,7 +58,9 @@ class Checkout:
         Raises:
             HistoryError: no such commit.
         """
-        answer = None if name.startswith("-") else self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+        answer = None
+        if not name.startswith("-"):
+            answer = self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
         if answer is None or answer.returncode:
             raise HistoryError(f"{name!r} names no commit of {self.root}; give a branch, a tag or a hash")
         return answer.stdout.strip()

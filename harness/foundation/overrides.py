@@ -17,9 +17,9 @@ def format_value(value: object) -> str:
         return f"[{','.join(map(format_value, value))}]"
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{format_value(item)}" for key, item in value.items()) + "}"
-    return (
-        {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
-    )
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 def quote(text: str) -> str:

@@ -104,7 +104,9 @@ def _convert_to(value: Any, hint: object) -> object:
     if get_origin(hint) is Sequence:
         return value if _is_sequence_of(value, *get_args(hint)) else NotImplemented
     kind = str if get_origin(hint) is Literal else hint
-    return value if kind not in IN_WORDS or isinstance(value, kind) else NotImplemented
+    if kind not in IN_WORDS or isinstance(value, kind):
+        return value
+    return NotImplemented
 
 
 def _is_sequence_of(value: object, item: object) -> bool:
@@ -120,4 +122,6 @@ def _is_sequence_of(value: object, item: object) -> bool:
 def _in_words(hint: Any) -> str:
     if get_origin(hint) is Sequence:
         return f"a list (each item {_in_words(*get_args(hint))})"
-    return " or ".join(map(str, get_args(hint))) if get_origin(hint) is Literal else IN_WORDS.get(hint, "another value")
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return IN_WORDS.get(hint, "another value")

@@ -26,7 +26,9 @@ def check_supported() -> None:
 
 def available_cores() -> int:
     """Logical processors that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def one_blas_thread() -> contextlib.AbstractContextManager[object]:

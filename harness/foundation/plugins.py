@@ -177,7 +177,9 @@ def label(kind: str, name: str) -> str:
 
 def origin(point: EntryPoint) -> str:
     """The name and version of the distribution that a plugin comes from."""
-    return " ".join(_name_and_version(point.dist)) if point.dist else "an unknown distribution"
+    if point.dist:
+        return " ".join(_name_and_version(point.dist))
+    return "an unknown distribution"
 
 
 @cache_until_forget

@@ -21,7 +21,9 @@ def check_whole(method: Method, setting: str, least: int, largest: int = LARGEST
     value = getattr(method, setting)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or not (least <= value <= largest or (zero and value == 0)):
-        needed = f"0, or an integer from {least} to {largest}," if zero else f"an integer from {least} to {largest}"
+        needed = f"an integer from {least} to {largest}"
+        if zero:
+            needed = f"0, or an integer from {least} to {largest},"
         raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {needed} is needed")
 
 

@@ -133,7 +133,9 @@ def install(python: Path, source: Path) -> None:
 
 def environment_python(folder: Path) -> Path:
     """The interpreter of a virtual environment."""
-    return folder / "Scripts" / "python.exe" if sys.platform == "win32" else folder / "bin" / "python"
+    if sys.platform == "win32":
+        return folder / "Scripts" / "python.exe"
+    return folder / "bin" / "python"
 
 
 def distribution_folders() -> list[Path]:
@@ -182,7 +184,9 @@ def _isolation_options(source: Path) -> list[str]:
         "build-system", {}
     )
     backend = str(system.get("build-backend", "setuptools")).partition(":")[0].partition(".")[0]
-    return ["--no-build-isolation"] if importlib.util.find_spec(backend) is not None else []
+    if importlib.util.find_spec(backend) is not None:
+        return ["--no-build-isolation"]
+    return []
 
 
 def _check_out(checkout: git.Checkout, commit: str, tree: Path) -> None:

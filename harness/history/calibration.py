@@ -50,7 +50,9 @@ class Rate:
     draws: int
 
     def __str__(self) -> str:
-        return f"{self.count} of {self.draws} ({self.count / self.draws:.0%})" if self.draws else "too few"
+        if self.draws:
+            return f"{self.count} of {self.draws} ({self.count / self.draws:.0%})"
+        return "too few"
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,9 @@ def runs_by_commit(history: History, names: Sequence[str]) -> list[Runs]:
 
     def place_with_family(key: Key) -> Place:
         family, place = key
-        return place._replace(settings=f"family {family}") if several and family else place
+        if several and family:
+            return place._replace(settings=f"family {family}")
+        return place
 
     return [{place_with_family(key): cell_runs for key, cell_runs in runs.items()} for runs in measured]
 
@@ -117,7 +119,9 @@ def detect_cost_changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bo
         for (earlier, later), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
     ]
     restless = len(is_changed) >= MIN_PAIRS and 2 * sum(is_changed) > len(is_changed)
-    return (False,) * len(is_changed) if restless else tuple(is_changed)
+    if restless:
+        return (False,) * len(is_changed)
+    return tuple(is_changed)
 
 
 def sittings(history: History, commit: str) -> list[list[Record]]:

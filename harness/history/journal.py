@@ -111,7 +111,9 @@ class Journal:
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with records."""
-        return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        if self.folder.is_dir():
+            return {path.name for path in self.folder.iterdir()}
+        return set()
 
     def has_commit(self, commit: str) -> bool:
         """Whether there are records of a commit."""

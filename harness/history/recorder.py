@@ -190,12 +190,15 @@ class History:
             commit: full hash.
             entries: the journal's, where they have been read.
         """
-        entries = self.journal.read_entries(commit) if entries is None else entries
+        if entries is None:
+            entries = self.journal.read_entries(commit)
         loaded = self._files.read(commit) if self._files.families else None
         replicates: dict[tuple[str, str, Cell], Replicates] = {}
         for name, family in self._files.families.items():
             for metric in family.metrics:
-                asv_cells_of_metric = asv_cells.read_cells(loaded, family, metric) if loaded is not None else {}
+                asv_cells_of_metric = {}
+                if loaded is not None:
+                    asv_cells_of_metric = asv_cells.read_cells(loaded, family, metric)
                 replicates |= {(name, metric.name, cell): value for cell, value in asv_cells_of_metric.items()}
             journal_replicates = journal.family_replicates(entries, family)
             replicates |= {(name, metric, cell): value for (metric, cell), value in journal_replicates.items()}

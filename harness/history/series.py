@@ -122,7 +122,9 @@ def label_entry(record: Record, series: Series) -> Record:
 
 def entry_column(record: Record) -> Column:
     """Where conf/axes has a journal's entry; empty for one of a series beyond it."""
-    return () if record.series is not None else (("family", record.family), *record.axes.as_dict().items())
+    if record.series is not None:
+        return ()
+    return (("family", record.family), *record.axes.as_dict().items())
 
 
 def identify(record: Record) -> Identity:
@@ -273,7 +275,9 @@ def _replace_paths_by_hashes(model: Mapping[str, Any], files: Mapping[str, str |
 def _model_label(model: Mapping[str, Any], record: Record) -> str:
     if model["name"] == "file":
         return _label_with_settings(model_label(model), {"beta": model.get("beta")}, {})
-    return model_label(model) if model.get("corpus") is not None else record.axes.model
+    if model.get("corpus") is not None:
+        return model_label(model)
+    return record.axes.model
 
 
 def _label_parts(config: Mapping[str, Any]) -> tuple[str, str, str]:

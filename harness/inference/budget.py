@@ -61,10 +61,14 @@ class Tolerance:
         """The largest; infinite where none is known, or a doubt names the marginals or log Z."""
         errors = estimate.marginals_se
         if self.what == "se":
-            largest = math.inf if errors is None else float(all_states.errors_of_all_states(errors).max(initial=0.0))
+            largest = math.inf
+            if errors is not None:
+                largest = float(all_states.errors_of_all_states(errors).max(initial=0.0))
         else:
             largest = math.inf if estimate.log_z_se is None else estimate.log_z_se
-        return math.inf if math.isnan(largest) or estimate.doubted(ERRORS[self.what]) else largest
+        if math.isnan(largest) or estimate.doubted(ERRORS[self.what]):
+            return math.inf
+        return largest
 
     def reached(self, estimate: Estimate) -> bool:
         """Whether that is small enough."""

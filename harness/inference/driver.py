@@ -74,11 +74,11 @@ def drive(
     """
     pilot = preflight(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
     clock = Stopwatch(pilot.seconds, pilot.cpu)
-    schedule: Schedule = (
-        SampleSchedule(budget, trace)
-        if budget.samples is not None
-        else TimeSchedule(budget, trace, clock, pilot.seconds_per_step, shortest_batch(engine))
-    )
+    schedule: Schedule
+    if budget.samples is not None:
+        schedule = SampleSchedule(budget, trace)
+    else:
+        schedule = TimeSchedule(budget, trace, clock, pilot.seconds_per_step, shortest_batch(engine))
     schedule.begin()
     with clock:
         state = pilot.state if pilot.state is not None else engine.init(seed, start)
@@ -160,7 +160,8 @@ def _burn_in(
             pace = (clock.spent - since) / done
             steps = min(steps, max(0, int((schedule.end_of_burn_in - clock.spent) / max(pace, 1e-9))))
         with clock:
-            state = engine.warm(state, steps) if steps else state
+            if steps:
+                state = engine.warm(state, steps)
             state = engine.adapt(state, end == WINDOWS[-1])
         done += steps
         if trace.watched is not None and steps and end < WINDOWS[-1]:

@@ -207,7 +207,9 @@ class ProgramEngine:
     def _empty(self, name: str, like: Array) -> Array | tuple[Array, Array]:
         fill = -np.inf if self._reductions[name] == "logsumexp" else 0.0
         total = self._backend.xp.full_like(like, fill)
-        return (total, self._backend.xp.full_like(like, 0.0)) if self._compensates(name) else total
+        if self._compensates(name):
+            return (total, self._backend.xp.full_like(like, 0.0))
+        return total
 
     def _combine(self, name: str, total: Array, value: Array) -> Array | tuple[Array, Array]:
         match self._reductions[name]:

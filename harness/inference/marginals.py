@@ -164,7 +164,9 @@ def wrap_marginals(estimate: Estimate) -> Estimate:
 def _marginals(values: PerVariable | None) -> ManyStateMarginals | BinaryMarginals | None:
     if values is None:
         return None
-    return ManyStateMarginals(values) if isinstance(values, list) else values.view(BinaryMarginals)
+    if isinstance(values, list):
+        return ManyStateMarginals(values)
+    return values.view(BinaryMarginals)
 
 
 def _as_ragged(values: PerVariable | None) -> FloatArray | Ragged | None:
@@ -173,7 +175,9 @@ def _as_ragged(values: PerVariable | None) -> FloatArray | Ragged | None:
 
 def _plain(values: Any) -> Any:
     """An array without its methods; a list as it is."""
-    return values.view(np.ndarray) if isinstance(values, BinaryMarginals) else values
+    if isinstance(values, BinaryMarginals):
+        return values.view(np.ndarray)
+    return values
 
 
 def _column(value: Any, count: int) -> Sequence[object]:

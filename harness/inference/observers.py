@@ -57,7 +57,9 @@ class Snapshots:
         self, budget: Budget, engine: Engine, state: State, start: np.ndarray, seed: int, trace: Trace
     ) -> None:
         self._min_looks = MIN_LOOKS if trace.digest is None else trace.digest.min_looks
-        look_steps = engine.look_steps(state) if hasattr(engine, "look_steps") and trace.climb is None else 0
+        look_steps = 0
+        if hasattr(engine, "look_steps") and trace.climb is None:
+            look_steps = engine.look_steps(state)
         self._surely_looks = look_steps > 0
         # an engine that records states has to see them after steps of its choice
         self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
@@ -80,7 +82,9 @@ class Snapshots:
         self, engine: Engine, state: State, steps: int, trace: Trace
     ) -> tuple[State, dict[str, np.ndarray], int]:
         """As of an `Engine`, as far as to the next look that is not made on the way; and how many steps that were."""
-        first = int(self.next) - trace.samples if trace.looks or self._surely_looks else steps
+        first = steps
+        if trace.looks or self._surely_looks:
+            first = int(self.next) - trace.samples
         if first > steps or self._kernel is None:
             count = min(first, steps)
             return *engine.advance(state, count), count

@@ -75,7 +75,8 @@ def preflight(
         with first:
             state = engine.init(seed, start)
             prepare = getattr(engine, "prepare", None) if compiles else None
-            state = prepare(state) if prepare else state
+            if prepare:
+                state = prepare(state)
             with deadline.within(math.inf if budget.seconds is None else max(budget.seconds, LOADING)):
                 if not compiles:
                     engine.advance(copy.deepcopy(state), 1)

@@ -88,7 +88,9 @@ def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) ->
     """Which modules and programs are missing, and what installs them; empty if none is."""
     hint = f": {plugin.install}" if plugin.install else ""
     names = missing(plugin)
-    return f"{subject} needs {', '.join(names)}, not installed here{hint}" if names else ""
+    if names:
+        return f"{subject} needs {', '.join(names)}, not installed here{hint}"
+    return ""
 
 
 def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
@@ -165,7 +167,9 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
         why = f": {method.kernels_alone}" if method.kernels_alone else ""
         return f"{method.name} has no kernel for {backend.name}{owner}{why}"
     why = why_no_program(method, backend)
-    return f"{why} and there is no kernel {method.name}.{backend.name}" if why and wish == ANY else why
+    if why and wish == ANY:
+        return f"{why} and there is no kernel {method.name}.{backend.name}"
+    return why
 
 
 def _has_program(method: type[Method]) -> bool:
@@ -179,7 +183,9 @@ def why_no_program(method: type[Method], backend: type[Backend]) -> str:
     if backend.peer:
         return f"{backend.name} is another library, which runs its own kernels alone"
     lacking = method.needs - backend.provides
-    return f"{backend.name} does not provide {', '.join(sorted(lacking))}" if lacking else ""
+    if lacking:
+        return f"{backend.name} does not provide {', '.join(sorted(lacking))}"
+    return ""
 
 
 def _class_of(method: str | Method) -> type[Method]:

@@ -112,7 +112,9 @@ def check_request(
     _check_number("checkpoints", options.checkpoints, 1)
     if options.keep is not None:
         _check_number("keep", options.keep, 1)
-    file = None if options.keep_in is None else check_file(options.keep_in, options.keep)
+    file = None
+    if options.keep_in is not None:
+        file = check_file(options.keep_in, options.keep)
     if not isinstance(options.simplify, bool):
         raise SpinbenchError(f"simplify={options.simplify!r} was given; true or false is needed")
     if options.precision not in ("float32", "float64"):
@@ -135,7 +137,9 @@ def check_request(
 def check_model(model: object) -> None:
     """Raises SpinbenchError unless it is a model; of a path, it says what reads it."""
     if not isinstance(model, Model):
-        hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
+        hint = ""
+        if isinstance(model, str | Path):
+            hint = f"; spinbench.load({model!r}) reads one"
         raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
 
 
@@ -184,7 +188,9 @@ def _parse_budget(budget_option: Budget | int | str, options: Options, method: M
         raise UnsupportedError(
             f"until='{budget.until}' was given; {method.name} makes no draws whose errors could fall"
         )
-    return budget if method.stochastic else dataclasses.replace(budget, burn_in=0)
+    if method.stochastic:
+        return budget
+    return dataclasses.replace(budget, burn_in=0)
 
 
 def _make_method(method: str | Method, settings: dict[str, object]) -> Method:

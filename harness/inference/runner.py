@@ -260,7 +260,9 @@ def _result(
     estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
     sentence = ""
     if tolerance is not None:
-        reason = doubt(estimate, ERRORS[tolerance.what]) if tolerance.reached(estimate) else ""
+        reason = ""
+        if tolerance.reached(estimate):
+            reason = doubt(estimate, ERRORS[tolerance.what])
         sentence = tolerance.sentence(estimate, reason)
     return Result(
         marginals=estimate.marginals,
@@ -308,4 +310,6 @@ def _last_states(method: Method, engine: Engine, state: State) -> np.ndarray | C
     """(N, C) in which chains ended, or what gives them, where that would be compiled for it; None: there are none."""
     if state is None or not (method.stochastic and method.started and hasattr(engine, "states")):
         return None
-    return partial(engine.states, state) if getattr(engine, "compiles", False) else engine.states(state)
+    if getattr(engine, "compiles", False):
+        return partial(engine.states, state)
+    return engine.states(state)

@@ -200,7 +200,8 @@ class TimeSchedule(Schedule):
                 return
             if trace.full:
                 trace.merge()
-                steps = steps if iterates else 2 * steps
+                if not iterates:
+                    steps *= 2
             since = clock.spent
             yield steps
             took = clock.spent - since
@@ -243,7 +244,9 @@ class TimeSchedule(Schedule):
 
     def _last_estimate(self) -> float:
         """Seconds that it will take, of the whole trace."""
-        return self._briefest + self._per_batch * len(self._trace.counts) if self._estimates > 1 else 0.0
+        if self._estimates > 1:
+            return self._briefest + self._per_batch * len(self._trace.counts)
+        return 0.0
 
     def _is_late(self, seconds: float) -> bool:
         return seconds > LATE * self._end

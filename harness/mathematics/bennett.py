@@ -75,7 +75,9 @@ def ratio(
         unseen: over the number of independent ones of the first is the least bound, for states that they do not show.
     """
     chains, n_backward = forward.shape[1], backward.size
-    error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
+    error = 0.0
+    if len(forward) >= FEWEST_BATCHES:
+        error = float(standard_error(forward))
     effective = float(forward.size)
     if error > NOTHING:
         # Chains' draws are not independent: n_f = var / se² of them count.

@@ -108,7 +108,9 @@ def summarize_chains(series: Batches) -> ChainSummary:
     """What a series shows; a few variables at a time, so that it takes little memory beside."""
     count, chains = series.shape[1], series.shape[-1]
     means, variance, standard, spread, r_hat = np.empty((5, count))
-    compared = HalfComparison(np.empty(count), np.empty(count), np.empty(count)) if chains >= FEWEST_TOLD else None
+    compared = None
+    if chains >= FEWEST_TOLD:
+        compared = HalfComparison(np.empty(count), np.empty(count), np.empty(count))
     summary = ChainSummary(means, variance, standard, spread, r_hat, compared)
     for rows in blocks(count, len(series) * chains):
         part = _summarize_block(series[:, rows])
@@ -127,12 +129,15 @@ def _summarize_block(series: FloatArray) -> ChainSummary:
     mean = whole.mean(axis=-1)
     variance = np.zeros(len(mean))
     if batches < 4 or batches % 2:
-        variance = series.var(axis=(0, 2), ddof=1) if batches * chains > 1 else variance
+        if batches * chains > 1:
+            variance = series.var(axis=(0, 2), ddof=1)
     else:
         between = ((means - mean[:, None]) ** 2).mean(axis=-1)
         variance = (about + between) * (batches * chains / (batches * chains - 1))
     spread = np.sqrt(halves) if parts_of(series) > chains else spread_of(whole)
-    compared = HalfComparison(*_half_moves(means), _half_correlations(means)) if chains >= FEWEST_TOLD else None
+    compared = None
+    if chains >= FEWEST_TOLD:
+        compared = HalfComparison(*_half_moves(means), _half_correlations(means))
     return ChainSummary(mean, variance, standard, spread, r_hat_of_means(means, halves), compared)
 
 

@@ -185,7 +185,9 @@ def marginal_claims(
     # nothing of wells that none of them has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
-    alike = None if summary.compared is None else certain(summary.compared.alike, chains)
+    alike = None
+    if summary.compared is not None:
+        alike = certain(summary.compared.alike, chains)
     for some in blocks(variables, 1):
         means, spread, remembered_share = summary.means[some], summary.spread[some], memory_share(summary.r_hat[some])
         base = np.maximum(np.nan_to_num(mcse[some]), spread / np.sqrt(parts_of(series) * count / chains))

@@ -61,7 +61,9 @@ def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
 
 def transform(tables: Array, near: Array, other: Array, xp: Namespace = np) -> Array:
     """f_{a,G}, (..., 2**d), of tables (..., 2**d) under angles (..., d)."""
-    return apply_all(tables, matrices(near, other, xp), xp) if near.shape[-1] else tables
+    if near.shape[-1]:
+        return apply_all(tables, matrices(near, other, xp), xp)
+    return tables
 
 
 class _Entries(NamedTuple):

@@ -33,10 +33,12 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     if "compiled" not in registry.backend_class(backend).provides:
         # New files are another process's.
         return
-    if _count_cached_files() > n_files_before:
-        compilation["kind"] = "fresh"
-    else:
-        compilation["kind"] = "warm" if warm else "cached" if n_files_before else "fresh"
+    compilation["kind"] = "fresh"
+    if _count_cached_files() == n_files_before:
+        if warm:
+            compilation["kind"] = "warm"
+        elif n_files_before:
+            compilation["kind"] = "cached"
 
 
 def _count_cached_files() -> int:

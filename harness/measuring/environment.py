@@ -120,7 +120,9 @@ def history_root() -> Path | None:
 def source_checkout() -> Path | None:
     """The checkout that this package's source stands in, or None (an installed wheel)."""
     checkout = Path(__file__).resolve().parents[2]
-    return checkout if (checkout / ".git").exists() and (checkout / "pyproject.toml").exists() else None
+    if (checkout / ".git").exists() and (checkout / "pyproject.toml").exists():
+        return checkout
+    return None
 
 
 def code_state() -> dict[str, Any]:
@@ -144,7 +146,9 @@ def foreign_source_folder(repository: Path) -> Path | None:
     """The folder that the project of a repository is imported from, if it is not that one: another clone, say."""
     project = project_name(repository)
     source_folder = editable_source(project) if project is not None else None
-    return None if source_folder is None or source_folder.is_relative_to(repository.resolve()) else source_folder
+    if source_folder is None or source_folder.is_relative_to(repository.resolve()):
+        return None
+    return source_folder
 
 
 def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +257,11 @@ def editable_source(project: str) -> Path | None:
     """
     try:
         direct_url = json.loads(importlib.metadata.distribution(project).read_text("direct_url.json") or "{}")
-        url = urlsplit(direct_url["url"]) if direct_url["dir_info"]["editable"] else None
+        url = None
+        if direct_url["dir_info"]["editable"]:
+            url = urlsplit(direct_url["url"])
     except (importlib.metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return None if url is None or url.scheme != "file" else Path(url2pathname(url.path)).resolve()
+    if url is None or url.scheme != "file":
+        return None
+    return Path(url2pathname(url.path)).resolve()

@@ -125,4 +125,6 @@ def _replace_non_finite(setting: Any) -> Any:
         return {key: _replace_non_finite(value) for key, value in setting.items()}
     if isinstance(setting, list):
         return [_replace_non_finite(value) for value in setting]
-    return str(setting) if isinstance(setting, float) and not math.isfinite(setting) else setting
+    if isinstance(setting, float) and not math.isfinite(setting):
+        return str(setting)
+    return setting

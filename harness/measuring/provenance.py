@@ -83,7 +83,9 @@ def _plugin_source_digest(home: Path, distribution: Distribution | None) -> str:
         location for each in related for module in _top_level_modules(each) for location in _module_locations(module)
     } - {home}
     digests = [source_digest(location) for location in (home, *sorted(others))]
-    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
 def _plugin_dependencies(distribution: Distribution) -> list[Distribution]:

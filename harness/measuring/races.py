@@ -107,7 +107,9 @@ class RaceRecorder:
 
 def _model_config(source: Mapping[str, Any]) -> dict[str, Any]:
     name = source["model"]
-    usual = {"path": None, "evidence": None, "beta": None} if name == FILE else families.parameter_defaults(name)
+    usual = {"path": None, "evidence": None, "beta": None}
+    if name != FILE:
+        usual = families.parameter_defaults(name)
     parameters = {key.removeprefix("model."): value for key, value in source.items() if key != "model"}
     return {"name": name, **usual, **parameters}
 
@@ -126,7 +128,9 @@ def _answer_from_entry(entry: Entry, inexact: str) -> dict[str, object]:
     """Without compile seconds, of which a race does not know whether anything was compiled."""
     if entry.result is None:
         answer = failure_answer(entry.fate)
-        return answer if entry.failed else {**answer, "status": "skipped", "metrics": {}}
+        if entry.failed:
+            return answer
+        return {**answer, "status": "skipped", "metrics": {}}
     reference = {"reason": inexact}
     metrics, spread = result_metrics.result_metrics(entry.result, None, reference)
     del metrics["compile_seconds"]

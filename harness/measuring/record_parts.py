@@ -260,7 +260,9 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
 
 
 def _bound_or(error_bound: Number | None, claim: Number | None) -> Number | None:
-    return error_bound if error_bound is not None or claim is None else EARLIER_ERRORS * claim
+    if error_bound is not None or claim is None:
+        return error_bound
+    return EARLIER_ERRORS * claim
 
 
 class Reference(Part, frozen=True, kw_only=True):

@@ -244,7 +244,9 @@ def _replace_unprintable(value: object) -> object:
         return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
         return {_replace_unprintable(key): _replace_unprintable(entry) for key, entry in value.items()}
-    return [_replace_unprintable(entry) for entry in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_replace_unprintable(entry) for entry in value]
+    return value
 
 
 def _refuse_constant(name: str) -> float:

@@ -74,7 +74,9 @@ def _log_z_if_resolved(estimate: Result | Estimate) -> float | None:
 def _log_z_error(estimate: Result | Estimate, reference: Result | None) -> float | None:
     """|log Z - exact log Z| of what is resolved, in nats."""
     log_z = _log_z_if_resolved(estimate)
-    return None if log_z is None or reference is None or reference.log_z is None else abs(log_z - reference.log_z)
+    if log_z is None or reference is None or reference.log_z is None:
+        return None
+    return abs(log_z - reference.log_z)
 
 
 def _cost_metrics(result: Result) -> dict[str, dict[str, object]]:
@@ -82,7 +84,9 @@ def _cost_metrics(result: Result) -> dict[str, dict[str, object]]:
     import numpy as np
 
     reason = f"{result.method} gives no"
-    sizes = np.zeros(0) if result.ess is None else _flatten(result.ess)
+    sizes = np.zeros(0)
+    if result.ess is not None:
+        sizes = _flatten(result.ess)
     ess = float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else math.nan
     # A short run of few accepted draws has none.
     has_ess = ess > 0
@@ -117,7 +121,9 @@ def _metric_entry(value: float | None, spread: float | None, missing: str) -> di
     if not math.isfinite(value):
         return {"failed": f"it came out as {value}"}
     has_error = spread is not None and math.isfinite(spread)
-    return {"value": float(value), "standard_error": float(spread or 0.0)} if has_error else {"value": float(value)}
+    if has_error:
+        return {"value": float(value), "standard_error": float(spread or 0.0)}
+    return {"value": float(value)}
 
 
 def _marginal_rmse_and_se(estimate: Result | Estimate, reference: Result | None) -> tuple[float | None, float | None]:
@@ -150,7 +156,9 @@ def _flatten(marginals: PerVariable) -> np.ndarray:
 
 def summarize_result(result: Result, reference: Result | None) -> dict[str, object]:
     def statistic(function: Callable[[np.ndarray], float], values: PerVariable | None) -> float | None:
-        flat = np.zeros(0) if values is None else _flatten(values)
+        flat = np.zeros(0)
+        if values is not None:
+            flat = _flatten(values)
         return float(function(flat)) if np.isfinite(flat).any() else None
 
     return {

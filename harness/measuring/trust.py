@@ -17,12 +17,16 @@ OTHER_QUANTITY = {"marginals": "log Z", "log Z": "marginals"}
 
 def marginal_rmse_or_inf(record: Record) -> float:
     """Of the marginals; infinite where the verdict does not stand behind them."""
-    return _metric_or_inf(record, "marginal_rmse") if is_trusted(record, "marginals") else math.inf
+    if is_trusted(record, "marginals"):
+        return _metric_or_inf(record, "marginal_rmse")
+    return math.inf
 
 
 def log_z_error_or_inf(record: Record) -> float:
     """In nats; infinite where the verdict does not stand behind it."""
-    return _metric_or_inf(record, "log_z_error") if is_trusted(record, "log Z") else math.inf
+    if is_trusted(record, "log Z"):
+        return _metric_or_inf(record, "log_z_error")
+    return math.inf
 
 
 def seconds_to_error_or_inf(record: Record) -> float:

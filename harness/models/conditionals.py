@@ -77,7 +77,9 @@ class Conditional:
         """
         axes = [variables[u] for u in (*self.parents, self.variable)]
         if len(axes) == 1 and self.table.size == cardinalities[axes[0]]:
-            return self if axes[0] == self.variable else Conditional(axes[0], (), self.table)
+            if axes[0] == self.variable:
+                return self
+            return Conditional(axes[0], (), self.table)
         table = np.zeros([cardinalities[u] for u in axes])
         table[np.ix_(*(states[u] for u in axes))] = self.table
         return Conditional(axes[-1], tuple(axes[:-1]), table)

@@ -207,7 +207,9 @@ def _unique_match(path: Path, candidates: list[Format], failures: Sequence[str] 
     if len(matches) == 1:
         return matches[0]
     if matches:
-        advice = "uninstall one" if formats_by_name(path.name) else "name it by one of them"
+        advice = "name it by one of them"
+        if formats_by_name(path.name):
+            advice = "uninstall one"
         raise ModelError(f"{path.name}: several formats take this file, {_join_titles(matches)}; {advice}")
     reasons = "".join(f"; {reason}" for reason in (*load_errors().values(), *failures))
     raise ModelError(

@@ -94,7 +94,9 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return bqm.from_networkx(source, name=name)
     if isinstance(source, tuple | list) and len(source) in (2, 3):
-        make: Any = PairwiseModel.from_dense if len(source) == 2 else PairwiseModel.from_edges
+        make: Any = PairwiseModel.from_edges
+        if len(source) == 2:
+            make = PairwiseModel.from_dense
         if len(source) == 2 and hasattr(source[1], "tocoo"):
             return _model_from_sparse(source[0], source[1], name or "model")
         model: PairwiseModel = make(*source, name=name or "model")

@@ -94,7 +94,9 @@ class ExactAnswer:
     @cached_property
     def marginals(self) -> tuple[FloatArray, ...]:
         """For each variable its probabilities (K_v,), views of `flat`; empty if they were not asked for."""
-        return () if self.flat is None else tuple(split(self.flat, self.cardinalities))
+        if self.flat is None:
+            return ()
+        return tuple(split(self.flat, self.cardinalities))
 
     @property
     def probabilities(self) -> FloatArray:

@@ -69,7 +69,8 @@ def solve(
         UnknownNameError: there is no such method.
     """
     check_method(method, solvers)
-    max_bytes = default_max_bytes() if max_bytes is None else max_bytes
+    if max_bytes is None:
+        max_bytes = default_max_bytes()
     listed = None if order is None else check_order(model, order)
     limits = Limits(max_bytes, seconds, slicing=True)
     if cache and order is None and (stored := store.load(model, method, limits, marginals=marginals)) is not None:

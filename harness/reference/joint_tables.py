@@ -80,12 +80,16 @@ def both(
     # Both stand for states of one source: they are 1 together at one state, or never.
     if a == b:
         return 0.0 if k != m else float(single[a][k])
-    return float(joint[a, b][k, m]) if (a, b) in joint else float(single[a][k] * single[b][m])
+    if (a, b) in joint:
+        return float(joint[a, b][k, m])
+    return float(single[a][k] * single[b][m])
 
 
 def _one(origin: Origin, v: int) -> int:
     """The state of its source at which a binary variable is 1; of a determined one its value."""
-    return origin.states[v].index(1) if origin.carriers[v] >= 0 else origin.states[v][0]
+    if origin.carriers[v] >= 0:
+        return origin.states[v].index(1)
+    return origin.states[v][0]
 
 
 def _table_of_factor(factor: Factor, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:

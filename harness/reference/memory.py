@@ -62,7 +62,9 @@ def _left_by_limits() -> list[int]:
     import psutil
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return [] if limit == resource.RLIM_INFINITY else [limit - int(psutil.Process().memory_info().vms)]
+    if limit == resource.RLIM_INFINITY:
+        return []
+    return [limit - int(psutil.Process().memory_info().vms)]
 
 
 def _left_by_containers() -> list[int]:
@@ -76,7 +78,9 @@ def _left_by_containers() -> list[int]:
         _, controllers, path = group.split(":", 2)
         if controllers not in ("", "memory"):
             continue
-        names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if controllers else ("memory.max", "memory.current")
+        names = ("memory.max", "memory.current")
+        if controllers:
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
         place = CGROUPS / controllers / path.lstrip("/")
         for folder in (place, *place.parents):
             limit, used = (_number(folder / name) for name in names)

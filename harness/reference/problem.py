@@ -42,7 +42,9 @@ def grid_sites(pairwise: Pairwise) -> IntArray | None:
     """
     columns = _row_length(pairwise)
     site = np.arange(pairwise.size).reshape(-1, columns) if columns else _complete_grid(pairwise)
-    return site if site is None or site.shape[1] <= site.shape[0] else np.ascontiguousarray(site.T)
+    if site is None or site.shape[1] <= site.shape[0]:
+        return site
+    return np.ascontiguousarray(site.T)
 
 
 def _row_length(pairwise: Pairwise) -> int:
@@ -137,7 +139,9 @@ class Problem:
     @property
     def representatives(self) -> Sequence[int]:
         """(n,) for each variable of the problem the first of the model's that it carries."""
-        return self.origin.representatives if self._couplings is None else range(self.model.num_variables)
+        if self._couplings is None:
+            return self.origin.representatives
+        return range(self.model.num_variables)
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """From the probabilities of the problem's variables, one after another, to those of the model's."""
@@ -191,7 +195,9 @@ class Problem:
     @cached_property
     def flat(self) -> FlatFactors:
         """The general view in flat arrays; for models of pairs no table is made one by one."""
-        return flat_network(self.network) if self._couplings is None else flat_pairs(self._couplings)
+        if self._couplings is None:
+            return flat_network(self.network)
+        return flat_pairs(self._couplings)
 
     @property
     def pairwise(self) -> Pairwise:

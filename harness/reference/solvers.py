@@ -81,7 +81,9 @@ class Solvers:
 
     def stages(self, size: int) -> tuple[tuple[str, ...], ...]:
         """`STAGES`, with drawings last where orders are found sooner."""
-        return (STAGES[0], STAGES[2], STAGES[1]) if size > max(self.compiled_from, MANY) else STAGES
+        if size > max(self.compiled_from, MANY):
+            return (STAGES[0], STAGES[2], STAGES[1])
+        return STAGES
 
 
 def _check_solver(solver: object) -> str:

@@ -116,7 +116,9 @@ def _draw_error_curves(
     panel: Axes, rows: Mapping[int, Row], styles: PlotStyles, quantity: Quantity, *, include_setup: bool = False
 ) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
-    label = "seconds, with planning and compiling" if include_setup else "seconds of burn-in and sampling"
+    label = "seconds of burn-in and sampling"
+    if include_setup:
+        label = "seconds, with planning and compiling"
     panel.set(xscale="log", yscale="log", xlabel=label, ylabel=curves.TITLES[quantity])
     corners = [
         corner

@@ -59,7 +59,9 @@ class LogZBracket:
         width = f", {high - low:.3g} nats wide" if math.isfinite(high - low) else ""
         sides = f"[{_format_side(low, below, 'none')}, {_format_side(high, above, 'none')}]"
         likely = f"with probability {1 - self.delta:.6g} in {sides}{width}"
-        return f"{certified_sentence}; {likely}" if certified_sentence else f"log Z {likely}"
+        if certified_sentence:
+            return f"{certified_sentence}; {likely}"
+        return f"log Z {likely}"
 
     def _certificate_sentence(self) -> str | None:
         if self.exact is not None or not (self.lower_method or self.upper_method):
@@ -68,7 +70,9 @@ class LogZBracket:
         high = _format_side(self.upper, self.upper_method, "no upper bound")
         if self.lower > self.upper + _rounding_slack(self.upper):
             return f"contradictory bounds on log Z: {low} > {high}"
-        width = f", {self.upper - self.lower:.3g} nats wide" if self.lower_method and self.upper_method else ""
+        width = ""
+        if self.lower_method and self.upper_method:
+            width = f", {self.upper - self.lower:.3g} nats wide"
         return f"log Z in [{low}, {high}]{width}"
 
     def flag_record(self, record: Record) -> str | None:
@@ -87,7 +91,9 @@ class LogZBracket:
                 return OUTSIDE
             return UNLIKELY if _is_outside(value, *self.probable, error) else None
         if kind == "exact" and self.exact is not None:
-            return WRONG if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0) else None
+            if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0):
+                return WRONG
+            return None
         wrong = (kind == "lower" and value > high + _rounding_slack(high)) or (
             kind == "upper" and value < low - _rounding_slack(low)
         )
@@ -137,4 +143,6 @@ def _is_outside(value: float, low: float, high: float, errors: float) -> bool:
 
 
 def _rounding_slack(value: float) -> float:
-    return ROUNDING_TOLERANCE * max(abs(value), 1.0) if math.isfinite(value) else 0.0
+    if math.isfinite(value):
+        return ROUNDING_TOLERANCE * max(abs(value), 1.0)
+    return 0.0

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from rich.console import RenderableType
 from rich.table import Table
 
+from spinbench.foundation.remarks import format_count
 from spinbench.inference import kernels, registry
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.trust import (
@@ -94,15 +95,15 @@ def log_z_agreement(group: Sequence[Record]) -> str:
     """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
     claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in group:
-        error_bound = record.result.largest_log_z_error if is_trusted(record, "log Z") else None
+        error_bound = None
+        if is_trusted(record, "log Z"):
+            error_bound = record.result.largest_log_z_error
         if error_bound is not None and record.result.log_z is not None:
             claims[record.axes.method].append((record.result.log_z, error_bound))
     if not claims:
-        return (
-            "unresolved, reached"
-            if any(record.result_or_none is not None for record in group)
-            else "nothing ran, not reached"
-        )
+        if any(record.result_or_none is not None for record in group):
+            return "unresolved, reached"
+        return "nothing ran, not reached"
     if len(claims) == 1:
         return f"{next(iter(claims))} alone claims one, not reached"
     contradictions = [
@@ -113,7 +114,9 @@ def log_z_agreement(group: Sequence[Record]) -> str:
             for (a, error), (b, joint) in itertools.product(claims[first], claims[second])
         )
     ]
-    return f"{contradictions[0]} disagree, not reached" if contradictions else f"{' and '.join(claims)} agree, reached"
+    if contradictions:
+        return f"{contradictions[0]} disagree, not reached"
+    return f"{' and '.join(claims)} agree, reached"
 
 
 def best_method(group: Sequence[Record], error: Number) -> BestMethod | None:
@@ -139,7 +142,9 @@ def _format_cells(best: BestMethod | None, target: float) -> tuple[str, str, str
     goal = "–" if math.isnan(target) else f"≤ {format_number(target)}"
     if best is None:
         return "none", "–", goal if math.isnan(target) else f"{goal}, not reached"
-    verdict = "" if math.isnan(target) else ", reached" if best.median <= target else ", not reached"
+    verdict = ""
+    if not math.isnan(target):
+        verdict = ", reached" if best.median <= target else ", not reached"
     return (
         best.method,
         f"{format_number(best.median)} ({format_number(best.smallest)}–{format_number(best.largest)})",
@@ -170,7 +175,9 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
     ]
     peer_rates = [rate for name, rate in rates.items() if rate and name in peers]
     unit = "samples" if is_sampler(group[0]) else "solutions"
-    chains_text = f", {chains} chain{'' if chains == 1 else 's'}" if unit == "samples" else ""
+    chains_text = ""
+    if unit == "samples":
+        chains_text = f", {format_count(chains, 'chain')}"
     title = f"{method}, {model}{chains_text} ({unit})"
     columns = ("kernel, /s", "× library", *NUMBER_COLUMNS)
     output = new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))

@@ -201,15 +201,13 @@ def _summarise_seeds(
     successes = [record for record in group if record.status == "ok"]
     results = [record.result for record in successes]
     compiled = [result.timing.compile for result in results if result.compilation == "fresh"]
-    path = (
-        [
+    path: ranks.ErrorPath = ()
+    if successes:
+        path = [
             (result.samples, result.marginal_rmse)
             for result in successes[0].checkpoints
             if result.marginal_rmse is not None
         ]
-        if successes
-        else ()
-    )
     rmse = ranks.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
     seconds_per_ess = _median_of_available(record.metric("seconds_per_ess").value for record in successes)
     peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
@@ -283,7 +281,9 @@ def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
 
 def _metric_heading(metric: Metric) -> str:
     """The title, with an arrow where higher is better."""
-    return f"{metric.title} ↑" if metric.better == "higher" else str(metric.title)
+    if metric.better == "higher":
+        return f"{metric.title} ↑"
+    return str(metric.title)
 
 
 def _tier_label(record: Record) -> str:

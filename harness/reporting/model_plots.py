@@ -54,11 +54,9 @@ def build_panels(board: Sequence[Row], styles: PlotStyles) -> Iterable[Panel]:
     n_shown = 0
     for place, (model, rows) in enumerate(rows_by_model(board).items()):
         charts = tuple(_error_charts(rows, styles, place, include_setup=False))
-        whole = (
-            tuple(_error_charts(rows, styles, place, include_setup=True))
-            if charts and _has_visible_setup(rows.values())
-            else ()
-        )
+        whole: tuple[Markup, ...] = ()
+        if charts and _has_visible_setup(rows.values()):
+            whole = tuple(_error_charts(rows, styles, place, include_setup=True))
         bracket = _bracket_chart(rows, styles, place)
         if charts or bracket is not None:
             n_shown += 1
@@ -70,7 +68,9 @@ def build_panels(board: Sequence[Row], styles: PlotStyles) -> Iterable[Panel]:
 def count_undrawn_models(board: Sequence[Row], panels: Sequence[Panel]) -> int:
     """Models behind the last that is drawn, where so many are."""
     models = list(rows_by_model(board))
-    return len(models) - models.index(panels[-1].model) - 1 if len(panels) == accuracy_plots.MAX_MODELS else 0
+    if len(panels) == accuracy_plots.MAX_MODELS:
+        return len(models) - models.index(panels[-1].model) - 1
+    return 0
 
 
 def _error_charts(rows: Mapping[int, Row], styles: PlotStyles, place: int, *, include_setup: bool) -> Iterator[Markup]:

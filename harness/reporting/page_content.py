@@ -51,12 +51,12 @@ def run_setup(row: Row) -> dict[str, str]:
     """How long, with how many chains and how precisely the row's cells were run."""
     config = row.records[0].config
     budget_config, backend = config["budget"], config["backend"]
-    burn_in = "" if budget_config.get("burn_in") is None else f", burn-in {budget_config['burn_in']}"
-    budget = (
-        f"{budget_config['seconds']:g} s"
-        if budget_config.get("seconds") is not None
-        else f"{budget_config.get('samples')} samples"
-    )
+    burn_in = ""
+    if budget_config.get("burn_in") is not None:
+        burn_in = f", burn-in {budget_config['burn_in']}"
+    budget = f"{budget_config.get('samples')} samples"
+    if budget_config.get("seconds") is not None:
+        budget = f"{budget_config['seconds']:g} s"
     return {"budget": budget + burn_in, "chains": str(config["chains"]), "precision": backend.get("precision") or "–"}
 
 
@@ -86,7 +86,9 @@ def log_z_bounds(board: Sequence[Row]) -> list[LogZBounds]:
     for model, rows in rows_by_model(board).items():
         bracket = brackets.bracket_of_rows(rows.values())
         if bracket.lower_method or bracket.upper_method:
-            width = bracket.upper - bracket.lower if bracket.lower_method and bracket.upper_method else None
+            width = None
+            if bracket.lower_method and bracket.upper_method:
+                width = bracket.upper - bracket.lower
             contradictions = tuple(text for row in rows.values() for text in _contradictions(row, bracket))
             model_bounds.append(LogZBounds(model, bracket, width, contradictions))
     return model_bounds

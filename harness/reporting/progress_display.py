@@ -39,7 +39,9 @@ def console() -> Console:
         plain: dict[str, object] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
         return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     terminal = WideConsole(highlight=False, markup=False)
-    return terminal if terminal.is_terminal else WideConsole(highlight=False, markup=False, width=PLAIN_WIDTH)
+    if terminal.is_terminal:
+        return terminal
+    return WideConsole(highlight=False, markup=False, width=PLAIN_WIDTH)
 
 
 def print_line(text: str, style: str = "") -> None:
@@ -225,11 +227,9 @@ class RecordWatcher:
 def short_path(path: Path) -> str:
     """A path as short as it can be typed here."""
     absolute, working_folder = path.absolute(), Path.cwd()
-    return (
-        str(absolute.relative_to(working_folder))
-        if absolute.is_relative_to(working_folder) and absolute != working_folder
-        else str(absolute)
-    )
+    if absolute.is_relative_to(working_folder) and absolute != working_folder:
+        return str(absolute.relative_to(working_folder))
+    return str(absolute)
 
 
 def cell_name(axes: Axes, varied: Mapping[str, object]) -> str:

@@ -92,8 +92,12 @@ def pool_mean(metrics: Sequence[Metric]) -> ReplicateMean:
     """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
     values = [float(metric.value) for metric in metrics if metric.value is not None]
     errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
-    propagated_error = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
-    spread = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    propagated_error = 0.0
+    if len(errors) == len(values):
+        propagated_error = math.sqrt(sum(error**2 for error in errors)) / len(values)
+    spread = 0.0
+    if len(values) > 1:
+        spread = statistics.stdev(values) / math.sqrt(len(values))
     return ReplicateMean(
         statistics.fmean(values), max(propagated_error, spread) or None, NORMAL_QUANTILE * max(propagated_error, spread)
     )

@@ -228,7 +228,9 @@ def _environment_facts(record: Record) -> dict[str, Any]:
 
 
 def _outcome_phrase(record: Record) -> str:
-    return "runs" if record.status == "ok" else f"{record.status} ({record.error})"
+    if record.status == "ok":
+        return "runs"
+    return f"{record.status} ({record.error})"
 
 
 def _name_value_table(title: str, content: Mapping[str, Any]) -> Table:
@@ -242,7 +244,9 @@ def _metrics_table(metrics: Mapping[str, Metric]) -> Table:
     output = new_table("metrics", ("name", "value", "standard error"), **STYLE)
     for name, metric in metrics.items():
         value = f"none: {metric.failed or 'no reason given'}" if metric.value is None else _format_value(metric.value)
-        spread = "" if metric.standard_error is None else _format_value(metric.standard_error)
+        spread = ""
+        if metric.standard_error is not None:
+            spread = _format_value(metric.standard_error)
         output.add_row(Text(name, style="dim"), Text(value), Text(spread))
     return output
 
@@ -260,4 +264,6 @@ def _format_value(value: object) -> str:
         return "–"
     if isinstance(value, float) and math.isfinite(value):
         return repr(value)
-    return ", ".join(map(_format_value, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_format_value, value))
+    return str(value)

@@ -262,7 +262,9 @@ def wrap_heading(title: str) -> str:
 
 def _format_metric(title: str, row: Row) -> str:
     mean = row.metric_means.get(title)
-    return format_number(None) if mean is None else format_with_error(mean.value, mean.standard_error)
+    if mean is None:
+        return format_number(None)
+    return format_with_error(mean.value, mean.standard_error)
 
 
 def _status_with_style(row: Row) -> Text:

@@ -100,7 +100,9 @@ def method_log_z_error(record: Record) -> float | None:
     """
     requested_estimator = record.config["method"].get("log_z")
     has_estimate = record.result_or_none is not None and requested_estimator in (record.result.log_z_estimates or {})
-    return estimator_log_z_error(requested_estimator)(record) if has_estimate else metric_value("log_z_error")(record)
+    if has_estimate:
+        return estimator_log_z_error(requested_estimator)(record)
+    return metric_value("log_z_error")(record)
 
 
 def rms_over_models(records: Iterable[Record], value: RecordValue) -> RootMeanSquare | None:

@@ -94,4 +94,6 @@ def _top(folder: Path) -> Path | None:
     """Of the git repository around a folder."""
     nearest = next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.is_dir())
     answer = git.ask(nearest, "rev-parse", "--show-toplevel")
-    return None if answer.returncode else Path(answer.stdout.decode().strip()).resolve()
+    if answer.returncode:
+        return None
+    return Path(answer.stdout.decode().strip()).resolve()

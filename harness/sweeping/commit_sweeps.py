@@ -212,7 +212,9 @@ def _report_child_sweep(
         output.print(f"{version.title}, {folder.name}: left out, {why}", soft_wrap=True)
     elif status not in (0, 1):
         lines = (folder / TOLD).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        why = lines[-1].removeprefix("spinbench: ") if lines else f"its sweep ended with status {status}"
+        why = f"its sweep ended with status {status}"
+        if lines:
+            why = lines[-1].removeprefix("spinbench: ")
         method = next((line for line in overrides if line.startswith("method=") and "," not in line), "")
         version.lacks[method] = why
         output.print(f"{version.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)

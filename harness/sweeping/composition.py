@@ -181,7 +181,9 @@ def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
         for member in members:
             with refused.collect(), hydra_errors.explain_errors():
                 lines = _first({**choices, name: [member]})
-                composed = config if member == members[0] else hydra_errors.compose_first_cell(lines)
+                composed = config
+                if member != members[0]:
+                    composed = hydra_errors.compose_first_cell(lines)
                 _check(composed, [name], refused)
                 for key in settings:
                     for other in cellconfigs.in_turn(composed, choices[key][1:]):

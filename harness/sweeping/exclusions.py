@@ -28,7 +28,9 @@ def entries(config: DictConfig, keys: Collection[str]) -> tuple[Entry, ...]:
         SpinbenchError: no list of such entries.
     """
     setting = config.left_out
-    written: object = OmegaConf.to_container(setting, resolve=True) if OmegaConf.is_config(setting) else setting
+    written: object = setting
+    if OmegaConf.is_config(setting):
+        written = OmegaConf.to_container(setting, resolve=True)
     if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
         raise SpinbenchError(
             f"left_out={overrides.format_value(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"

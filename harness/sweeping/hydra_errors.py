@@ -129,7 +129,9 @@ def _culprit(overrides: list[str]) -> str:
 def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     """The error for a setting that a configuration has not."""
     parent, _, leaf = key.rpartition(".")
-    node: object = OmegaConf.select(config, parent, default=MISSING) if parent else config
+    node: object = config
+    if parent:
+        node = OmegaConf.select(config, parent, default=MISSING)
     if node is MISSING and parent in GlobalHydra.instance().config_loader().list_groups(""):
         return SpinbenchError(f"{key} was given without {parent}=NAME, which chooses whose setting it is")
     if node is MISSING:
@@ -200,5 +202,7 @@ def at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:
     if isinstance(error, MissingConfigException):
         assignments = [line.partition("=") for line in lines]
         return next((key for key, _, name in assignments if f"{key}/{name}" == error.missing_cfg_file), None)
-    match = _NOT_A_KEY.search(str(error)) if isinstance(error, HydraException) else None
+    match = None
+    if isinstance(error, HydraException):
+        match = _NOT_A_KEY.search(str(error))
     return None if match is None else match[1] or match[2]

@@ -57,7 +57,9 @@ def _scale_to_one_second(error: Callable[[Record], float]) -> Callable[[Record],
 
     def number(record: Record) -> float:
         value = error(record)
-        return value if math.isinf(value) else value * math.sqrt(record.result.timing.run)
+        if math.isinf(value):
+            return value
+        return value * math.sqrt(record.result.timing.run)
 
     return number
 
@@ -205,7 +207,9 @@ class Search(CellSweeper):
         values = [self._objective.number(record) for record in cell_records]
         if not values or math.inf in values:
             return math.inf
-        return 0.0 if 0.0 in values else math.exp(statistics.fmean(map(math.log, values)))
+        if 0.0 in values:
+            return 0.0
+        return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def summarise(folder: Path, overrides: Sequence[str]) -> list[str]:

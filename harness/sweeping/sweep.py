@@ -249,7 +249,9 @@ def _fresh_folder() -> Path:
 
 def _override_value(value: str | bool | None) -> str:
     """Hydra reads 12e3, which may be the hash of a commit, as a number: strings are in quotes."""
-    return quote(value) if isinstance(value, str) else format_value(value)
+    if isinstance(value, str):
+        return quote(value)
+    return format_value(value)
 
 
 def _run_hydra(arguments: Sequence[str]) -> None:

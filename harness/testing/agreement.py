@@ -120,7 +120,9 @@ def check_precisions_differ(pair: Pair) -> None:
         np.array_equal(statistics["float64"][name][where], statistics["float64"][name][where].astype(np.float32))
         for name, where in fractional.items()
     )
-    kind = "float64 is computed in float32" if is_float32 else "float32 is computed in float64"
+    kind = "float32 is computed in float64"
+    if is_float32:
+        kind = "float64 is computed in float32"
     require(not same, f"float32 and float64 give the same digits: {kind}")
 
 

@@ -196,9 +196,9 @@ def _require_no_correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float6
         far = far if far <= chains // 2 else far - chains
         relation = f"chains c and c + {far}" if far > 1 else "neighbouring chains"
         if not first:
-            relation = (
-                f"chain c {'+-'[far < 0]} {abs(far)} and chain c of the next seed" if far else "chains of two seeds"
-            )
+            relation = "chains of two seeds"
+            if far:
+                relation = f"chain c {'+-'[far < 0]} {abs(far)} and chain c of the next seed"
         require(
             worst <= limit, f"{relation} are correlated in {name}: |z| = {worst:.1f}, at most {limit:.1f} is chance"
         )
@@ -271,11 +271,9 @@ def _check_end_on_case(pair: Pair, case: str) -> None:
             moved = float(np.max(np.abs(np.asarray(value_at_end) - np.asarray(later_value))))
             require(moved <= 1e-3, f"{field} moves by {moved:.2g} after finished said that nothing would change")
             early_value = np.asarray(getattr(early, field))
-            moved = (
-                float(np.max(np.abs(early_value - np.asarray(later_value))))
-                if early.converged and early.status == "ok"
-                else 0.0
-            )
+            moved = 0.0
+            if early.converged and early.status == "ok":
+                moved = float(np.max(np.abs(early_value - np.asarray(later_value))))
             require(moved <= 1e-2, f"{field} moves by {moved:.2g} after one step of which converged is True")
 
 

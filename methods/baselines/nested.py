@@ -110,7 +110,9 @@ class NestedSampling(Method[Tables]):
     def step_updates(self, tables: Tables) -> float:
         """Of a whole run; half of the chains make three times as many. One of many factors is as many as they fill."""
         single = tables.sweep.single
-        updates_per_variable = 1.0 if single is None else max(1.0, single.bases.shape[1] / FACTORS_PER_UPDATE)
+        updates_per_variable = 1.0
+        if single is not None:
+            updates_per_variable = max(1.0, single.bases.shape[1] / FACTORS_PER_UPDATE)
         return 2 * updates_per_variable * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
 
     def program(self, backend: Backend) -> Program:
@@ -189,7 +191,9 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
         )
     log_z, is_finite = np.logaddexp.reduce(logs), np.isfinite(logs)
     # H = Σ (w / Z) log (p* / Z), Skilling's information of p over β = 0.
-    information = float(np.exp(logs[is_finite] - log_z) @ heights[is_finite] - log_z) if is_finite.any() else 0.0
+    information = 0.0
+    if is_finite.any():
+        information = float(np.exp(logs[is_finite] - log_z) @ heights[is_finite] - log_z)
     return np.array(pilot_levels), information
 
 

@@ -196,7 +196,9 @@ class WeightSummary(NamedTuple):
             return {"log_z_se": np.inf}
         relative = max(1 / self.effective_draws - 1 / self.num_draws, 0.0)
         farthest = max(np.exp(min(high - self.log_mean, 600.0)) - 1, 1 - np.exp(low - self.log_mean))
-        se = float(t_factor(self.effective_draws - 1) * np.sqrt(relative)) if self.are_sufficient else np.inf
+        se = np.inf
+        if self.are_sufficient:
+            se = float(t_factor(self.effective_draws - 1) * np.sqrt(relative))
         bound = float(error_bound(se, UNSEEN * farthest / self.num_draws))
         return {"log_z": self.log_mean + constant, "log_z_se": se, "log_z_error_bound": bound}
 
@@ -216,7 +218,9 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
     total, square = (float(np.logaddexp.reduce(trace.total(name))) for name in ("z", "square"))
     tries = float(np.log(tables.tries))
     # "z" and "square" are sums of means over `tries` draws, hence the factor.
-    effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws)) if np.isfinite(total) else 0.0
+    effective_draws = 0.0
+    if np.isfinite(total):
+        effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws))
     low, high = tables.bounds.tolist()
     log_mean = total + tries - float(np.log(num_draws))
     # e^600 is still a number, and as good as infinite for a share.

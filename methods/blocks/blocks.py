@@ -131,7 +131,9 @@ class Blocks(Method[Tables]):
         if trace.probes:
             diagnostics["probes_astray"] = float(lost_probes)
         resolved = self.log_z == "none" or (reported is not None and np.isfinite(reported.error_bound))
-        doubts = estimate.doubts if resolved else (*estimate.doubts, "log Z unresolved")
+        doubts = estimate.doubts
+        if not resolved:
+            doubts = (*estimate.doubts, "log Z unresolved")
         return replace(
             estimate,
             **log_z_parts(reported, log_z_by_name),

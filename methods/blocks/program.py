@@ -52,7 +52,9 @@ class BlocksProgram:
             slope=self.slope,
             states=lambda t, state: state.x,
         )
-        return replace(program, adapt=self.adapt, look=self.look) if self._has_probes else program
+        if self._has_probes:
+            return replace(program, adapt=self.adapt, look=self.look)
+        return program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """From states, with s* where a descent from them ends."""
@@ -100,7 +102,8 @@ class BlocksProgram:
             x, p = carry
             block = backend.take(t.sweep, i)
             tables = self._buckets.eliminate_block(t, block, x, beta)
-            p = self._buckets.add_marginals(t, block, tables, p) if updates_marginals else p
+            if updates_marginals:
+                p = self._buckets.add_marginals(t, block, tables, p)
             if fixed_uniform is None:
                 u = backend.uniform(backend.fold_in(key, i), shape)
             else:

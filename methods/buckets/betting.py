@@ -57,7 +57,9 @@ class Weights(NamedTuple):
     @property
     def effective(self) -> float:
         """(Σ X)² / Σ X², how many equal weights tell as much; 0 where all are 0."""
-        return float(np.exp(2 * self.log_sum - self.log_square)) if self.log_sum > -np.inf else 0.0
+        if self.log_sum > -np.inf:
+            return float(np.exp(2 * self.log_sum - self.log_square))
+        return 0.0
 
 
 def lower(weights: Weights, delta: float) -> float:
@@ -122,7 +124,9 @@ def _capital(weights: Weights, log_mean: float, sign: float) -> float:
     alike = c * first + (np.log1p(-c) + c) * max(second, 0.0)
     best = np.maximum(alike, _chords(weights, at, c))
     top = best.max()
-    return float(top + np.log(np.mean(np.exp(best - top)))) if np.isfinite(top) else float(top)
+    if np.isfinite(top):
+        return float(top + np.log(np.mean(np.exp(best - top))))
+    return float(top)
 
 
 def _chords(weights: Weights, at: FloatArray, c: FloatArray) -> FloatArray:

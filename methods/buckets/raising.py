@@ -131,7 +131,8 @@ class Raising:
         while self._fits(self._cut(candidates[0][0], limit)):
             values: dict[Candidate, float] = {}
             for progress in self._iterate_at_limit(candidates, limit, values):
-                best = progress if progress.bound > best.bound else best
+                if progress.bound > best.bound:
+                    best = progress
                 yield best
             if self._ibound or not progress.split:
                 return

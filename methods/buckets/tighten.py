@@ -101,7 +101,9 @@ class UpperBound:
     def spread(self, point: Point) -> float:
         """Sum of the sizes of what is added beside the model's own tables."""
         full = self.at.shifts[:-1][np.diff(self.at.shifts) > 0]
-        return float(np.maximum.reduceat(np.abs(point.theta), full).sum()) if len(full) else 0.0
+        if len(full):
+            return float(np.maximum.reduceat(np.abs(point.theta), full).sum())
+        return 0.0
 
     def first_weights(self, counts: Array) -> FloatArray:
         """All mini-buckets of a bucket alike."""

@@ -151,7 +151,9 @@ class Tuner:
         cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
         values: list[float] = []
         # By the clock, too: an account of seconds that is wrong by half must not leave the best order without passes.
-        until = end - (1 - _TRIALS) * (end - deadline.now()) if end < math.inf else end
+        until = end
+        if end < math.inf:
+            until = end - (1 - _TRIALS) * (end - deadline.now())
         for cut in cuts if len(cuts) > 1 else []:
             if not values or deadline.now() < until:
                 values.append(self._bound(cut, _TRIAL, until).best.value)

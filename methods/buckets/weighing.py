@@ -62,7 +62,9 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
             draws=draws_of(model, trace) if draws else None,
             diagnostics=diagnostics,
         )
-    doubts = () if is_enough(weights) else ("marginals too short", "log Z unresolved")
+    doubts: tuple[str, ...] = ()
+    if not is_enough(weights):
+        doubts = ("marginals too short", "log Z unresolved")
     # Every draw is dead: the bound alone is left.
     if not weights.effective:
         return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)

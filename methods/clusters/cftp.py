@@ -185,7 +185,9 @@ class CoupledProgram(IndependentSteps):
         """The statistics of `CouplingFromThePast.reductions`, flipped back."""
         turned = t.flip[:, None] > 0
         s = self._xp.where(turned, 1 - state.s, state.s)
-        recorded = self._xp.where(turned, 1 - state.p, state.p) if self._rao_blackwell else s
+        recorded = s
+        if self._rao_blackwell:
+            recorded = self._xp.where(turned, 1 - state.p, state.p)
         return {"mean": recorded, "square": recorded**2, "draw": s, "sweeps": state.sweeps, "open": state.never_met}
 
     @staticmethod

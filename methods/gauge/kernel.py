@@ -125,7 +125,9 @@ class GaugeKernel(Kernel[GaugePlan, Search]):
 def _formulas_on(backend_class: Callable[..., Backend], device: str) -> Formulas:
     """In float64. Kept, so that models of one shape share what is compiled."""
     double = backend_class(precision="float64", device=device)
-    return formulas_of(double.xp, double.compile) if "arrays" in double.provides else ON_HOST
+    if "arrays" in double.provides:
+        return formulas_of(double.xp, double.compile)
+    return ON_HOST
 
 
 def statistics_of(report: Report, names: Sequence[str]) -> dict[str, np.ndarray]:

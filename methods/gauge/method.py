@@ -99,10 +99,11 @@ class Gauged(Method[GaugePlan]):
         """
         end = ENDS[int(trace.total("end")[0])]
         bounds_by_name = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
+        marginals = None
+        if self.gives_marginals:
+            marginals = state_marginals(trace.total("marginals")[:, 0], model.cardinalities)
         return Estimate(
-            marginals=state_marginals(trace.total("marginals")[:, 0], model.cardinalities)
-            if self.gives_marginals
-            else None,
+            marginals=marginals,
             log_z=float(trace.total("bound")[0]) - tables.rounding,
             log_z_kind="lower",
             diagnostics={

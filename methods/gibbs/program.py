@@ -74,7 +74,9 @@ class GibbsProgram:
         program = Program(self.init, self.step, self.observe, self.warm, states=self.states)
         if self._options.has_temperatures:
             program = replace(program, temper=self.temper, slope=self.slope)
-        return replace(program, look=self.look) if self._options.has_probes else program
+        if self._options.has_probes:
+            return replace(program, look=self.look)
+        return program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
@@ -83,7 +85,9 @@ class GibbsProgram:
         p: Array = sweeps.initial_conditionals(t, x) if options.rao_blackwell else ()
         if self._recomputes_conditionals:
             p = sweeps.conditionals(t, x, p)
-        position = xp.zeros_like(start[0, 0], dtype=xp.int32) if options.single_updates else ()
+        position = ()
+        if options.single_updates:
+            position = xp.zeros_like(start[0, 0], dtype=xp.int32)
         mode = xp.zeros_like(x) + t.mode[:, None] if options.has_probes else ()
         return State(x, p, none if options.records_log_t else (), position, mode)
 
@@ -122,7 +126,9 @@ class GibbsProgram:
         x, _ = sweeps.sweep_forward(
             key, t, state.x, (), beta + self._xp.zeros(state.x.shape[1:], dtype=self._backend.real)
         )
-        p = sweeps.conditionals(t, x, state.p) if self._recomputes_conditionals else state.p
+        p = state.p
+        if self._recomputes_conditionals:
+            p = sweeps.conditionals(t, x, state.p)
         return state._replace(x=x, p=p)
 
     def slope(self, t: Tables, state: State) -> dict[str, Array]:

@@ -211,7 +211,8 @@ class GraphSweeps:
         self, key: Key, t: SweptGraph, x: Array, p: Array, beta: Array | None = None
     ) -> tuple[Array, Array]:
         """(x, p) after a sweep at beta (C,), or at 1; both are given up."""
-        beta = self._unit_betas(x) if beta is None else beta
+        if beta is None:
+            beta = self._unit_betas(x)
         return self._bath.sweep_and_conditionals(key, t.sweep, x, p, beta)
 
     def sweep_backward(self, key: Key, t: SweptGraph, x: Array) -> Array:

@@ -100,7 +100,11 @@ class DHMC(RelaxedMethod):
     def relative_jitter(self) -> float:
         """`jitter`, or the form's own."""
         # L rotations by one angle may add up to a full turn, after which a trajectory is where it began.
-        return self.jitter if self.jitter is not None else 0.2 if self.rotates else 0.0
+        if self.jitter is not None:
+            return self.jitter
+        if self.rotates:
+            return 0.2
+        return 0.0
 
     @property
     def factor(self) -> Factor:
@@ -116,7 +120,9 @@ class DHMC(RelaxedMethod):
 
     def first_step(self, relaxation: Relaxation) -> float:
         """The given step size, if there is one."""
-        return super().first_step(relaxation) if self.step_size is None else self.step_size
+        if self.step_size is None:
+            return super().first_step(relaxation)
+        return self.step_size
 
     def program(self, backend: Backend) -> Program:
         """Trajectories of all chains at once (`spinbench.methods.relaxed.dhmc_program`)."""

@@ -135,4 +135,6 @@ class Rotation:
 
 def make_dynamics(method: DHMC, backend: Backend) -> Leapfrog | Rotation:
     """Those of the method's form."""
-    return Rotation(method, backend) if method.rotates else Leapfrog(method, backend)
+    if method.rotates:
+        return Rotation(method, backend)
+    return Leapfrog(method, backend)

@@ -80,7 +80,9 @@ class DHMCProgram(ChainProgram):
     def adapt(self, tables: RelaxedTables, state: DHMCState, last: bool) -> DHMCState:
         """A new tilt from a window's means; in the end the step size that is kept."""
         xp, step_size, tilt = self._xp, state.step_size, state.tilt
-        step = final_step_size(xp, step_size) if self.method.adapts else step_size.step
+        step = step_size.step
+        if self.method.adapts:
+            step = final_step_size(xp, step_size)
         if last:
             return state._replace(step_size=step_size._replace(step=step))
         if tilt is None:

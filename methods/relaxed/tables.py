@@ -81,12 +81,16 @@ def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) 
 
 def draw_velocity(xp: Namespace, tables: RelaxedTables, noise: Array) -> Array:
     """(N, C): a draw of N(0, Q) from standard normal numbers (`noise_rows`, C)."""
-    return xp.matmul(tables.root, noise) if tables.edges is None else family.edge_noise(xp, tables.edges, noise)
+    if tables.edges is None:
+        return xp.matmul(tables.root, noise)
+    return family.edge_noise(xp, tables.edges, noise)
 
 
 def gram_product(xp: Namespace, tables: RelaxedTables, v: Array) -> Array:
     """(N, C): Qv, of the factors that have it."""
-    return xp.matmul(tables.gram, v) if tables.edges is None else family.edge_product(xp, tables.edges, v)
+    if tables.edges is None:
+        return xp.matmul(tables.gram, v)
+    return family.edge_product(xp, tables.edges, v)
 
 
 def unit_log_odds(xp: Namespace, tables: RelaxedTables, x: Array) -> Array:

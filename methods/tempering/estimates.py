@@ -133,7 +133,9 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     supported = chains >= FEWEST_CHAINS and len(deviations) >= FEWEST_BATCHES and travel.overlap >= LEAST_OVERLAP
     supported = supported and not drifts(deviations, np.hypot([se], memory))
     bound = float(error_bound(se, UNSEEN / travel.visits, float(np.hypot(memory, common_drift(deviations)))))
-    return Claim(value, se, bound) if supported and travel.is_sufficient else Claim(value, np.inf, np.inf)
+    if supported and travel.is_sufficient:
+        return Claim(value, se, bound)
+    return Claim(value, np.inf, np.inf)
 
 
 def common_drift(deviations: FloatArray) -> float:

@@ -115,7 +115,8 @@ class TemperingProgram(ChainProgram):
         for k in range(self._sweeps):
             x, fresh = replicas.sweep(backend.fold_in(key, k + 1), t.replicas, x, beta)
             p = fresh if k == 0 else p + fresh
-        p = p / self._sweeps if self._sweeps > 1 else p
+        if self._sweeps > 1:
+            p = p / self._sweeps
         shape = state.places.slot.shape
         weights, hard_zeros = (
             None if part is None else xp.reshape(part, shape) for part in replicas.log_weights(t.replicas, x)

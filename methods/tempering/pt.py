@@ -106,7 +106,9 @@ class ParallelTempering(Method[Tables]):
         means = chain_means(trace, tables.rows, tables.signs)._replace(low=tables.low, high=tables.high)
         estimate = chain_estimate(model, trace, means, not travel.is_sufficient, travel.visits)
         bridge = estimate_log_z_ratio(trace, travel).plus(float(tables.base))
-        doubts = estimate.doubts if np.isfinite(bridge.error_bound) else (*estimate.doubts, "log Z unresolved")
+        doubts = estimate.doubts
+        if not np.isfinite(bridge.error_bound):
+            doubts = (*estimate.doubts, "log Z unresolved")
         return replace(
             estimate,
             **log_z_parts(bridge, {"bridge": bridge}),
@@ -117,7 +119,9 @@ class ParallelTempering(Method[Tables]):
 
 def make_replicas(tables: PairTables | GraphTables, backend: Backend) -> Replicas:
     """Of what the tables hold."""
-    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
+    if isinstance(tables, PairTables):
+        return PairReplicas(backend)
+    return GraphReplicas(backend)
 
 
 def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, FloatArray, FloatArray]:

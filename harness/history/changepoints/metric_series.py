@@ -95,7 +95,9 @@ class CommitMeans:
 
 def collect_series(metric: Metric, chain: Sequence[Runs]) -> MetricSeries:
     """What the runs of commits, oldest first, say of a metric that is judged."""
-    return _collect_costs(metric, chain) if metric.judged == "cost" else _collect_errors(metric, chain)
+    if metric.judged == "cost":
+        return _collect_costs(metric, chain)
+    return _collect_errors(metric, chain)
 
 
 def estimate_commit_means(series: MetricSeries, segment_index: FloatArray) -> CommitMeans:

@@ -131,8 +131,11 @@ def format_lines(report: StepReport) -> list[str]:
 def format_summary(report: StepReport) -> str:
     """One sentence."""
     worse = sum(located.is_worse for located in report.steps)
-    changes = f"{worse} worse, {len(report.steps) - worse} better" if report.steps else "no change beyond noise"
-    changes = changes if report.series else "no cell was measured at two of them, so that nothing can be said"
+    changes = "no change beyond noise"
+    if report.steps:
+        changes = f"{worse} worse, {len(report.steps) - worse} better"
+    if not report.series:
+        changes = "no cell was measured at two of them, so that nothing can be said"
     span = f"{len(report.commits)} commits, {report.commits[0][:8]} to {report.commits[-1][:8]}"
     return f"on {report.machine}: {report.series} series over {span}: {changes}"
 
@@ -146,7 +149,9 @@ def format_commit(commit: Commit) -> str:
 
 def format_series(located: LocatedStep) -> str:
     """Metric and cell, or group."""
-    cells = f" (in {format_count(located.cells, 'cell')} by itself)" if located.cells else ""
+    cells = ""
+    if located.cells:
+        cells = f" (in {format_count(located.cells, 'cell')} by itself)"
     return f"{located.step.metric.title}: {formatting.format_place(located.step.place)}{cells}"
 
 

@@ -125,7 +125,9 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
     segment_index = np.cumsum([0, *sides.changed])[None, measured[:-1]]
     blocks = Blocks(values[:, measured], scatter[:, measured], bool(common), segment_index)
     drift = math.log(measurements.median_yardstick(chain[-1]) / measurements.median_yardstick(chain[-2]))
-    levels = _remove_drift(pool_levels(blocks, [place.group for place in fit]), drift) if fit else ()
+    levels: tuple[Level, ...] = ()
+    if fit:
+        levels = _remove_drift(pool_levels(blocks, [place.group for place in fit]), drift)
     if fit and not levels:
         reasons |= dict.fromkeys(fit, "the machine's speed changed, and too few others tell by how much")
     untested: dict[Place, tuple[FindingVerdict, str]] = {
@@ -181,7 +183,9 @@ def accuracy_effects(metric: Metric, sides: Sides) -> Effects:
     sides_of_pairs = [{place: pair[side] for place, pair in pairs.items()} for side in (0, 1)]
     values, _ = measurements.stack_blocks(metric, list(pairs), sides_of_pairs, None)
     longer = np.array([_log_sample_ratio(*pair) for pair in pairs.values()])
-    levels = _levels_from_seeds(values, metric.falls * longer, [place.group for place in pairs]) if pairs else ()
+    levels: tuple[Level, ...] = ()
+    if pairs:
+        levels = _levels_from_seeds(values, metric.falls * longer, [place.group for place in pairs])
     return Effects(metric, tuple(pairs), levels, untested, notes)
 
 

@@ -36,7 +36,9 @@ def format_changes(judgement: Judgement) -> list[str]:
 def format_remarks(judgement: Judgement) -> list[str]:
     """What would have been found at each level, how many numbers are identical, and what was not judged."""
     levels = [_format_level(tested) for tested in judgement.tested]
-    same = [f"numbers identical in {judgement.identical} of {judgement.common} runs"] if judgement.common else []
+    same = []
+    if judgement.common:
+        same = [f"numbers identical in {judgement.identical} of {judgement.common} runs"]
     return [*levels, *same, *judgement.notes]
 
 
@@ -89,5 +91,7 @@ def _format_verdict_counts(verdicts: Mapping[str, int]) -> str:
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns side by side."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    widths = []
+    if rows:
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

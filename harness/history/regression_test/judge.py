@@ -207,7 +207,9 @@ def _findings_with_test(effects: Effects, decision: Decision, sides: Sides) -> I
 def _findings_without_test(effects: Effects, sides: Sides) -> Iterable[Finding]:
     for place, (verdict, reason) in effects.untested.items():
         means = _geometric_means(effects.metric, sides, place)
-        ratio = means["head"] / means["base"] if means["head"] and means["base"] else None
+        ratio = None
+        if means["head"] and means["base"]:
+            ratio = means["head"] / means["base"]
         yield Finding(effects.metric, "cell", place, verdict, **means, ratio=ratio, reason=reason)
 
 

@@ -152,7 +152,9 @@ def _log_metric(record: Record, metric: Metric) -> float | None:
         return None
     values = finite_values(record.metric(metric.name))
     # Below its floor a metric is as good as 0, whose logarithm is infinite.
-    return math.log(max(statistics.median(values), metric.floor)) if values else None
+    if values:
+        return math.log(max(statistics.median(values), metric.floor))
+    return None
 
 
 def machine_parts(environment: Environment) -> tuple[str, ...] | None:

@@ -129,7 +129,9 @@ def track_gibbs_update(case: str, precision: str) -> Samples:
 def track_dhmc_gradient(form: str, chains: int) -> Samples:
     """10 × 10 grid, float64, five leapfrog steps a sample: a fifth of a sample's time."""
     steps_a_sample = 5
-    step = {"step_size": 0.1} if form == "identity" else {"step_size": 0.3, "diagonal": "dd"}
+    step = {"step_size": 0.3, "diagonal": "dd"}
+    if form == "identity":
+        step = {"step_size": 0.1}
     settings: dict[str, Any] = {"form": form, "leapfrog_steps": steps_a_sample, "log_z": "none", **step}
     sampler = Sampler(load_model("grid 10"), "dhmc", chains=chains, **settings)
     return _time_samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
@@ -203,7 +205,9 @@ def track_elimination(model: str) -> Samples:
             solve(graph, max_bytes=2**32, cache=False)
         return float(steps)
 
-    return _time_samples(work, repeats=3, calls=1, shortest=0.0) if model == "grid 20" else _time_samples(work)
+    if model == "grid 20":
+        return _time_samples(work, repeats=3, calls=1, shortest=0.0)
+    return _time_samples(work)
 
 
 def _set_asv_attributes(track: Callable[..., Samples], unit: str, title: str, **axes: Sequence[object]) -> None:

@@ -98,7 +98,9 @@ class Advice:
         """What the target rests on: its bracket where that is narrow, else others ("supported"), else the winner's own
         checks ("converged")."""
         level = self.answer.evidence[self.target].level
-        return "supported" if self.resolved and LEVELS.index(level) > LEVELS.index("supported") else level
+        if self.resolved and LEVELS.index(level) > LEVELS.index("supported"):
+            return "supported"
+        return level
 
     def __repr__(self) -> str:
         lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]
@@ -148,7 +150,9 @@ def conclude(views: Sequence[View], budget: float, target: Target) -> Verdict:
         return Verdict(True, f"resolved: {name} is exact here, nothing had to be split", "")
     others = ranking.witnesses(views, winner)
     if not winner.believed:
-        best = f"{name} comes closest, and says {winner.doubt!r}" if winner.doubt else f"{name} claims no error"
+        best = f"{name} claims no error"
+        if winner.doubt:
+            best = f"{name} comes closest, and says {winner.doubt!r}"
         return Verdict(False, f"unresolved: nobody's verdict is ok; {best}", _more(views, longer))
     if contradicting := [other for other in others if ranking.contradict(winner, other)]:
         named = " and ".join(

@@ -70,7 +70,8 @@ def advise(
             watch(entrants, now)
 
         since = deadline.now()
-        source = _source(model) if source is None else source
+        if source is None:
+            source = _source(model)
         why = ""
         known: tuple[Bound, ...] = ()
         # Before anything is loaded that it does not need.
@@ -167,7 +168,17 @@ def _advice_of_race(
 
 def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
     view = next((view for view in views if view.candidate is entrant.candidate), None)
-    around = None if view is None else ranking.reference(ranking.witnesses(views, view))
+    error: float | None = None
+    distance: float | None = None
+    fate = entrant.fate or "stayed to the end"
+    if view is not None:
+        if view.claim is not None:
+            error = float(np.sqrt(view.claim))
+        around = ranking.reference(ranking.witnesses(views, view))
+        if around is not None:
+            distance = float(np.sqrt(ranking.mean_square(view, around)))
+        if view is views[0]:
+            fate = "won"
     result = entrant.result
     return Entry(
         candidate=entrant.candidate.label,
@@ -176,9 +187,9 @@ def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
         seconds=entrant.spent,
         samples=0 if result is None else result.samples,
         status="" if result is None else result.status,
-        error=None if view is None or view.claim is None else float(np.sqrt(view.claim)),
-        distance=None if view is None or around is None else float(np.sqrt(ranking.mean_square(view, around))),
-        fate="won" if view is not None and view is views[0] else entrant.fate or "stayed to the end",
+        error=error,
+        distance=distance,
+        fate=fate,
         method=entrant.candidate.method,
         backend=entrant.candidate.backend,
         settings=entrant.candidate.settings,

@@ -82,7 +82,9 @@ class Candidate:
     def label(self) -> str:
         """As tables name it: "blocks(size=4096).numba"."""
         settings = ",".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{self.method}({settings}).{self.backend}" if settings else f"{self.method}.{self.backend}"
+        if settings:
+            return f"{self.method}({settings}).{self.backend}"
+        return f"{self.method}.{self.backend}"
 
     def first(self, variables: int) -> int:
         """Samples of the first run."""
@@ -103,7 +105,9 @@ class Candidate:
 
 def default(model: Model) -> list[Candidate]:
     """Built-in methods of the table for such a model and all of plugins, each on the first backend that runs it."""
-    table = WITH_ZEROS if isinstance(model, FactorGraph) and model.has_zeros else DEFAULT
+    table = DEFAULT
+    if isinstance(model, FactorGraph) and model.has_zeros:
+        table = WITH_ZEROS
     owned = {name for name in registry.names("methods") if _is_own(name)}
     others: list[tuple[str, Mapping[str, object]]] = [
         (name, {}) for name in registry.names("methods") if name not in owned

@@ -85,7 +85,9 @@ class View:
     def own(self) -> float:
         """Its claim, more where it is not believed."""
         assert self.claim is not None
-        return self.claim if self.believed else max(DISBELIEF * self.claim, LEAST_DOUBTED)
+        if self.believed:
+            return self.claim
+        return max(DISBELIEF * self.claim, LEAST_DOUBTED)
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,9 @@ def _numbers(result: Result, target: Target) -> tuple[FloatArray | None, FloatAr
     if target == "log_z":
         if result.log_z is None or result.log_z_kind != "estimate":
             return None, None
-        bound = None if result.log_z_error_bound is None else np.array([result.log_z_error_bound])
+        bound = None
+        if result.log_z_error_bound is not None:
+            bound = np.array([result.log_z_error_bound])
         return np.array([result.log_z]), None if bound is None else bound / BOUND
     bounds = flat(result.marginals_error_bound)
     return flat(result.marginals), None if bounds is None else bounds / BOUND
@@ -138,7 +142,9 @@ def flat(values: object) -> FloatArray | None:
     if values is None:
         return None
     if isinstance(values, list | tuple):
-        return np.concatenate([np.asarray(part, dtype=np.float64) for part in values]) if len(values) else np.zeros(0)
+        if len(values):
+            return np.concatenate([np.asarray(part, dtype=np.float64) for part in values])
+        return np.zeros(0)
     return np.asarray(values, dtype=np.float64)
 
 
@@ -182,7 +188,9 @@ def score(view: View, views: Sequence[View]) -> float:
         return 0.0
     reference_values = reference(witnesses(views, view))
     if view.claim is None:
-        return np.inf if reference_values is None else _fixed_point_error(view, reference_values)
+        if reference_values is None:
+            return np.inf
+        return _fixed_point_error(view, reference_values)
     expected = view.own
     if reference_values is None or np.isinf(expected):
         return expected
@@ -244,7 +252,9 @@ def reject_outside_bounds(views: Sequence[View], bounds: tuple[Bound, ...]) -> l
 def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
     """The result with these bounds; its verdict says so where its estimate of log Z lies outside one of them."""
     log_z = view(candidate, result, "log_z")
-    doubt = "" if log_z is None else _reject_outside(replace(log_z, doubt=""), bounds).doubt
+    doubt = ""
+    if log_z is not None:
+        doubt = _reject_outside(replace(log_z, doubt=""), bounds).doubt
     if not doubt:
         return replace(result, bounds=bounds)
     before = "" if result.status == "ok" else f"{result.status}, "

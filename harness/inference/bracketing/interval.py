@@ -194,7 +194,9 @@ def _best(bounds: list[Bound], side: str) -> Bound | None:
 
 
 def _width(low: Bound | None, high: Bound | None) -> float:
-    return math.inf if low is None or high is None else max(high.value - low.value, 0.0)
+    if low is None or high is None:
+        return math.inf
+    return max(high.value - low.value, 0.0)
 
 
 def _describe_bracket(low: Bound | None, high: Bound | None) -> str:

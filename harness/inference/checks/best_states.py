@@ -28,7 +28,9 @@ def below(model: Model, states: npt.NDArray[np.integer]) -> Bound:
     """Of (N, S) states, those that are alike counted once, in float64 on the model's tables, rounding taken off."""
     logs = model.log_weight(np.unique(states.T, axis=0))
     top = float(logs.max(initial=-np.inf))
-    together = top + float(np.log(np.exp(logs - top).sum())) if top > -np.inf else top
+    together = top
+    if top > -np.inf:
+        together = top + float(np.log(np.exp(logs - top).sum()))
     return Bound(together - work_of(model).allowance(), "lower", "certified", by=BY)
 
 
@@ -43,7 +45,9 @@ def by_draws(model: Model, estimate: Estimate) -> Estimate:
         return estimate
     states = np.asarray(estimate.draws[0])
     bound = below(model, states[:, : max(MOST // max(len(states), 1), 1)])
-    return dataclasses.replace(estimate, bounds=(*estimate.bounds, bound)) if np.isfinite(bound.value) else estimate
+    if np.isfinite(bound.value):
+        return dataclasses.replace(estimate, bounds=(*estimate.bounds, bound))
+    return estimate
 
 
 def bound_above(model: Model) -> Bound:

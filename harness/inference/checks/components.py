@@ -48,7 +48,9 @@ def separate_components(content: Content, seed: int) -> tuple[Component, ...]:
     assert isinstance(model, FactorGraph)
     if math.prod(model.cardinalities) <= MAX_ENUMERATED:
         return _enumerate_components(model)
-    return _search_components(model, seed) if model.num_variables <= MAX_VARIABLES else ()
+    if model.num_variables <= MAX_VARIABLES:
+        return _search_components(model, seed)
+    return ()
 
 
 def _enumerate_components(model: FactorGraph) -> tuple[Component, ...]:

@@ -82,7 +82,9 @@ def log_z_evidence(
         reason = "outside its certified bracket"
     if reason or error_bound is None:
         return Evidence("doubtful", None, reason or _UNKNOWN)
-    return Evidence("converged", error_bound) if error_bound <= tolerance else Evidence("doubtful", error_bound, _WIDE)
+    if error_bound <= tolerance:
+        return Evidence("converged", error_bound)
+    return Evidence("doubtful", error_bound, _WIDE)
 
 
 def marginals_evidence(
@@ -95,7 +97,9 @@ def marginals_evidence(
         se, error_bounds: in the layout of marginals, or None.
         status: of the run.
     """
-    errors = np.zeros(0) if se is None else all_states.errors_of_all_states(se)
+    errors = np.zeros(0)
+    if se is not None:
+        errors = all_states.errors_of_all_states(se)
     if kind == "exact" and (errors <= ROUNDING).all():
         return Evidence("exact", 0.0)
     reason = _doubts(status, "marginals")

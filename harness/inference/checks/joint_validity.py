@@ -91,7 +91,9 @@ def copy_pairs(estimate: Estimate) -> Estimate:
 def _copy_tables(tables: Pairs | Callable[[], Pairs]) -> Pairs | Callable[[], Pairs]:
     if tables is None or callable(tables):
         return tables
-    return [np.array(table) for table in tables] if isinstance(tables, list | tuple) else np.array(tables)
+    if isinstance(tables, list | tuple):
+        return [np.array(table) for table in tables]
+    return np.array(tables)
 
 
 def _sizes(model: Model) -> list[int]:

@@ -49,7 +49,9 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
 
     Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
     """
-    bound = 0.0 if estimate.log_z_error_bound is None else estimate.log_z_error_bound
+    bound = 0.0
+    if estimate.log_z_error_bound is not None:
+        bound = estimate.log_z_error_bound
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()
@@ -80,7 +82,9 @@ def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     widest = dataclasses.replace(
         least, log_z=float(np.logaddexp(least.log_z, bounds.log_z_estimate_from(least.marginals)))
     )
-    return ("marginals not mixed",) if any(widest.contradictions(bound)[0] for bound in hopeful) else ()
+    if any(widest.contradictions(bound)[0] for bound in hopeful):
+        return ("marginals not mixed",)
+    return ()
 
 
 def is_long(budget: Budget, chains: int, variables: int = MOST_VARIABLES) -> bool:

@@ -85,7 +85,9 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
     def real(values: PerVariable | None) -> Any:
         if values is None:
             return None
-        return np.array(values, dtype=np.float64) if binary else [np.array(part, dtype=np.float64) for part in values]
+        if binary:
+            return np.array(values, dtype=np.float64)
+        return [np.array(part, dtype=np.float64) for part in values]
 
     p, se, error_bounds = (real(estimate.marginals), real(estimate.marginals_se), real(estimate.marginals_error_bound))
     if se is not None:
@@ -128,7 +130,9 @@ def flag_infinite_errors(estimate: Estimate) -> Estimate:
 
 def _plain(value: float) -> float:
     """Python's own number."""
-    return int(value) if isinstance(value, int | np.integer) else float(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    return float(value)
 
 
 def widen_errors(precision: Precision, estimate: Estimate, model: Model) -> Estimate:
@@ -243,7 +247,9 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
             raise InvalidResultError(f"{who} of which some are masked; a number for each is needed")
         if array.dtype.kind not in "biuf":
             raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")
-    return np.concatenate([array.astype(np.float64) for array in arrays]) if arrays else np.zeros(0)
+    if arrays:
+        return np.concatenate([array.astype(np.float64) for array in arrays])
+    return np.zeros(0)
 
 
 def _refuse(wrong: npt.NDArray[np.bool_], flat: FloatArray, who: str, needed: str, sizes: Sequence[int]) -> None:
@@ -266,4 +272,6 @@ def add_flags(estimate: Estimate, flags: Sequence[str]) -> Estimate:
     marginals = [flag for flag in flags if not flag.startswith("log Z") and not estimate.doubted("marginals")]
     log_z = [] if estimate.doubted("log Z") else of_log_z
     flagged = replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z))
-    return replace(flagged, log_z_se=np.inf, log_z_error_bound=np.inf) if of_log_z else flagged
+    if of_log_z:
+        return replace(flagged, log_z_se=np.inf, log_z_error_bound=np.inf)
+    return flagged

@@ -160,7 +160,9 @@ def _calls(betas: FloatArray, sweeps: int, at_once: int) -> Iterator[tuple[Float
 def count_hits(logs: FloatArray) -> int:
     """How many chains weigh as much as the heaviest, by their log weights (S,); 0 where none has positive weight."""
     top = float(logs.max())
-    return int((logs >= top - ALIKE * max(abs(top), 1.0)).sum()) if top > -np.inf else 0
+    if top > -np.inf:
+        return int((logs >= top - ALIKE * max(abs(top), 1.0)).sum())
+    return 0
 
 
 def scale_log_weights(model: Model, beta: float) -> Model:

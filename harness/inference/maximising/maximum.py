@@ -41,7 +41,9 @@ def maximum(request: Request) -> Result:
         IntractableError: an exact one does not fit into the memory.
         BudgetError: the seconds are over before a chain has been annealed.
     """
-    return _eliminate(request) if request.method.heaviest == "exact" else _run_chains(request)
+    if request.method.heaviest == "exact":
+        return _eliminate(request)
+    return _run_chains(request)
 
 
 def _eliminate(request: Request) -> Result:
@@ -108,7 +110,9 @@ def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) 
     """Of the heaviest state (N,), whose weight is that of the model that was given."""
     if not is_possible:
         return RunSource(model=model, best=(None, None))
-    state = lowered if reduced.origin is None else reduced.origin.lift(lowered[None])[0]
+    state = lowered
+    if reduced.origin is not None:
+        state = reduced.origin.lift(lowered[None])[0]
     return RunSource(model=model, best=(state, float(log_weights(model, state))))
 
 

@@ -79,7 +79,9 @@ def _table(columns: Mapping[str, Iterable[object]], variables: int, more: str) -
     tags = ["th", *["td"] * (len(rows) - 1)]
     lines = ["".join(f"<{tag}>{cell}</{tag}>" for cell in row) for tag, row in zip(tags, rows, strict=True)]
     table = "".join(f"<tr>{line}</tr>" for line in lines)
-    rest = f"<p>and {variables - SHOWN} variables more: {more}</p>" if variables > SHOWN else ""
+    rest = ""
+    if variables > SHOWN:
+        rest = f"<p>and {variables - SHOWN} variables more: {more}</p>"
     return f"<table>{table}</table>{rest}"
 
 

@@ -59,7 +59,9 @@ def to_inference_data(
 def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, object]) -> Any:
     """See `Result.to_sampleset`; arguments and errors as of `to_inference_data`."""
     dimod = _load("dimod", "bqm")
-    kind = "BINARY" if max(_origin_or_model(model).cardinalities, default=2) <= 2 else "INTEGER"
+    kind = "INTEGER"
+    if max(_origin_or_model(model).cardinalities, default=2) <= 2:
+        kind = "BINARY"
     samples, energy = states.reshape(-1, states.shape[-1]), -log_weights(model, states).ravel()
     return dimod.SampleSet.from_samples((samples, variable_labels(model)), kind, energy=energy, info=dict(info))
 
@@ -76,7 +78,9 @@ def log_weights(model: Model, states: np.ndarray) -> npt.NDArray[np.float64]:
 
 def lower_states(model: Model, states: np.ndarray) -> npt.NDArray[np.int64]:
     """States (…, N) of a model, of states (…, M) of the variables that the user gave."""
-    return np.asarray(states, dtype=np.int64) if model.origin is None else model.origin.lower(states)
+    if model.origin is None:
+        return np.asarray(states, dtype=np.int64)
+    return model.origin.lower(states)
 
 
 def _origin_or_model(model: Model) -> Model | Origin:

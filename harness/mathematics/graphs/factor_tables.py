@@ -23,7 +23,9 @@ NEAR = 2**16
 
 def links(model: Model) -> int:
     """Pairs of a factor, or a coupling, and a variable that it holds."""
-    return 2 * model.num_edges if isinstance(model, PairwiseModel) else sum(len(f.scope) for f in model.factors)
+    if isinstance(model, PairwiseModel):
+        return 2 * model.num_edges
+    return sum(len(f.scope) for f in model.factors)
 
 
 class FactorTables(NamedTuple):

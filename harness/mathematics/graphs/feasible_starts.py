@@ -221,7 +221,9 @@ class _Search:
         states = members_of(domain)
         if self._weights is not None:
             return max(states, key=self._weights[v].__getitem__)
-        return states[int(rng.integers(len(states)))] if len(states) > 1 else states[0]
+        if len(states) > 1:
+            return states[int(rng.integers(len(states)))]
+        return states[0]
 
     def _impossible(self) -> ModelError:
         return ModelError(f"{self._name}: the zeros of the factors allow no state at all, so Z = 0")

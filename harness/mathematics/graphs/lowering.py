@@ -38,7 +38,9 @@ def lower(model: Model, *, merge: bool = False) -> Graph:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
     if isinstance(model, PairwiseModel):
-        return _lower_groups(model) if model.groups else _lower_pairwise(model)
+        if model.groups:
+            return _lower_groups(model)
+        return _lower_pairwise(model)
     return _lower_graph(model, merge)
 
 
@@ -78,7 +80,8 @@ def _lower_groups(model: PairwiseModel) -> Graph:
 
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
-    graph = _multiply_pairs(graph) if merge else graph
+    if merge:
+        graph = _multiply_pairs(graph)
     origin = origin_of_possible_states(graph)
     free = np.flatnonzero(origin.carriers >= 0)
     cards = np.array(origin.derived_cardinalities, dtype=np.int64)

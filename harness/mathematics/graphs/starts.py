@@ -175,7 +175,9 @@ def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> 
     members = np.array([[s >> v & 1 for s, _ in terms] for v in range(n)], dtype=np.uint8)
     hidden = members.sum(axis=0).max() > 2
     pairs = hidden and TURNS * members.size * n * starts < WORK
-    rounds = int(min(CHOICES, WORK / (TURNS * members.size * n)) // starts) if pairs else 1
+    rounds = 1
+    if pairs:
+        rounds = int(min(CHOICES, WORK / (TURNS * members.size * n)) // starts)
     for state in states.T:
         best = -np.inf
         for _ in range(rounds):

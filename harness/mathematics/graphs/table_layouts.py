@@ -151,7 +151,9 @@ def table_sweep(tables: FactorTables, scan: Literal["chromatic", "raster"], sing
     """
     sequence, begins = sweep_order(tables, scan)
     sets = [sequence[a:b] for a, b in pairwise(begins)]
-    parts = ([sets] if sets else []) if scan == "raster" else _by_shape(tables, sets)
+    parts = _by_shape(tables, sets)
+    if scan == "raster":
+        parts = [sets] if sets else []
     sections = tuple(_section(tables, part) for part in parts)
     alone = np.sort(sequence) if scan == "raster" else sequence
     return TableSweep(_entries(tables), sections, _section(tables, alone[:, None]) if single and len(alone) else None)

@@ -138,7 +138,8 @@ class Tiles:
             last = states
             for _ in range(self._at_once):
                 last, x = states, b + xp.matmul(inner, states)
-                x = x if beta is None else x * beta
+                if beta is not None:
+                    x = x * beta
                 states = xp.astype(x > threshold, self._backend.real)
             return x, states, xp.any(states != last)
 

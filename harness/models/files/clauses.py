@@ -144,7 +144,9 @@ class ClauseParser:
                 )
         total, functions = num_variables + len(tables.functions), tuple(tables.functions)
         file_labels = tuple(range(1, num_variables + 1))
-        origin = Origin.with_functions((2,) * num_variables, functions, file_labels) if functions else None
+        origin = None
+        if functions:
+            origin = Origin.with_functions((2,) * num_variables, functions, file_labels)
         labels = tuple(range(1, total + 1))
         return FactorGraph((2,) * total, (*factors, *tables.factors), self.constant, name, labels, origin)
 

@@ -152,7 +152,9 @@ def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
         raise ModelError(f"{name}, line {line}: a weight above 1 leaves the other literal, which has none, less than 0")
     # An exact difference: the logarithm of 1 less a rounded weight next to 1 would be wrong.
     rest = 1 - exact
-    other = math.log(rest.numerator) - math.log(rest.denominator) if rest else -math.inf
+    other = -math.inf
+    if rest:
+        other = math.log(rest.numerator) - math.log(rest.denominator)
     return [other, logarithm] if true else [logarithm, other]
 
 

@@ -86,7 +86,9 @@ class Elimination(Solver):
 
     def memory(self, *, marginals: bool) -> int:
         """What is kept, and room for a bucket at work; a lower limit where the order is out of reach."""
-        return self._memory(marginals) if self.planned else 8 * self.order.least_entries
+        if self.planned:
+            return self._memory(marginals)
+        return 8 * self.order.least_entries
 
     def fallbacks(self) -> Iterator[Solver]:
         """Over what zeros leave possible, where whole tables are too large."""
@@ -95,7 +97,9 @@ class Elimination(Solver):
 
     def slice(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time."""
-        return slice_elimination(self, max_bytes, marginals=marginals) if self.planned else None
+        if self.planned:
+            return slice_elimination(self, max_bytes, marginals=marginals)
+        return None
 
     @abstractmethod
     def _memory(self, marginals: bool) -> int:
@@ -148,7 +152,9 @@ class BucketTree(Elimination):
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """The forward pass, and the backward pass for marginals."""
         log_z, conditionals = self._forward(keep=marginals)
-        return log_z, np.concatenate([np.empty(0), *self._backward(conditionals)]) if marginals else None
+        if not marginals:
+            return log_z, None
+        return log_z, np.concatenate([np.empty(0), *self._backward(conditionals)])
 
     def _forward(self, *, keep: bool) -> tuple[float, list[FloatArray]]:
         """log Z and, if kept, p(x_v | x_S) of each variable over its clique (zero where S is impossible)."""

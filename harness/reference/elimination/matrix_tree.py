@@ -55,7 +55,9 @@ class MatrixTree(BucketTree):
         """For every problem; in logarithms where tables are so small that calls to NumPy are most of the time."""
         order = problem.order
         small = BucketTree.sum_seconds(order) < len(problem.cardinalities) * cls.bucket_seconds
-        return BucketTree(problem, order) if small else cls(problem, order)
+        if small:
+            return BucketTree(problem, order)
+        return cls(problem, order)
 
     def interrupt(self) -> None:
         """End before the next bucket."""

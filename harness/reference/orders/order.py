@@ -255,7 +255,9 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
     graph, decompositions = goatd.build_graph(cardinalities, pairs), []
     for trial in range(tries):
         deadline.check()
-        ties: dict[str, object] = {"ties": "sample", "weights": [min(k, 2**31) for k in cardinalities]} if trial else {}
+        ties: dict[str, object] = {}
+        if trial:
+            ties = {"ties": "sample", "weights": [min(k, 2**31) for k in cardinalities]}
         decompositions.append(goatd.decompose_by_min_fill(graph, tries * seed + trial, **ties))
     decompositions.sort(key=lambda each: each.bag_mass)
     return [goatd.order_of(each.bags, each.edges) for each in decompositions[:keep]]

@@ -137,7 +137,9 @@ def marginals_of(done: Eliminated) -> list[FloatArray]:
     priors: dict[int, FloatArray] = {}
     for v in reversed(done.order):
         bucket = done.buckets[v]
-        belief = bucket.conditional * priors.pop(v)[bucket.above] if v in priors else bucket.conditional
+        belief = bucket.conditional
+        if v in priors:
+            belief = bucket.conditional * priors.pop(v)[bucket.above]
         marginals[v] = _sum_by_place(bucket.states, belief, done.cards[v]) / belief.sum()
         for child, rows in bucket.links:
             priors[child] = _sum_by_place(rows, belief, int(done.buckets[child].above.max()) + 1)
@@ -240,7 +242,9 @@ class SparseTree(Solver):
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
         done = self._elimination
-        return done.log_z, np.concatenate([np.empty(0), *marginals_of(done)]) if marginals else None
+        if not marginals:
+            return done.log_z, None
+        return done.log_z, np.concatenate([np.empty(0), *marginals_of(done)])
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Each variable given those eliminated after it, many draws at a time."""

@@ -33,8 +33,12 @@ def run_advise(arguments: Namespace) -> int:
     """Race on a model, and print what comes of it, also when interrupted; the exit status is 1 where the answer is
     unresolved, and that of an interruption then."""
     model, source = open_model(arguments.model, arguments.evidence)
-    names = None if arguments.candidates is None else [name.strip() for name in arguments.candidates.split(",")]
-    occasion = None if arguments.records is None else RaceRecorder.begin(arguments.records, source)
+    names = None
+    if arguments.candidates is not None:
+        names = [name.strip() for name in arguments.candidates.split(",")]
+    occasion = None
+    if arguments.records is not None:
+        occasion = RaceRecorder.begin(arguments.records, source)
     output = console()
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
@@ -105,7 +109,9 @@ def _race_table(race: Sequence[Entry]) -> Table:
         if _has_run(entry):
             texts = (str(entry.runs), f"{entry.seconds:.2f}", format_number(entry.error), format_number(entry.distance))
             doubt = f"{entry.status}; " if entry.status not in ("", "ok") else ""
-            style = "bold" if entry.fate == "won" else "dim" if not entry.runs else ""
+            style = "" if entry.runs else "dim"
+            if entry.fate == "won":
+                style = "bold"
             table.add_row(*map(Text, (entry.candidate, *texts, doubt + entry.fate)), style=style)
     return table
 
@@ -167,7 +173,9 @@ def _format_interval(interval: Interval, digits: int = 6) -> str:
         f"[{side(low, '-inf')}, {side(high, 'inf')}]"
         for low, high in ((interval.lower, interval.upper), (interval.probable_lower, interval.probable_upper))
     )
-    return certain if not interval.delta else f"{certain}  {1 - interval.delta:.6g}: {probable}"
+    if not interval.delta:
+        return certain
+    return f"{certain}  {1 - interval.delta:.6g}: {probable}"
 
 
 def run_mixing(arguments: Namespace) -> int:

@@ -53,7 +53,9 @@ def _answer_model(question: Question) -> int:
             raise outcome.error
         message = " ".join(outcome.message.split())
         if isinstance(outcome.error, IntractableError):
-            evidence = [] if question.evidence is None else ["--evidence", str(question.evidence)]
+            evidence = []
+            if question.evidence is not None:
+                evidence = ["--evidence", str(question.evidence)]
             words = shlex.join([str(question.source), *evidence])
             message += f"; spinbench advise {words} estimates and spinbench bracket {words} bounds log Z"
         print(f"spinbench: {printable(message)}", file=sys.stderr)

@@ -73,7 +73,9 @@ def solve_folder(arguments: Namespace, settings: Settings) -> int:
         counts, questions = Counter[str](), dict[str, Question]()
         for model in models:
             files = _result_paths(model, settings, results)
-            row = None if table is None else table.find_row(model.name, model.digest, _settings_cell(settings))
+            row = None
+            if table is not None:
+                row = table.find_row(model.name, model.digest, _settings_cell(settings))
             if row is not None and _is_settled(row, settings, files):
                 counts[row["status"]] += 1
             else:
@@ -127,7 +129,9 @@ def _content_digest(path: Path, evidence: Path | None) -> str:
     except OSError:
         # The child process says why.
         return ""
-    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _result_paths(model: ModelFiles, settings: Settings, results: Path | None) -> tuple[Path, ...]:
@@ -207,7 +211,9 @@ def _outcome_sentence(row: Row, outcome: Outcome) -> str:
     if outcome.solved is None:
         return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
     cached = ", from the cache" if outcome.solved.cached else ""
-    missing = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
+    missing = ""
+    if outcome.solved.marginals == "some":
+        missing = ", some marginals out of reach"
     solver = outcome.solved.describe()
     return f"log Z = {outcome.solved.result.log_z:z.10f}, {solver}, {outcome.seconds:.1f} s{cached}{missing}"
 

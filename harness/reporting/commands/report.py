@@ -50,7 +50,9 @@ def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output
     names = {summary.report_name(folder) for folder in folders}
     summary.print_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.history_root()
-    site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
+    site = None
+    if checkout is not None:
+        site = checkout / ".asv" / "html" / "index.html"
     report = page.write_report(sweep_records, output, sources=folders, site=site, panels=panels)
     print(f"page: {short_path(report.page)}, with {len(report.files)} pictures and tables beside it")
 

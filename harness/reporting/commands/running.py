@@ -95,7 +95,9 @@ def read_order(path: Path, model: Model) -> list[int]:
 
 def describe_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
-    lines = [] if answer.log_z is None else [_describe_log_z_value(answer.log_z, answer.log_z_se, answer.log_z_kind)]
+    lines = []
+    if answer.log_z is not None:
+        lines = [_describe_log_z_value(answer.log_z, answer.log_z_se, answer.log_z_kind)]
     lines += [f"do not believe it: {flag}" for flag in answer.status.split(", ") if flag.startswith("log Z outside")]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
@@ -107,7 +109,9 @@ def describe_log_z(answer: Result) -> list[str]:
 
 def describe_evidence(evidence: Evidence) -> str:
     """The level of a number, how far off it may be, or why it is doubtful."""
-    bound = "" if evidence.error_bound is None else f", within {evidence.error_bound:.2g}"
+    bound = ""
+    if evidence.error_bound is not None:
+        bound = f", within {evidence.error_bound:.2g}"
     return f"{evidence.level}{bound}{f' ({evidence.reason})' if evidence.reason else ''}"
 
 
@@ -172,7 +176,9 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
 
 
 def _make_method(name: str, settings: dict[str, object]) -> Method:
-    return _load_method_file(Path(name), settings) if name.endswith(".py") else registry.make_method(name, settings)
+    if name.endswith(".py"):
+        return _load_method_file(Path(name), settings)
+    return registry.make_method(name, settings)
 
 
 def _default_backend(method: Method, request: Wish) -> str:

@@ -85,7 +85,9 @@ def describe_series(row: CommitSeries) -> list[str]:
         verdicts = [verdict for verdict in VERDICTS if verdict in changed]
         output.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(verdicts) or 'no change'}")
         output += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
-    remarks = formatting.format_remarks(row.steps[-1].judgement) if row.steps else []
+    remarks = []
+    if row.steps:
+        remarks = formatting.format_remarks(row.steps[-1].judgement)
     return [*output, *row.incomparable, *remarks, "all commits together:", *report.format_lines(row.series_steps)]
 
 

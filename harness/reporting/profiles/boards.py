@@ -195,7 +195,9 @@ def cell_outcome(record: Record, quantity: Quantity) -> str:
 
 
 def _median_error(group: Sequence[Record], quantity: Quantity) -> float:
-    return statistics.median([quantity.number(record) for record in group]) if group else math.inf
+    if group:
+        return statistics.median([quantity.number(record) for record in group])
+    return math.inf
 
 
 def _count_outcomes(budgets: Sequence[Cells], solver: str, models: Sequence[str], quantity: Quantity) -> Counter[str]:

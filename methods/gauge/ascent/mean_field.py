@@ -159,7 +159,9 @@ def bound(model: ForneyModel, q: FloatArray) -> float:
 
 def certain(model: ForneyModel, q: FloatArray) -> FloatArray:
     """q (E,) as it is, or 0 and 1 where it is next to them and the model has zeros, which allow no rest of weight."""
-    return np.where(q < CERTAIN, 0.0, np.where(q > 1.0 - CERTAIN, 1.0, q)) if model.has_zeros else q
+    if model.has_zeros:
+        return np.where(q < CERTAIN, 0.0, np.where(q > 1.0 - CERTAIN, 1.0, q))
+    return q
 
 
 def ascend(

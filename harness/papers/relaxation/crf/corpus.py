@@ -160,7 +160,9 @@ def build_edges(message: Message) -> tuple[IntArray, IntArray]:
         if token[0].isupper():
             places.setdefault(token, []).append(k)
     skips = [(i, j) for same in places.values() for k, i in enumerate(same) for j in same[k + 1 :] if j > i + 1]
-    across = np.diff(message.lines) != 0 if n else np.zeros(0, dtype=np.bool_)
+    across = np.zeros(0, dtype=np.bool_)
+    if n:
+        across = np.diff(message.lines) != 0
     edges = np.concatenate([chain, np.array(skips, dtype=np.int64).reshape(-1, 2)])
     return edges, np.concatenate([across.astype(np.int64), np.full(len(skips), 2)])
 
