@@ -14,7 +14,8 @@ from spinbench.foundation.remarks import left_out
 from spinbench.models import Model
 from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
-from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError, report_progress
+from spinbench.reference.progress import Progress, report_progress
+from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 # Predicted time beyond which an exact answer is refused unless a budget says otherwise.
@@ -158,7 +159,7 @@ def first_answer(
                 if hasattr(solver, "order") and solver.complete and not goatd.is_installed():
                     problem.remarks.append("the package goatd finds better elimination orders: pip install goatd")
                 continue
-            report_progress(solver, 0, getattr(solver, "count", 1), seconds, marginals=marginals)
+            report_progress(Progress(0, getattr(solver, "count", 1), seconds, solver.memory(marginals=marginals)))
             try:
                 return solver, action(solver)
             except ZeroWeightError:

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.problem import Problem
-
-
-class Progress(NamedTuple):
-    """Slices of an elimination that are done, of those in all, one where it is whole.
-
-    Attributes:
-        done: so many.
-        total: in all.
-        seconds_left: for the rest: as predicted, and once a slice is done at that pace.
-        bytes: memory that all take at their peak.
-    """
-
-    done: int
-    total: int
-    seconds_left: float
-    bytes: int
-
-
-# Called before the work, and as slices end.
-PROGRESS: ContextVar[Callable[[Progress], None] | None] = ContextVar("progress", default=None)
-
-
-def report_progress(solver: Solver, done: int, total: int, seconds_left: float, *, marginals: bool) -> None:
-    """Calls what listens."""
-    if (listener := PROGRESS.get()) is not None:
-        listener(Progress(done, total, seconds_left, solver.memory(marginals=marginals)))
 
 
 class ZeroWeightError(Exception):

@@ -21,7 +21,8 @@ from spinbench.foundation.platforms import available_cores, one_blas_thread
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import NetworkProblem
-from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError, report_progress
+from spinbench.reference.progress import Progress, report_progress
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 if TYPE_CHECKING:
     from spinbench.reference.elimination.bucket_tree import Elimination
@@ -147,7 +148,7 @@ class SlicedElimination(Solver):
                         top = log_z
                     total += math.exp(log_z - top) * flat
                 left = (time.perf_counter() - since) * (len(states) - done) / done
-                report_progress(self, done, len(states), left, marginals=marginals)
+                report_progress(Progress(done, len(states), left, self.memory(marginals=marginals)))
         peak = float(logs.max())
         if peak == -np.inf:
             raise ZeroWeightError

@@ -20,11 +20,14 @@ from spinbench.foundation import deadline
 from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders import goatd
 from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
+from spinbench.reference.progress import Progress, report_progress
 
 # log2 of a number of entries that no machine holds.
 HOPELESS = 48
 # Of compiled elimination (log Z), by which the search decides how long it goes on.
 ENTRY_SECONDS = 2e-9
+# The same with marginals.
+MARGINAL_SECONDS = 8e-9
 # Of marginals, for each entry of all cliques: 4.2 to 6 along eight orders of linkage_15.
 ENTRY_BYTES = 5.0
 # Share of the elimination's predicted time that the search for its order may take.
@@ -144,21 +147,26 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
     first = first_order(cardinalities, pairs, seed)
     if ENTRY_SECONDS * first.entries < WORTH_TRIES or first.log2_total > OUT_OF_REACH:
         return first
+    if seconds:
+        _report(first)
     best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
     spent, budget, better = 0.0, FIRST_PORTFOLIO, True
     while goatd.is_installed() and spent < _worth(best, seconds, max_bytes, better):
+        _report(best)
         since, before = time.perf_counter(), best
         for order in goatd.portfolio_orders(cardinalities, pairs, seed, budget):
-            best = min(
-                best,
-                order_cost(order, cardinalities, pairs, best.log2_total),
-                key=lambda candidate: candidate.log2_total,
-            )
+            candidate = order_cost(order, cardinalities, pairs, best.log2_total)
+            best = candidate if candidate.log2_total < best.log2_total else best
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
         return order_cost(depth_first(best.order, cardinalities, pairs), cardinalities, pairs, lattice=best.lattice)
     return best
+
+
+def _report(best: Order) -> None:
+    """What marginals along the best order so far take."""
+    report_progress(Progress(0, 0, MARGINAL_SECONDS * best.entries, int(ENTRY_BYTES * best.entries), best.width))
 
 
 def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) -> Order:

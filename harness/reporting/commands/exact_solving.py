@@ -23,7 +23,7 @@ from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
-from spinbench.reference.solver import PROGRESS, Progress
+from spinbench.reference.progress import PROGRESS, Progress
 from spinbench.reporting.commands.running import open_model, read_order
 
 Status = Literal["answered", "refused", "timeout", "failed"]
@@ -156,6 +156,7 @@ class ExactChild:
         self._limit_seconds = question.settings.seconds
         self._messages = run_in_child(_solve_question, question, self._limit_seconds, TICK_SECONDS)
         self._progress: Progress | None = None
+        self._planned_at = 0.0
 
     @property
     def seconds(self) -> float:
@@ -165,13 +166,8 @@ class ExactChild:
     @property
     def status(self) -> str:
         """Seconds so far, and what is predicted: memory, and the time of all or, of slices, of the rest."""
-        if self._progress is None:
-            return f"{self.seconds:.0f} s"
-        done, total, left, needed = self._progress
-        told = f"{self.seconds:.0f} s, {needed / 2**30:.2g} GiB, "
-        if total == 1:
-            return f"{told}predicted to take {left:.2g} s"
-        return f"{told}{done} of {total} slices, about {left:.0f} s left"
+        told = "reading and planning" if self._progress is None else self._progress.describe(self._planned_at)
+        return f"{self.seconds:.0f} s, {told}"
 
     def poll(self) -> Outcome | None:
         """The outcome, or None after `TICK_SECONDS` without one."""
@@ -184,7 +180,9 @@ class ExactChild:
             cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before
             return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
         if not isinstance(message, Solved):
-            self._progress = message or self._progress
+            if message is not None:
+                self._progress = message
+                self._planned_at = self._planned_at if message.done else self.seconds
             return None
         self.close()
         return Outcome("answered", "", message, None, self.seconds, message.cpu_seconds)
@@ -198,8 +196,7 @@ class ExactChild:
             case IntractableError() | UnsupportedError():
                 return "refused", str(error)
             case OverdueError():
-                so_far = "reading and planning" if self._progress is None else self.status
-                return "timeout", f"there was no answer within {self._limit_seconds:g} s ({so_far})"
+                return "timeout", f"there was no answer within {self._limit_seconds:g} s ({self.status})"
             case MemoryError():
                 return "failed", "out of memory; a smaller --max-gib refuses such models at once"
             case SpinbenchError() | DiedError():

@@ -28,7 +28,8 @@ from spinbench.reference.elimination.slices import SlicedElimination
 from spinbench.reference.orders import order as orders
 from spinbench.reference.orders.order import order_cost
 from spinbench.reference.problem import Problem
-from spinbench.reference.solver import PROGRESS, Progress, ZeroWeightError
+from spinbench.reference.progress import PROGRESS, Progress
+from spinbench.reference.solver import ZeroWeightError
 
 
 def random_model(rng: np.random.Generator, scale: float) -> FactorGraph:

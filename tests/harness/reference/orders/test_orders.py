@@ -19,6 +19,7 @@ from spinbench.reference.orders.order import (
     pairs_of,
 )
 from spinbench.reference.orders.plan import depth_first, min_fill_order, place_messages, separators
+from spinbench.reference.progress import PROGRESS, Progress
 
 
 def random_graph(rng: np.random.Generator) -> tuple[list[int], IntArray]:
@@ -174,3 +175,20 @@ def peak(order: IntArray, cardinalities: list[int], pairs: IntArray) -> int:
         assert parent < 0 or parent > p
     assert most <= length
     return most
+
+
+def test_what_the_best_order_takes_is_known_while_a_better_one_is_searched_for() -> None:
+    heard: list[Progress] = []
+    token = PROGRESS.set(heard.append)
+    try:
+        found = elimination_order([2] * 324, lattice(18, 18), seconds=0.2)
+        quick = elimination_order([2] * 324, lattice(18, 18))
+    finally:
+        PROGRESS.reset(token)
+    assert heard
+    assert {(report.done, report.total) for report in heard} == {(0, 0)}
+    needed = [report.bytes for report in heard]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[-1] >= 4 * found.entries
+    assert heard[0].bytes >= 4 * quick.entries
+    assert heard[0].seconds_left >= heard[-1].seconds_left > 0
