@@ -43,6 +43,7 @@ HANDLERS = {
     "profile": "reporting.commands.report:run_profile",
     "show": "reporting.commands.report:run_show",
     "rerun": "reporting.commands.report:run_rerun",
+    "warm": "reporting.commands.warm:run",
     "completion": "reporting.commands.completion:run",
     "publish": "cli:publish",
     "check": "cli:check",
@@ -159,6 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     rerun.add_argument("--time-limit", type=float, metavar="SECONDS", help="beyond the budget; by default a sweep's")
     for command in (show, rerun):
         command.add_argument("record", metavar="RECORD", help="path, or the beginning of a key or id")
+    warm = add_command(commands, "warm")
+    warm.add_argument("--backend", default="numba", metavar="NAME", help="by default numba")
+    warm.add_argument("--method", action="append", metavar="NAME", help="by default all; it may be repeated")
+    warm.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
     publish = add_command(commands, "publish")
     publish.add_argument("--offline", action="store_true", help="with its scripts, from npm packages, beside it")
     add_history(commands)

@@ -53,6 +53,9 @@ COMMANDS = {
     "mixing": CommandHelp(
         "Measure after how many sweeps Gibbs sampling has forgotten its initial states.", "my.uai --budget 30s"
     ),
+    "warm": CommandHelp(
+        "Compile the kernels of all methods, or of some, so that later measurements do not.", "--backend numba"
+    ),
     "completion": CommandHelp("Print a script with which a shell completes commands and options.", "bash"),
     "init": CommandHelp(
         "Write the package that a plugin begins with, or begin a history in a folder.", "my_sampler --method mine"
