@@ -37,7 +37,7 @@ def test_its_models_are_run_by_gibbs(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["--method", "gibs"], "did you mean gibbs"),
         (["--backend", "nump"], "no backend is named 'nump'"),
-        (["--backend", "jax", "--method", "forney_mf", "--method", "gibbs"], "forney_mf"),
+        (["--backend", "jax", "--method", "wmb", "--method", "gibbs"], "wmb has no kernel for jax"),
     ],
 )
 def test_what_is_refused(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
