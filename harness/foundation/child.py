@@ -181,7 +181,7 @@ def run_in_child(
 def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
     """Which children have something to read, as soon as one has, or none after so many seconds on the clock of budgets.
 
-    By the CPU's that is what they use together.
+    By the CPU's that is what the busiest of them uses.
     """
     pipes = [child.pipe for child in children]
     ready = _wait_on_cpu(children, seconds) if deadline.on_cpu() else wait(pipes, max(seconds, 0.0))
@@ -189,10 +189,11 @@ def first_ready(children: Sequence[Child[Any]], seconds: float) -> list[int]:
 
 
 def _wait_on_cpu(children: Sequence[Child[Any]], seconds: float) -> list[Any]:
-    end = sum(child.cpu_seconds() for child in children) + seconds
+    ends = [child.cpu_seconds() + seconds for child in children]
     give_up = time.perf_counter() + _STALLED + _STALLED_PER_SECOND * max(seconds, 0.0)
     while not (ready := wait([child.pipe for child in children], _LOOK)):
-        if sum(child.cpu_seconds() for child in children) >= end or time.perf_counter() > give_up:
+        is_over = any(child.cpu_seconds() >= end for child, end in zip(children, ends, strict=True))
+        if is_over or time.perf_counter() > give_up:
             break
     return ready
 

@@ -25,6 +25,9 @@ OPENING = 0.45
 PATIENCE = 0.5
 # or so many seconds.
 LEAST_PATIENCE = 0.5
+# Of what is left then, for samplers whose first run was too short for more than a bound: those of `wmb` are, where the
+# first draws are unlikely, and it has an answer to four digits a second later.
+SILENT = 0.3
 # What the rounds take of the seconds that are left to them; the rest is the winner's.
 ROUNDS = (0.2, 0.3)
 KEPT = 1 / 3
@@ -71,6 +74,7 @@ class Race:
         """All of it; the winner is the first of `views` then."""
         try:
             self._open()
+            self._lengthen_silent(SILENT)
             for number, share in enumerate(ROUNDS):
                 if not self._exact() and len(self._racing()) > 1:
                     self._round(share, judged=number > 0)
@@ -81,9 +85,12 @@ class Race:
 
     def views(self) -> list[View]:
         """What the candidates say, in and out of the race, from the best to the worst."""
-        all_views = [ranking.view(r.candidate, r.result, self.target) for r in self.entrants if r.result is not None]
-        views = [view for view in all_views if view is not None]
+        views = [view for view in map(self._view, self.entrants) if view is not None]
         return ranking.order(ranking.reject_outside_bounds(views, self.bounds()) if self.target == "log_z" else views)
+
+    def _view(self, entrant: Entrant) -> View | None:
+        """What an entrant says of the target, if that is more than a bound."""
+        return None if entrant.result is None else ranking.view(entrant.candidate, entrant.result, self.target)
 
     def bounds(self) -> tuple[Bound, ...]:
         """The tightest of all on log Z."""
@@ -125,7 +132,8 @@ class Race:
         """
         until = self._now() + OPENING * self.left
         waiting, running = list(self.entrants), list[Entrant]()
-        cores = available_cores()
+        # CPU seconds of several at a time add up, and the patience with each would depend on the number of cores.
+        cores = 1 if deadline.on_cpu() else available_cores()
         while (waiting or running) and (self._now() < until or not self._claiming()) and self.left > 0:
             while waiting and len(running) < cores and (until > self._now() or not self._claiming()):
                 running.append(self._start(waiting.pop(0)))
@@ -172,6 +180,14 @@ class Race:
             waiting.insert(0, Entrant(other, late.seed))
             self.entrants.append(waiting[0])
 
+    def _lengthen_silent(self, share: float) -> None:
+        """Samplers that have no more than a bound yet share so much of what is left: that puts nobody behind."""
+        silent = [entrant for entrant in self._claiming() if self._view(entrant) is None]
+        until = self.left * (1 - share)
+        for number, entrant in enumerate(silent):
+            self._tell(f"{entrant.candidate.label} has no more than a bound, and runs again")
+            self._lengthen(entrant, (self.left - until) / (len(silent) - number))
+
     def _round(self, share: float, *, judged: bool) -> None:
         """Longer runs of all, then fewer of them."""
         part = share * self.left / max(sum(entrant.sampler for entrant in self._racing()), 1)
@@ -206,6 +222,7 @@ class Race:
 
         A fixed point gets no better: what is left then goes to the best of the others, by which it is judged.
         """
+        self._lengthen_silent(FINAL)
         racing = [view for view in self.views() if self.of(view).racing]
         if self._exact() or not racing:
             return

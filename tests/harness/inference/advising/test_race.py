@@ -153,3 +153,24 @@ def test_a_race_outlives_what_its_candidates_do(monkeypatch: pytest.MonkeyPatch)
     assert fates["gibbs.numpy"].runs == 1
     assert {entry.fate for entry in found.race} >= {"won"}
     assert not found.resolved
+
+
+def test_who_has_only_a_bound_yet_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `wmb` does whose first draws tell no more; without others it gets all that is left."""
+    short, long = (replace(RESULT, seconds=replace(RESULT.seconds, run=seconds)) for seconds in (1e-3, 100.0))
+    bound = replace(short, log_z_kind="upper", log_z_se=None, log_z_error_bound=None)
+
+    def work_of(model: PairwiseModel, candidate: Candidate, chains: int, seed: int) -> Work:
+        runs: list[Any] = []
+
+        def grow(request: Any) -> Any:
+            runs.append(request)
+            return long if len(runs) > 1 else bound
+
+        return grow
+
+    monkeypatch.setattr(race, "work_of", work_of)
+    for candidates in (["gibbs.numpy"], ["gibbs.numpy", "block_gibbs.numpy"]):
+        found = spinbench.advise(THREE, "12 s", "log_z", candidates=candidates)
+        assert found.answer.log_z_kind == "estimate"
+        assert {entry.candidate for entry in found.race if entry.runs > 1} == set(candidates)
