@@ -37,8 +37,8 @@ class CompiledTree(Elimination):
     backend = "numba"
     # Seconds for an entry of a clique table, with marginals and for log Z alone, from which the choice between solvers
     # predicts.
-    # On 17 models, measured over predicted is 0.52 to 2.23, median 1.2, and five times that where tables of 100 x 100
-    # are read by columns; on linkage models of UAI-2014 an entry takes 6.1 to 9.6 ns (Numba 0.68, a Xeon).
+    # On 17 models, measured over predicted is 0.5 to 2.23, median 1.2; on linkage models of UAI-2014 an entry takes 6.1
+    # to 9.6 ns (Numba 0.68, a Xeon).
     entry_seconds, message_seconds, variable_seconds, log_z_share = 5e-9, 5.5e-9, 1.4e-6, 0.3
 
     def __init__(self, problem: Problem, order: Order) -> None:
@@ -66,6 +66,11 @@ class CompiledTree(Elimination):
         offsets, length = place_messages(message.astype(np.int64).tolist(), parents.tolist())
         values = int(self.flat.offset[-1])
         return np.concatenate([self.flat.offset[:-1], values + np.array([*offsets, length])]), values + length
+
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """By the entries of cliques, messages and the model's tables."""
+        values = int(self.flat.offset[-1]) if self.planned else 0
+        return super().predict_seconds(marginals=marginals) + self.value_seconds * values
 
     def _memory(self, marginals: bool) -> int:
         """Messages that are held at once, for marginals all of them, too; and room for a bucket at work."""

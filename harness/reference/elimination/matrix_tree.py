@@ -122,7 +122,8 @@ class MatrixTree(BucketTree):
         partial = sum(sum(self._partial_sizes(v)) for v in self.listed)
         seconds = self.product_seconds * self.order.entries + self.bucket_seconds * len(self.listed)
         seconds += self.table_seconds * tables + self.partial_seconds * partial
-        return seconds * (1.0 if marginals else self.log_z_share)
+        values = sum(table.size for table in self.network.tables.values())
+        return seconds * (1.0 if marginals else self.log_z_share) + self.value_seconds * values
 
     def _memory(self, marginals: bool) -> int:
         """Messages, for marginals all of them; room for the largest L and R, and for what these say of children."""

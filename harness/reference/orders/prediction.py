@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinbench.reference.orders.order import ENTRY_SECONDS, FIRST_PORTFOLIO, SEARCH_SHARE, TRIES, WORTH_TRIES, Order
 
 # Of each variable, of the first order and of each of the `TRIES`, with their plans and costs.
-FIRST_SECONDS, TRY_ORDER_SECONDS = 3e-5, 5e-6
+FIRST_SECONDS, TRY_ORDER_SECONDS = 1.5e-5, 5e-6
 
 
 def predict_search_seconds(order: Order, limit: float) -> float:
