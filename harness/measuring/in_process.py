@@ -142,7 +142,8 @@ def _run_method(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[
         stages.add("run", load.wall_seconds)
         raise
     for name, seconds in dataclasses.asdict(result.seconds).items():
-        if name != "transfer":  # within the others
+        # Transfers are within the other stages.
+        if name != "transfer":
             stages.add(name, seconds)
     stages.add("estimate", max(load.wall_seconds - result.seconds.total, 0.0))
     return result, load, memory

@@ -32,6 +32,7 @@ STAGES = {
 # What the harness adds to a cell beside starting processes and imports; the other stages are what was asked for.
 OVERHEAD = ("compose", "lookup", "metrics", "exchange", "record")
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# The yardstick: the least of so many loops, of so many calls each, over arrays of so many numbers.
 N_LOOPS, N_CALLS, ARRAY_LENGTH = 5, 40, 4096
 
 

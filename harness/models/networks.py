@@ -27,6 +27,7 @@ from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import check_degree
 
 FloatArray = npt.NDArray[np.float64]
+# Entries of all tables together, which take 400 MB.
 MAX_ENTRIES = 50_000_000
 GaugeKind = Literal["generic", "supermodular", "lognormal"]
 KINDS = ("generic", "supermodular", "lognormal")

@@ -45,7 +45,8 @@ def _masks_of_zeros(graph: FactorGraph) -> dict[int, BoolArray]:
     masks = {v: np.ones(graph.cardinalities[v], dtype=bool) for v in touching}
     queue = deque(supports)
     waiting = set(supports)
-    cut: set[int] = set()  # variables that lost a state
+    # Variables that lost a state.
+    cut: set[int] = set()
     while queue:
         index = queue.popleft()
         waiting.discard(index)

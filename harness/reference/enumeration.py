@@ -26,7 +26,8 @@ _BLOCK_ENTRIES = 2**20
 MAX_SMALLER = 24
 # Bits whose fields and tables are made once for all blocks.
 _LOW_BITS = 8
-_BLOCK = 2**16  # states at a time
+# States of the smaller layer at a time.
+_BLOCK = 2**16
 # Variables of a group: the two products take longer with more, all else with fewer.
 _GROUP = 3
 # Largest spread of a field; exp of it is far inside the range of float64 for all of a group, too.

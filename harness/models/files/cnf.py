@@ -144,7 +144,8 @@ def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
     """The log weights of both states."""
     if len(states) == 2:
         return [states[False].logarithm, states[True].logarithm]
-    ((true, (exact, logarithm, line)),) = states.items()  # of one literal alone
+    # Of one literal alone.
+    ((true, (exact, logarithm, line)),) = states.items()
     if exact is None:
         # Next to nothing, or far above 1.
         exact = Fraction(0) if logarithm < 0 else Fraction(2)

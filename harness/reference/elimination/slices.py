@@ -182,7 +182,8 @@ class SlicedElimination(Solver):
 
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         tree = self._slice(states)
-        tree.room = vars(self._rooms)  # this thread's
+        # The large arrays of this thread.
+        tree.room = vars(self._rooms)
         # A table over held variables alone rules their states out.
         if tree.problem.network.constant == -np.inf:
             return -np.inf, None

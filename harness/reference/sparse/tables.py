@@ -163,7 +163,8 @@ def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple
         place[theirs] = np.arange(len(theirs), dtype=np.int32)
         matching = rows if times.all() else rows[times > 0]
         return matching, place[mine[matching]]
-    narrow = theirs.astype(np.uint16) if size <= 2**16 else theirs  # sorted in linear time
+    # Numbers of 16 bits are sorted in linear time.
+    narrow = theirs.astype(np.uint16) if size <= 2**16 else theirs
     order = np.argsort(narrow, kind="stable").astype(np.int32)
     first = (np.cumsum(counts) - counts)[mine] - (np.cumsum(times) - times)
     return np.repeat(rows, times), order[np.repeat(first, times) + np.arange(times.sum())]

@@ -28,8 +28,10 @@ from spinbench.reference.sparse.tables import (
 BYTES = 64
 # Times as many entries as rows of a table: of an order with more, most likely, too many rows are left.
 _THINNED = 2.0**10
-_ROW = 1e-7  # seconds
-_DRAWN = 2**20  # states drawn at once
+# Seconds that a row takes.
+_ROW = 1e-7
+# States that are drawn at once.
+_DRAWN = 2**20
 
 
 class Bucket(NamedTuple):

@@ -31,7 +31,8 @@ DAMPING = 0.5
 # Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped.
 MAX_RESTARTS = 20
 
-_LINE_SEARCH_FAILED = 2  # SciPy's status
+# SciPy's status.
+_LINE_SEARCH_FAILED = 2
 
 
 @dataclass(frozen=True, eq=False)
