@@ -19,9 +19,10 @@ LOOK_INTERVAL_RATIO = 10
 MIN_LOOKS = 8
 # Steps between the first looks of a run whose length is not known.
 FIRST_INTERVAL = 20
-# Steps that a look takes: compiled, and in programs over NumPy's arrays, whose steps are slow.
-LOOK_STEPS, PROGRAM_LOOK_STEPS = 6, 3
-# Updates of a variable, 1 ns with `gibbs` on numba, that a compiled look takes beside them: in calls of its own, and
+# Steps that a look takes: of kernels, and of programs, whose steps are slow: compiled, with the call, and over NumPy's
+# arrays.
+LOOK_STEPS, COMPILED_LOOK_STEPS, PROGRAM_LOOK_STEPS = 6, 12, 3
+# Updates of a variable, 1 ns with `gibbs` on numba, that a kernel's look takes beside them: in calls of its own, and
 # within a call.
 CALL_UPDATES, WITHIN_UPDATES = 30_000, 2_000
 # Of variables and chains that are copied within a call, to be looked at together at its end.
@@ -65,10 +66,10 @@ class Snapshots:
         self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
         if look_steps:
             cost = look_steps + WITHIN_UPDATES / max(start.size, 1)
-        elif getattr(engine, "compiles", True):
+        elif (compiles := getattr(engine, "compiles", None)) is None:
             cost = LOOK_STEPS + CALL_UPDATES / max(start.size, 1)
         else:
-            cost = PROGRAM_LOOK_STEPS
+            cost = COMPILED_LOOK_STEPS if compiles else PROGRAM_LOOK_STEPS
         self._long_interval = self._every = math.ceil(LOOK_INTERVAL_RATIO * cost)
         if budget.samples is None or budget.until:
             while self._every >= 2 * FIRST_INTERVAL:

@@ -74,10 +74,11 @@ RUNS: list[tuple[Any, str]] = [
     (RING, "numba"),
     (sherrington_kirkpatrick(12, seed=1), "numba"),
     (grid(4, 4, seed=0), "numpy"),
+    (grid(4, 4, seed=0), "jax"),
 ]
 
 
-@pytest.mark.parametrize(("model", "backend"), RUNS, ids=["grid", "factors", "dense", "grid on numpy"])
+@pytest.mark.parametrize(("model", "backend"), RUNS, ids=["grid", "factors", "dense", "grid on numpy", "grid on jax"])
 def test_the_standard_error_of_log_z_halves_where_a_run_gets_four_times_as_long(model, backend: str) -> None:
     """To 0.4 to 0.6, and it is what log Z is off by."""
     log_z, medians, scores = spinbench.exact(model).log_z, [], []
