@@ -14,7 +14,7 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, copy_into, exp
-from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, of_chains
+from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, merge_lane_blocks
 from spinbench.backends.numba.tables.sweeps import Request, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -178,7 +178,7 @@ def add_run(part: Particles, sums: Array, states: States, totals: StepSums) -> N
     chains, count = part.log_w.shape
     tops = part.log_w.max(axis=1)
     weights = np.exp(part.log_w - np.where(tops > -np.inf, tops, 0.0)[:, None])
-    p = of_chains(sums, chains * count).reshape(-1, chains, count)
+    p = merge_lane_blocks(sums, chains * count).reshape(-1, chains, count)
     # particles without weight have no probabilities that mean anything
     weighted = np.multiply(weights, p, out=np.zeros_like(p), where=weights > 0).sum(axis=2)
     total = weights.sum(axis=1)

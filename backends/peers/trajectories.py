@@ -112,7 +112,7 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
                 return chains, update(carry[1], accepted.mean())
 
             end: tuple[Chain, Average] = jax.lax.fori_loop(first, first + steps, body, (chains, average))
-            return plain(end)
+            return strip_weak_types(end)
 
         def sample_chains(
             keys: JaxArray, first: Index, steps: Index, chains: Chain, step: JaxArray
@@ -124,17 +124,17 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
 
             none = jnp.zeros((len(keys), len(self._bias)), self._real), jnp.zeros(len(keys), self._real)
             end: tuple[Chain, JaxArray, JaxArray] = jax.lax.fori_loop(first, first + steps, body, (chains, *none))
-            return plain(end)
+            return strip_weak_types(end)
 
-        def plain(tree: Tree) -> Tree:
+        def strip_weak_types(tree: Tree) -> Tree:
             """Of types that are no weak ones, for which the loops would be compiled again."""
             strong: Tree = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
             return strong
 
         self._warmed, self._sampled = jax.jit(warm_chains), jax.jit(sample_chains)
-        self._begin = jax.jit(lambda positions: plain(jax.vmap(moves.begin)(positions)))
-        self._restart = jax.jit(lambda step: plain(moves.averaging[0](step)))
-        self._current = jax.jit(lambda average: plain(current(average)))
+        self._begin = jax.jit(lambda positions: strip_weak_types(jax.vmap(moves.begin)(positions)))
+        self._restart = jax.jit(lambda step: strip_weak_types(moves.averaging[0](step)))
+        self._current = jax.jit(lambda average: strip_weak_types(current(average)))
 
     @abstractmethod
     def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[Chain, Average]:

@@ -139,7 +139,7 @@ def resample_draws(draws: Draws | None, model: Model, chains: int, seed: int, wh
     return np.asarray(states[:, possible[ranks[np.arange(chains) % len(ranks)]]])
 
 
-def restore_starts(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
+def warm_up_then_restart(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
     """The same, but chains that climbed from independent draws on the way, or were probes, are where they were again.
 
     Args:

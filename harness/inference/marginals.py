@@ -113,16 +113,16 @@ class Marginals:
         Raises:
             SpinbenchError: it is of other variables, or nothing is known on both sides.
         """
-        return float(np.abs(self._differences(other)).max())
+        return float(np.abs(self._probability_differences(other)).max())
 
     def rmse_to(self, other: object) -> float:
         """The root mean square of the differences over all states of all variables, `marginal_rmse` of a record.
 
         Args, NaN and errors as of `error_to`.
         """
-        return float(np.sqrt((self._differences(other) ** 2).mean()))
+        return float(np.sqrt((self._probability_differences(other) ** 2).mean()))
 
-    def _differences(self, other: object) -> FloatArray:
+    def _probability_differences(self, other: object) -> FloatArray:
         ours, others = self.by_variable(), _split_by_variable(other)
         if [len(p) for p in ours] != [len(p) for p in others]:
             raise SpinbenchError(

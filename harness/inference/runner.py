@@ -227,7 +227,7 @@ def _drive(
     trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
-        warm_up = initial_states.restore_starts(warm_up, states, how.seed)
+        warm_up = initial_states.warm_up_then_restart(warm_up, states, how.seed)
     with (
         one_blas_thread(),
         deadline.budgets_on(cpu=bool(how.budget.cpu)),

@@ -16,7 +16,7 @@ from spinbench.mathematics.statistics import (
     apart,
     blocks,
     chain_means,
-    errors_of,
+    errors_and_variances,
     half_means,
     r_hat_of_means,
 )
@@ -124,7 +124,7 @@ def _summarize_block(series: FloatArray) -> ChainSummary:
     batches, _, chains = series.shape
     means = half_means(series)
     halves = apart(means)
-    standard, about = errors_of(series, means, halves)
+    standard, about = errors_and_variances(series, means, halves)
     whole = chain_means(series, means)
     mean = whole.mean(axis=-1)
     variance = np.zeros(len(mean))

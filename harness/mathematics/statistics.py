@@ -47,7 +47,7 @@ def standard_error(series: FloatArray) -> FloatArray:
     flat = series.reshape(len(series), int(np.prod(shape)), series.shape[-1])
     parts = [flat[:, rows] for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1])]
     halves = ((part, half_means(part)) for part in parts)
-    return np.concatenate([errors_of(part, means, apart(means))[0] for part, means in halves]).reshape(shape)
+    return np.concatenate([errors_and_variances(part, means, apart(means))[0] for part, means in halves]).reshape(shape)
 
 
 def half_means(series: FloatArray) -> FloatArray:
@@ -66,7 +66,7 @@ def apart(means: FloatArray) -> FloatArray:
     return np.asarray(means.var(axis=-1, ddof=1))
 
 
-def errors_of(series: FloatArray, means: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray]:
+def errors_and_variances(series: FloatArray, means: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(n,) standard errors of (B, n, C), as `standard_error`, and (n,) mean squares about the half chains' means.
 
     Args:

@@ -78,7 +78,7 @@ def _plugin_state(point: EntryPoint) -> dict[str, Any]:
 
 def _plugin_source_digest(home: Path, distribution: Distribution | None) -> str:
     """Hash of what a plugin is in, and of all else that its distribution and those it requires bring to be imported."""
-    related = _plugin_dependencies(distribution) if distribution else []
+    related = _with_required_plugins(distribution) if distribution else []
     others = {
         location for each in related for module in _top_level_modules(each) for location in _module_locations(module)
     } - {home}
@@ -88,7 +88,7 @@ def _plugin_source_digest(home: Path, distribution: Distribution | None) -> str:
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
-def _plugin_dependencies(distribution: Distribution) -> list[Distribution]:
+def _with_required_plugins(distribution: Distribution) -> list[Distribution]:
     """A distribution, and those with plugins, but for spinbench, which it requires, or they require in turn."""
     plugin_distributions = {
         canonicalize_name(point.dist.name): point.dist for point in plugins.every() if point.dist is not None

@@ -41,7 +41,7 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    matches = _record_files_by_id(name, roots) if name.isalnum() else {}
+    matches = _record_files_with_prefix(name, roots) if name.isalnum() else {}
     if not matches:
         raise RecordError(
             f"{name} is neither the file of a record nor the beginning of a key or id of one in "
@@ -54,7 +54,7 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
     return next(iter(matches.values()))
 
 
-def _record_files_by_id(name: str, roots: Iterable[Path]) -> dict[str, Path]:
+def _record_files_with_prefix(name: str, roots: Iterable[Path]) -> dict[str, Path]:
     """By id, the records whose key or id begins with a name."""
     paths_by_id: dict[str, Path] = {}
     folders = [root / place for root in dict.fromkeys(root.resolve() for root in roots) for place in RECORD_FOLDERS]

@@ -148,7 +148,7 @@ def _build_heat_map(board: Sequence[Row], settings: Sequence[Settings], x: str, 
     }
     for row, row_settings in varied_rows:
         columns[_solver_key(row, row_settings, determined)][row_settings[x], row_settings[y]] = row
-    grids = {key: cells for key, cells in sorted(columns.items()) if _is_grid(cells)}
+    grids = {key: cells for key, cells in sorted(columns.items()) if _settings_vary_separately(cells)}
     xs, ys = (tuple(sorted({place[i] for cells in grids.values() for place in cells})) for i in (0, 1))
     if len(grids) * len(xs) * len(ys) > MAX_FIELDS:
         return None
@@ -184,7 +184,7 @@ def _is_determined_by(settings: Iterable[Settings], name: str, x: str, y: str) -
     )
 
 
-def _is_grid(places: Iterable[tuple[float, float]]) -> bool:
+def _settings_vary_separately(places: Iterable[tuple[float, float]]) -> bool:
     """Whether each setting varies while the other stays; (1, 1) and (2, 2) alone make no map."""
     xs, ys = zip(*places, strict=True)
     return max(Counter(xs).values()) > 1 and max(Counter(ys).values()) > 1

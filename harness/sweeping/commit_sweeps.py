@@ -85,7 +85,7 @@ def sweep(argv: Sequence[str]) -> int:
     try:
         with interruptible():
             past = list(_build_commits(checkout, commits, output))
-            for run_name, version, overrides in _turns(past, seeds, methods):
+            for run_name, version, overrides in _child_sweeps(past, seeds, methods):
                 line = [*_without(arguments, overrides), *overrides]
                 place = folder / version.build.commit[:16] / run_name
                 since = time.perf_counter()
@@ -121,7 +121,7 @@ def _build_commits(checkout: Checkout, commits: Sequence[str], output: Console) 
         yield _Version(build, title)
 
 
-def _turns(
+def _child_sweeps(
     past: Sequence[_Version], seeds: Sequence[str], methods: Sequence[str]
 ) -> Iterator[tuple[str, _Version, list[str]]]:
     """Name, commit and overrides of each child sweep, in the order in which they run."""

@@ -67,7 +67,7 @@ def totals(cell_records: Sequence[Record]) -> dict[str, float]:
     return {name: sum((record.stages or {}).get(name, 0.0) for record in cell_records) for name in STAGES}
 
 
-def overhead(cell_records: Sequence[Record], once: Mapping[str, float]) -> float:
+def harness_seconds_per_cell(cell_records: Sequence[Record], once: Mapping[str, float]) -> float:
     """Seconds a cell that the harness adds beside process start and imports."""
     seconds = totals(cell_records)
     return (sum(seconds[name] for name in OVERHEAD) + sum(once.values())) / max(len(cell_records), 1)
@@ -75,10 +75,10 @@ def overhead(cell_records: Sequence[Record], once: Mapping[str, float]) -> float
 
 def sentence(cell_records: Sequence[Record], once: Mapping[str, float]) -> str:
     """The overhead in words."""
-    each = overhead(cell_records, {})
+    each = harness_seconds_per_cell(cell_records, {})
     return (
         f"harness overhead beside process start and imports: {each:.3f} s a cell ({', '.join(OVERHEAD)}), "
-        f"{overhead(cell_records, once):.3f} s with what is done once ({', '.join(SWEEP)})"
+        f"{harness_seconds_per_cell(cell_records, once):.3f} s with what is done once ({', '.join(SWEEP)})"
     )
 
 

@@ -43,7 +43,7 @@ def check_many_variables(pair: Pair) -> None:
         raise SkipTest(f"refused: {refusal}") from refusal
     if estimate.marginals is not None:
         if not pair.sampler:
-            _require_equal_marginals(estimate, exact)
+            _require_same_marginals_of_like_variables(estimate, exact)
         elif pair.method.started:
             _require_right_on_average(at, batches, estimate, exact)
     if not pair.sampler and estimate.log_z is not None:
@@ -98,7 +98,7 @@ def _require_right_on_average(at: Trial, batches: Batches, estimate: Estimate, e
         )
 
 
-def _require_equal_marginals(estimate: Estimate, exact: SolvedModel) -> None:
+def _require_same_marginals_of_like_variables(estimate: Estimate, exact: SolvedModel) -> None:
     """Iterations need not be right; variables at the same place of paths that are alike have the same answer."""
     for value in np.unique(exact.marginals):
         equal_marginals = np.asarray(estimate.marginals)[exact.marginals == value]

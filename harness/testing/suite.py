@@ -27,7 +27,7 @@ from spinbench.testing import (  # noqa: F401  modules register their checks
 from spinbench.testing.backends import arrays, default_members, randomness  # noqa: F401
 from spinbench.testing.check import BACKEND_CHECKS, PAIR_CHECKS, Check, require, require_refusal, skip
 from spinbench.testing.diagnostics import MAX_REPLICAS
-from spinbench.testing.laws.cases import potts_model
+from spinbench.testing.laws.cases import three_state_model
 from spinbench.testing.pair import CHAINS, Pair
 
 # What tells most, in this order, where there is not the time for all.
@@ -174,6 +174,6 @@ def _check_refusal(method: Method, backend: str, wish: Wish) -> None:
     require(reason.strip() and "\n" not in reason, f"the reason is {reason!r}; one sentence is needed")
     options: dict[str, Any] = {"budget": 1, "tier": wish.tier, "kernel": wish.kernel}
     message = require_refusal(
-        lambda: run(potts_model(), method, backend, **options), f"method={method.name}, backend={backend}"
+        lambda: run(three_state_model(), method, backend, **options), f"method={method.name}, backend={backend}"
     )
     require(message == reason, f"run says {message!r}, support says {reason!r}")

@@ -61,7 +61,7 @@ class FactorPieces(NamedTuple):
 
 def build_proposal(model: FactorTables, kind: Kind) -> ForestProposal:
     """The law, and the bound on weights."""
-    parts = _split_factors(model)
+    parts = _unpack_factors(model)
     n = len(parts.cards)
     messages = [[np.zeros(parts.cards[v]) for v in scope] for scope in parts.scopes]
     parents, homes, order = [-1] * n, [-1] * n, list(range(n))
@@ -76,7 +76,7 @@ def build_proposal(model: FactorTables, kind: Kind) -> ForestProposal:
     return ForestProposal(order, parents, logs, _weight_bounds(parts, messages, parents, homes, logs))
 
 
-def _split_factors(model: FactorTables) -> FactorPieces:
+def _unpack_factors(model: FactorTables) -> FactorPieces:
     cards = model.cardinalities.tolist()
     scopes = [model.scope_variables[a:b].tolist() for a, b in pairwise(model.scope_starts)]
     values = (model.values, replace_zeros(model) if len(model.values) else model.values)

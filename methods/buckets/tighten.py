@@ -68,7 +68,7 @@ class UpperBound:
         weights = self.first_weights(counts)
         self._signs = np.sign(weights)
         first = self._join(np.zeros(self.shifts), weights)
-        self._descent = Descent(first, self._evaluate, self._move, ROOM * float(at.entries[-1]))
+        self._descent = Descent(first, self._project_and_evaluate, self._move, ROOM * float(at.entries[-1]))
 
     @property
     def best(self) -> Point:
@@ -124,9 +124,9 @@ class UpperBound:
         """Over the mini-buckets of each bucket."""
         return np.asarray(np.bincount(self.bucket, values, minlength=len(self.at.cards)))
 
-    def _evaluate(self, point: FloatArray) -> tuple[FloatArray, float]:
+    def _project_and_evaluate(self, point: FloatArray) -> tuple[FloatArray, float]:
         weights = self.lawful(np.exp(np.clip(point[self.shifts :], *self.log_weights)))
-        theta = self._balance(point[: self.shifts], weights)
+        theta = self._project_to_zero_sum(point[: self.shifts], weights)
         return self._join(theta, weights), self.sign * self.passes.forward(theta, weights)
 
     def _move(self, point: FloatArray, step: float) -> FloatArray:
@@ -137,10 +137,10 @@ class UpperBound:
         # weighted geometric mean.
         logs, row_weights = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
         mean = np.bincount(self._entry, row_weights * logs)[self._entry]
-        theta = self._balance(theta + step * row_weights * (mean - logs), weights)
+        theta = self._project_to_zero_sum(theta + step * row_weights * (mean - logs), weights)
         return self._join(theta, self.reweighted(weights, entropies, step * _RATE))
 
-    def _balance(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
+    def _project_to_zero_sum(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
         """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
         # Shifts have to add up to 0, or the product of the tables would not be the model's. By weights, as a step then
         # stays a fixed point of `_move`.

@@ -80,7 +80,7 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
             log_ratios[group.own] = relative[:, places]
             both += [relative[:, a + b] for k, a in enumerate(places) for b in places[k + 1 :]]
     ratio = log_ratios[0::2] + log_ratios[1::2]
-    pairs = _pairs(model)
+    pairs = _pairs_of_edge_ends(model)
     outside = np.where(pairs.alone, log_ratios[pairs.first ^ 1] + log_ratios[pairs.second ^ 1], 0.0)
     # float64, where bincount gives integers if there are no pairs.
     near = np.zeros(pairs.number)
@@ -108,7 +108,7 @@ def _distant(ratio: FloatArray, pairs: _Pairs) -> float:
     return total
 
 
-def _pairs(model: ForneyModel) -> _Pairs:
+def _pairs_of_edge_ends(model: ForneyModel) -> _Pairs:
     firsts, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for group in model.groups:
         for k in range(group.degree):

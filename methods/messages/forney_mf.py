@@ -111,7 +111,7 @@ class ForneyMeanField(FixedPointMethod[FieldPlan]):
         -inf and not converged where q has weight on a hard zero.
         """
         small = tables.form.value
-        q = mean_field.certain(small, trace.total("q")[:, 0])
+        q = mean_field.round_near_certain(small, trace.total("q")[:, 0])
         beliefs = [slot_products(q[group.edges].T).T for group in small.groups]
         value = mean_field.bound(small, q)
         return Estimate(

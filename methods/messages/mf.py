@@ -200,12 +200,12 @@ class _Ascent:
             near = self._entries(t.neighbours, variables)
             ones = self._backend.take(q[:, 1, :], self._backend.take(t.neighbours.others, near))
             pull = xp.sum(self._backend.take(t.neighbours.weights, near)[..., None] * ones, axis=1)
-            fields = fields + self._padded(xp.stack([xp.zeros_like(pull), pull], axis=1), width)
+            fields = fields + self._pad_states(xp.stack([xp.zeros_like(pull), pull], axis=1), width)
         for entries in t.entries:
             near = self._entries(entries, variables)
-            fields = fields + self._padded(self._expected(entries, entries.tables, near, q), width)
+            fields = fields + self._pad_states(self._expected(entries, entries.tables, near, q), width)
             if not isinstance(entries.zeros, tuple):
-                forbidden = forbidden + self._padded(self._expected(entries, entries.zeros, near, q), width)
+                forbidden = forbidden + self._pad_states(self._expected(entries, entries.zeros, near, q), width)
         return fields, forbidden
 
     def _entries(self, of: Neighbours | Entries, variables: Array) -> Array:
@@ -227,7 +227,7 @@ class _Ascent:
             values = xp.sum(values * xp.reshape(weights, shape), axis=axis + 2)
         return xp.sum(values, axis=1)
 
-    def _padded(self, fields: Array, width: int) -> Array:
+    def _pad_states(self, fields: Array, width: int) -> Array:
         """(w, K, C) to (w, width, C), with zeros."""
         missing = width - fields.shape[1]
         if not missing:

@@ -19,8 +19,8 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    look_at_field,
     noise_rows,
+    record_alpha,
     unit_log_odds,
 )
 
@@ -89,7 +89,7 @@ class BlackJAXProgram(ChainProgram):
 
     def look(self, key: Key, t: RelaxedTables, state: HasChains) -> dict[str, Array]:
         """α, of which log Z is made."""
-        return look_at_field(t, unit_log_odds(self._xp, t, state.chains.position), self.log_z)
+        return record_alpha(t, unit_log_odds(self._xp, t, state.chains.position), self.log_z)
 
 
 def for_single_chain(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -16,8 +16,8 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    look_at_field,
     noise_rows,
+    record_alpha,
     unit_log_odds,
 )
 from spinbench.models import PairwiseModel
@@ -96,7 +96,7 @@ class BlockGibbs(RelaxedMethod):
             return {self.units: getattr(state, self.units)}
 
         def look(key: Key, t: RelaxedTables, state: BlockGibbsState) -> dict[str, Array]:
-            return look_at_field(t, state.u, self.log_z)
+            return record_alpha(t, state.u, self.log_z)
 
         return Program(init=draw_given_states, step=step, observe=observe, look=look)
 

@@ -12,8 +12,8 @@ from spinbench.methods.relaxed.tables import (
     RelaxedTables,
     draw_position,
     gram_product,
-    look_at_field,
     noise_rows,
+    record_alpha,
 )
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ class DHMCProgram(ChainProgram):
 
     def look(self, key: Key, tables: RelaxedTables, state: DHMCState) -> dict[str, Array]:
         """α, of which log Z is made."""
-        return look_at_field(tables, state.point.u, self.method.log_z)
+        return record_alpha(tables, state.point.u, self.method.log_z)

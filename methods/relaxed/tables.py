@@ -99,7 +99,7 @@ def unit_log_odds(xp: Namespace, tables: RelaxedTables, x: Array) -> Array:
     return (xp.matmul(tables.root, x) if harmonium else x) + tables.bias[:, None]
 
 
-def look_at_field(tables: RelaxedTables, u: Array, log_z: family.LogZ) -> dict[str, Array]:
+def record_alpha(tables: RelaxedTables, u: Array, log_z: family.LogZ) -> dict[str, Array]:
     """alpha: (N, C), of which all estimators of log Z are made or judged; nothing where there is none."""
     has_log_z = log_z != "none" and tables.bias.shape[0] <= MAX_VARIABLES
     return {"alpha": u - tables.bias[:, None]} if has_log_z else {}

@@ -14,7 +14,7 @@ from small_graphs import graph, parted, random_pairs
 
 import spinbench
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
-from spinbench.testing.laws.cases import potts_model
+from spinbench.testing.laws.cases import three_state_model
 
 FAST = ("numpy", "numba")
 ALL = ("numpy", "numba", "jax")
@@ -55,7 +55,7 @@ MODELS: dict[str, Model] = {
     "one spin": PairwiseModel.from_edges([0.7], np.zeros((0, 2), dtype=np.int64), []),
     "far weights": FactorGraph.from_log_tables([2, 2], [((0, 1), np.array([[-1e15, 0.3], [0.1, 0.2]]))]),
     "observed grid": condition(generators.grid(2, 2, seed=1), dict(enumerate([1, 0, 1, 1]))),
-    "observed potts": condition(potts_model(), dict(enumerate([2, 0, 1]))),
+    "observed potts": condition(three_state_model(), dict(enumerate([2, 0, 1]))),
     "pairs": random_pairs(6, 1.0, 1.0, 0),
     "lists": random_pairs(8, 0.4, 1.0, 1),
     "groups": random_pairs(10, 0.4, 1.0, 5, groups=((0, 3, 4), (1, 2))),

@@ -74,7 +74,7 @@ class Extent(NamedTuple):
 
 def make_maps(t: Tables) -> tuple[Maps, Extent]:
     """From the tables of a plan."""
-    groups_by_bucket = [_groups(t, b) for b in range(len(t.variable))]
+    groups_by_bucket = [_group_factors_by_axes(t, b) for b in range(len(t.variable))]
     groups = [(b, axes, links) for b, some in enumerate(groups_by_bucket) for axes, links in some]
     group_starts = starts_of([len(some) for some in groups_by_bucket])
     group_sizes = np.array([t.cards[b][axes].prod() for b, axes, _ in groups], dtype=np.int64)
@@ -137,7 +137,7 @@ def _offsets_within_blocks(sizes: IntArray, starts: IntArray) -> tuple[IntArray,
     return begins[:-1] - np.repeat(blocks[:-1], np.diff(starts)), np.diff(blocks)
 
 
-def _groups(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
+def _group_factors_by_axes(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
     """(places in the bucket's scope, links) of factors that are multiplied before they meet the table."""
     links = range(int(t.factor_starts[b]), int(t.factor_starts[b + 1]))
     links_by_axes = [(frozenset(np.flatnonzero(t.inner[i]).tolist()), i) for i in links]

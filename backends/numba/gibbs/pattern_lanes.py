@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, block_keys, no_fields
-from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
+from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words, tabulate_conditionals
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
@@ -92,7 +92,7 @@ def entries_of(table, first, pattern, shape):
 
 
 @njit(**INLINE)
-def add_pieces(table, row, g, pattern, to):
+def add_probability_pieces(table, row, g, pattern, to):
     """to[piece] += the pieces of a row's number, vectors."""
     for k in range(len(g.pieces)):
         part = entries_of(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
@@ -135,7 +135,7 @@ def _sweep(g, n, averaged, z, gamma, b):
         spins = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
         if averaged:
-            add_pieces(g.p, i, g, pattern, offset_pointer(b.recent, row * len(g.pieces)))
+            add_probability_pieces(g.p, i, g, pattern, offset_pointer(b.recent, row * len(g.pieces)))
         else:
             # A state of all bits is -1 as a signed number, so that subtracting it counts ones.
             store(b.recent, row, load_vector(b.recent, row) - spins)
@@ -190,7 +190,7 @@ class PatternLanes(Form):
     look_steps = 16
 
     def make_tables(self, source: Source) -> Words:
-        return make_words(make_patterns(source.exact(), source.method.precision_bits), self.real)
+        return make_words(tabulate_conditionals(source.exact(), source.method.precision_bits), self.real)
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape

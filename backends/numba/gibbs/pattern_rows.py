@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, no_fields, row_keys
-from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
+from spinbench.backends.numba.gibbs.patterns import Patterns, tabulate_conditionals
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, address, count_up, keep, load, mix64, store
@@ -75,7 +75,7 @@ class PatternRows(Form):
     """s (C, N + 1) uint8, the last 0; tables: `Patterns`."""
 
     def make_tables(self, source: Source) -> Patterns:
-        return make_patterns(source.exact())
+        return tabulate_conditionals(source.exact())
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape

@@ -90,7 +90,7 @@ def as_thresholds(p: Array) -> Array:
     return thresholds
 
 
-def slots(flat: Flat, width: int) -> tuple[Array, Array, Array]:
+def pad_neighbours(flat: Flat, width: int) -> tuple[Array, Array, Array]:
     """Of each row's neighbours (N, D): near uint32, N where there are fewer; weights float64; which rows are later."""
     n, degree = len(flat.biases), np.diff(flat.start)
     slot = np.arange(len(flat.columns)) - np.repeat(flat.start[:-1], degree)
@@ -102,7 +102,7 @@ def slots(flat: Flat, width: int) -> tuple[Array, Array, Array]:
     return near, weights, np.arange(width) < (flat.later - flat.start[:-1])[:, None]
 
 
-def make_patterns(flat: Flat, bits: int = 0) -> Patterns:
+def tabulate_conditionals(flat: Flat, bits: int = 0) -> Patterns:
     """Tables of a model.
 
     Args:
@@ -110,7 +110,7 @@ def make_patterns(flat: Flat, bits: int = 0) -> Patterns:
         bits: 0, or the probabilities are rounded to multiples of 2^-bits, and 1 - 2^-bits at most.
     """
     width = _even_width(int(np.diff(flat.start).max(initial=0)))
-    near, weights, _ = slots(flat, width)
+    near, weights, _ = pad_neighbours(flat, width)
     pattern, n = all_patterns(width), len(weights)
     p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
     for low in range(0, n, AT_ONCE):
@@ -132,13 +132,13 @@ def make_words(patterns: Patterns, real: Real) -> Words:
         near=patterns.near,
         thresholds=patterns.thresholds,
         high=with_spare((patterns.thresholds >> np.uint64(48)).astype(np.uint16)),
-        p=in_pieces(patterns.p.reshape(-1, size), pieces),
+        p=fixed_point_pieces(patterns.p.reshape(-1, size), pieces),
         pieces=(0,) * pieces,
         shape=patterns.shape,
     )
 
 
-def in_pieces(values: Array, pieces: int) -> Array:
+def fixed_point_pieces(values: Array, pieces: int) -> Array:
     """Of (n, P) numbers in [0, 1]: (n pieces P,) uint16 and what vectors may read beyond."""
     total = PIECE * pieces
     fixed = np.minimum(np.rint(values * 2.0**total).astype(np.uint64), np.uint64(2**total - 1))

@@ -249,7 +249,7 @@ def run_site_looks(bands, request, keys, step, s, logs):
     keep(recent, mixed)
 
 
-def wave_of(bands: Bands, *, whole: bool) -> Wave:
+def plan_wave(bands: Bands, *, whole: bool) -> Wave:
     """How sweeps are cut; `whole` says whether something needs the states between two of them."""
     # No neighbour lies more than `reach` rows off, so that a distance of one chunk is enough for it to be done.
     chunk = -(-max(CHUNK, bands.reach) // LANES) * LANES
@@ -267,7 +267,7 @@ class Sites(Form):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._wave, self._whole = (wave_of(self.tables, whole=whole) for whole in (False, True))
+        self._wave, self._whole = (plan_wave(self.tables, whole=whole) for whole in (False, True))
 
     def make_tables(self, source: Source) -> Bands:
         order = source.tables.order

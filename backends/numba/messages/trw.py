@@ -44,11 +44,11 @@ class NumbaTRWKernel(TRWKernel[Array, Factors]):
 
     def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         edges = self._tables.edges
-        return np.array([_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests])
+        return np.array([_forest_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests])
 
 
 @njit(cache=True, error_model="numpy")
-def _log_z(edges, order, parent, edge, nodes, tables):
+def _forest_log_z(edges, order, parent, edge, nodes, tables):
     """log Z on one forest; `nodes` (n, K) is overwritten."""
     n, width = nodes.shape
     total = 0.0

@@ -25,7 +25,7 @@ from spinbench.backends.numba.relaxed.units import (
     add_to_sums,
     draw_noise,
     draw_units,
-    make_groups,
+    tile_one_of_k_groups,
     unit_means,
 )
 from spinbench.backends.numba.simd import Array, fill_uniform
@@ -80,7 +80,7 @@ class BlockGibbsKernel(RelaxedKernel[BlockGibbsState]):
         tables, layout = self._tables, self._layout(start.shape[1])
         u = unit_log_odds(np, tables, self._first_position(seed, start))
         p = family.unit_means(np, tables.sites, u)
-        factor, groups = make_factor(tables, None, layout), make_groups(tables.sites, layout)
+        factor, groups = make_factor(tables, None, layout), tile_one_of_k_groups(tables.sites, layout)
         return BlockGibbsState(
             layout=layout,
             counter=np.uint64(0),

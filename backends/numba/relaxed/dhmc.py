@@ -14,7 +14,7 @@ from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
 from spinbench.backends.numba.relaxed.trajectories import Chains, Settings, StepSums, System, take_samples
-from spinbench.backends.numba.relaxed.units import make_groups
+from spinbench.backends.numba.relaxed.units import tile_one_of_k_groups
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.methods.relaxed.dhmc import DHMC
@@ -61,7 +61,7 @@ class DHMCKernel(RelaxedKernel[DHMCState]):
     def init(self, seed: int, start: States) -> DHMCState:
         """x ~ p(x|s) and all that follows from it are computed on the host, once."""
         layout, tables, m = self._layout(start.shape[1]), self._tables, np.full(len(start), 0.5)
-        factor, groups = make_factor(tables, self._halves, layout), make_groups(tables.sites, layout)
+        factor, groups = make_factor(tables, self._halves, layout), tile_one_of_k_groups(tables.sites, layout)
         position = self._first_position(seed, start)
         frame, points = self._at(layout, position, m)
         return DHMCState(

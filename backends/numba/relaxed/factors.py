@@ -21,7 +21,7 @@ from spinbench.backends.numba.relaxed.matrices import (
     Dense,
     Entries,
     Sparse,
-    add_diagonals,
+    add_banded_product,
     count_diagonals,
     entries,
     make_banded,
@@ -101,12 +101,12 @@ def _solve_by_elimination(matrix, v, out):
     reduced, solved = address(matrix.reduced, 0), address(matrix.solved, 0)
     count, rest = matrix.up.rows, matrix.down.rows
     for i in range(0, rest, stride(v)):
-        total = add_diagonals(matrix.down, v, i, load_vector(x, (count + i) * width))
+        total = add_banded_product(matrix.down, v, i, load_vector(x, (count + i) * width))
         store(reduced, i * width, total)
     product(matrix.corner, matrix.reduced, matrix.solved)
     for i in range(0, count, stride(v)):
         solved_row = coefficient(pivots, i, v) * load_vector(x, i * width)
-        store(to, i * width, add_diagonals(matrix.up, matrix.solved, i, solved_row))
+        store(to, i * width, add_banded_product(matrix.up, matrix.solved, i, solved_row))
     # After the first rows, whose last vector reaches into these.
     for i in range(0, rest, stride(v)):
         store(to, (count + i) * width, load_vector(solved, i * width))

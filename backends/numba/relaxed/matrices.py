@@ -178,7 +178,7 @@ def _panel_product(matrix, v, out):
 
 
 @nb.njit(**KERNEL)
-def add_diagonals(band, v, i, total):
+def add_banded_product(band, v, i, total):
     """total + the vector of Mv that begins at row i."""
     weights, x, width = address(band.values, 0), address(v, 0), band.values.shape[1]
     for k in range(band.offsets.size):
@@ -190,7 +190,7 @@ def add_diagonals(band, v, i, total):
 def _band_product(matrix, v, out):
     to = address(out, 0)
     for i in range(0, matrix.rows, stride(v)):
-        store(to, i * unit(v), add_diagonals(matrix, v, i, zeros(v)))
+        store(to, i * unit(v), add_banded_product(matrix, v, i, zeros(v)))
 
 
 def _sparse_product(matrix, v, out):

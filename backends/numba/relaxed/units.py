@@ -52,7 +52,7 @@ class Groups(NamedTuple):
     of: Members | None
 
 
-def make_groups(sites: Sites | None, layout: Layout) -> Groups:
+def tile_one_of_k_groups(sites: Sites | None, layout: Layout) -> Groups:
     """From the host's table of sites."""
     n, free = layout.n, np.ones(layout.n)
     if sites is None:

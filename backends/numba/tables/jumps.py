@@ -63,7 +63,7 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
                 # The mean of the exponential holding time in its place: the same law of states, less noise (Zanella
                 # 2020).
                 w[c] += 1 / total
-                v, new = _choose(u[j, c] * total, sums, rates)
+                v, new = _choose_jump(u[j, c] * total, sums, rates)
                 times[c, v * max_states + x[c, v]] += w[c] - since[v]
                 since[v] = w[c]
                 _jump(v, new, near, values, last, x[c], logits[c], rates, sums)
@@ -75,7 +75,7 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
 
 
 @njit(**CALLED)
-def _choose(rest, sums, rates):
+def _choose_jump(rest, sums, rates):
     """(variable, state) where the sum of rates passes `rest`; rounding ends at none that has no rate."""
     v, chosen = -1, -1
     for each in range(len(sums)):

@@ -15,7 +15,7 @@ from spinbench.backends.numba.tables.layout import (
     LaneChains,
     lane_chains,
     lane_tables,
-    of_chains,
+    merge_lane_blocks,
     put_states,
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
@@ -111,7 +111,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
     def advance(self, state: GraphState, steps: int) -> tuple[GraphState, dict[str, Array]]:
         chib = self._method.records_log_t
         sums, log_t = self._run(state, steps, chib=chib)
-        statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
+        statistics = {"p" if self._averaged else "s": merge_lane_blocks(sums, state.chains)}
         if chib:
             statistics["log_t"] = _logs(log_t, state.chains)
         return state, statistics
@@ -139,7 +139,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         run_and_copy(self._t, self._order, request, copies, state.lanes, sums)
         looked_at = state.step + first + every * np.arange(count)
         state.step += steps
-        statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
+        statistics = {"p" if self._averaged else "s": merge_lane_blocks(sums, state.chains)}
         return state, statistics, self._looks(state, looked_at, copies.states)
 
     def _looks(self, state: GraphState, steps: Array, copies: Array) -> dict[str, Array]:
@@ -178,7 +178,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         return {"slope": self._slopes(state)} if self._method.may_use_stones else {}
 
     def states(self, state: GraphState) -> Array:
-        return of_chains(state.lanes.x, state.chains).astype(np.int64)
+        return merge_lane_blocks(state.lanes.x, state.chains).astype(np.int64)
 
     def _is_scalar(self, chains: int) -> bool:
         """Whether chains are advanced one by one: a single one would take as long as 16 in vectors."""
@@ -194,7 +194,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
     def _slopes(self, state: GraphState) -> Array:
         values = np.empty(state.lanes.betas.shape)
         sum_weights(self._t, True, state.lanes.x, values)
-        return of_chains(values, state.chains)
+        return merge_lane_blocks(values, state.chains)
 
     def _log_t(self, state: GraphState, x: Array) -> Array:
         levels = np.zeros(state.lanes.betas.shape)
@@ -237,5 +237,5 @@ class MetropolisKernel(GraphKernel):
 
 def _logs(levels: Array, chains: int) -> Array:
     """(C,) of (K, B); of 0 they are -inf."""
-    values = of_chains(levels, chains)
+    values = merge_lane_blocks(levels, chains)
     return np.where(values < NOWHERE, -np.inf, values)

@@ -155,7 +155,7 @@ def put_states(chains: LaneChains, states: Array) -> None:
     chains.x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
 
 
-def of_chains(values: Array, chains: int) -> Array:
+def merge_lane_blocks(values: Array, chains: int) -> Array:
     """(…, C) of values (K, …, B)."""
     blocks, *rows, lanes = values.shape
     return np.moveaxis(values, 0, -2).reshape(*rows, blocks * lanes)[..., :chains]
@@ -207,7 +207,7 @@ def pointers(t):
 
 
 @nb.njit(**INLINE)
-def _places(t, e, b, c):
+def _table_offsets(t, e, b, c):
     """Where the entries of incidence e stand for state 0 of its variable."""
     at = load_vector(b.shifts, c) + load(t.bases, e)
     for o in range(load(t.other_starts, e), load(t.other_starts, e + 1)):
@@ -218,10 +218,10 @@ def _places(t, e, b, c):
 @nb.njit(**INLINE)
 def binary_logits(t, v, b, c):
     e = load(t.starts, v)
-    at = _places(t, e, b, c)
+    at = _table_offsets(t, e, b, c)
     down, up = gather(t.values, at), gather(t.values, at + load(t.strides, e))
     for e in range(load(t.starts, v) + 1, load(t.starts, v + 1)):
-        at = _places(t, e, b, c)
+        at = _table_offsets(t, e, b, c)
         down = down + gather(t.values, at)
         up = up + gather(t.values, at + load(t.strides, e))
     return down, up
@@ -258,7 +258,7 @@ def find_logits(t, v, b, c):
     """Log weights of the states of v given the rest, into `b.weights`."""
     begin = load(t.starts, v)
     for e in range(begin, load(t.starts, v + 1)):
-        at = _places(t, e, b, c)
+        at = _table_offsets(t, e, b, c)
         _add_entries(t.values, at, load(t.strides, e), load(t.sizes, v), e == begin, b.weights)
 
 

@@ -20,7 +20,7 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
     PARTS,
     WORDS,
     Block,
-    add_pieces,
+    add_probability_pieces,
     draw_row,
     entries_of,
     flush,
@@ -85,7 +85,7 @@ def _sweep_rows(g, rows, z, gamma, rung, last, cold, b, weights):
         if last:
             _add_weight(g, i, pattern, spins, weights)
         if cold:
-            add_pieces(
+            add_probability_pieces(
                 g.word_tables.p,
                 i,
                 g.word_tables,
@@ -107,7 +107,7 @@ def _exchange(n, left, right, mask, part):
 
 
 @njit(**INLINE)
-def _mark_swaps(r, group, c, share, w, mask):
+def _make_swap_mask(r, group, c, share, w, mask):
     """Whether any ladder of the group has swapped rungs r and r + 1, and all bits of those that have in mask[c …]."""
     swaps = False
     for k in range(group * share, (group + 1) * share):
@@ -127,12 +127,12 @@ def _settle(first, part, groups, columns, w, s, mask):
             swaps, mask[:] = False, MARKS[0]
             for r in range(column, rungs - 1, columns):
                 if r % 2 == first:
-                    swaps |= _mark_swaps(r, group, r // columns * share, share, w, mask)
+                    swaps |= _make_swap_mask(r, group, r // columns * share, share, w, mask)
             if swaps:
                 v = (column * groups + group) * size
                 _exchange(n, address(s, v), address(s, v + groups * size), address(mask, 0), ALL)
         for r in range(columns - 1, rungs - 1, columns):  # from a vector's lanes to others of the first
-            if r % 2 == first and _mark_swaps(r, group, 0, share, w, mask):
+            if r % 2 == first and _make_swap_mask(r, group, 0, share, w, mask):
                 c, v = r // columns * share, ((columns - 1) * groups + group) * size
                 _exchange(n, address(s, v + c), address(s, group * size + c + share), address(mask, 0), part)
 

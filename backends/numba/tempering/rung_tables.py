@@ -16,8 +16,8 @@ from spinbench.backends.numba.gibbs.patterns import (
     Words,
     all_patterns,
     as_thresholds,
-    in_pieces,
-    slots,
+    fixed_point_pieces,
+    pad_neighbours,
     with_spare,
 )
 from spinbench.backends.numba.simd import Array, Real
@@ -95,7 +95,7 @@ class Rows:
 
     def __init__(self, flat: Flat, real: Real, layout: Layout) -> None:
         self._real, self._layout = real, layout
-        self._near, couplings, later = slots(flat, layout.width)
+        self._near, couplings, later = pad_neighbours(flat, layout.width)
         patterns = all_patterns(layout.width)
         self._fields = flat.biases[:, None] + couplings @ patterns
         self._weights = flat.biases[:, None] + np.where(later, 0.0, couplings) @ patterns
@@ -116,7 +116,7 @@ class Rows:
         pieces, parts, bits = PIECES[self._real], WEIGHT_PIECES[self._real], width + self._layout.bits
         scale = float(np.abs(self._weights).max(initial=1e-300))
         signed = _split_signed(np.tile(self._weights, copies) / scale, parts)
-        near, p = self._near.ravel(), in_pieces(cold, pieces)
+        near, p = self._near.ravel(), fixed_point_pieces(cold, pieces)
         word_tables = Words(near, thresholds, high, p, (0,) * pieces, (0,) * bits)
         return RungTables(word_tables, signed, scale, (0,) * width, (0,) * parts, (0,) * share)
 

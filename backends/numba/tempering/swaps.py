@@ -95,7 +95,7 @@ def zero_tally(rungs: int, ladders: int) -> Tally:
 
 
 @njit(**INLINE)
-def _neighbours(pair, step, level, ladders, at, tally, accepted):
+def _tally_rung_pair(pair, step, level, ladders, at, tally, accepted):
     """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `tally` and the others are pointers."""
     for place in range(pair * ladders, (pair + 1) * ladders, LANES):
         lower = load_vector(at, place) * step
@@ -111,7 +111,7 @@ def _neighbours(pair, step, level, ladders, at, tally, accepted):
 
 
 @njit(**INLINE)
-def _last_neighbours(w, tally, at, accepted):
+def _tally_last_rungs(w, tally, at, accepted):
     """The same of the last two rungs, where hard zeros count."""
     r = len(w.levels) - 1
     step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
@@ -147,7 +147,7 @@ def _move(w, tally, first, u, accepted):
 
 
 @njit(**INLINE)
-def _heat(w):
+def _set_slot_betas(w):
     """β of every slot, by the rung that it has now."""
     rungs, ladders = w.slot.shape
     for r in range(rungs):
@@ -170,13 +170,13 @@ def swap_rungs(w, tally, step, zeros, scratch):
     sums = address(tally.up, 0), address(tally.down, 0), address(tally.rejected, 0)
     energies, chances = address(at, 0), address(accepted, 0)
     for r in range(rungs - 1 - zeros):
-        _neighbours(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
+        _tally_rung_pair(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
     if zeros:
-        _last_neighbours(w, tally, at, accepted)
+        _tally_last_rungs(w, tally, at, accepted)
     # By the step's number, so that swaps do not depend on how a run is cut.
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
     # Even and odd pairs by turns: a replica that goes on in one direction makes a round trip in O(R) steps, not O(R²)
     # (Okabe et al. 2001; Syed et al. 2022).
     _move(w, tally, step % 2, u, accepted)
-    _heat(w)
+    _set_slot_betas(w)
     keep(scratch)

@@ -127,7 +127,7 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
     drift = math.log(measurements.median_yardstick(chain[-1]) / measurements.median_yardstick(chain[-2]))
     levels: tuple[Level, ...] = ()
     if fit:
-        levels = _remove_drift(pool_levels(blocks, [place.group for place in fit]), drift)
+        levels = _remove_drift(effects_by_cell_group_and_all(blocks, [place.group for place in fit]), drift)
     if fit and not levels:
         reasons |= dict.fromkeys(fit, "the machine's speed changed, and too few others tell by how much")
     untested: dict[Place, tuple[FindingVerdict, str]] = {
@@ -139,7 +139,7 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
     return replace(effects, notes=(*effects.notes, *_disturbance_notes(metric, slow, drift, effects.inflation())))
 
 
-def pool_levels(blocks: Blocks, groups: Sequence[str]) -> tuple[Level, ...]:
+def effects_by_cell_group_and_all(blocks: Blocks, groups: Sequence[str]) -> tuple[Level, ...]:
     """Differences of the last two commits at the levels "cell", "group" and "all".
 
     Args:

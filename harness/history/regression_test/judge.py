@@ -227,13 +227,13 @@ def _find_failures(sides: Sides) -> Iterable[Failure]:
     """Cells that failed for at least half of the seeds that are good on the other side."""
     for place in sides.common:
         base, head = sides.base[place], sides.head[place]
-        if error := _majority_error(base, head):
+        if error := _usual_error_of_counterparts(base, head):
             yield Failure(place, "fails", error)
-        elif error := _majority_error(head, base):
+        elif error := _usual_error_of_counterparts(head, base):
             yield Failure(place, "mended", error)
 
 
-def _majority_error(this_side: Mapping[int, Run], other_side: Mapping[int, Run]) -> str:
+def _usual_error_of_counterparts(this_side: Mapping[int, Run], other_side: Mapping[int, Run]) -> str:
     """The error of most of the good seeds, or, without common ones, of all others; empty where it works."""
     seeds = [seed for seed, run in this_side.items() if not run.failed]
     common = [other_side[seed] for seed in seeds if seed in other_side] or (list(other_side.values()) if seeds else [])

@@ -85,7 +85,7 @@ def _search_components(model: FactorGraph, seed: int) -> tuple[Component, ...]:
     for start in starts.astype(np.int64):
         if start.tobytes() in visited:
             continue
-        reachable, left = _follow(model, start, left)
+        reachable, left = _reachable_states(model, start, left)
         if reachable is None:
             outside += 1
         else:
@@ -96,7 +96,7 @@ def _search_components(model: FactorGraph, seed: int) -> tuple[Component, ...]:
     return tuple(components) if outside or len(components) > 1 else ()
 
 
-def _follow(model: FactorGraph, start: IntArray, left: float) -> tuple[IntArray | None, float]:
+def _reachable_states(model: FactorGraph, start: IntArray, left: float) -> tuple[IntArray | None, float]:
     """All states that single changes lead to from one, or None where they are too many; and what work is left."""
     reachable, waiting = {start.tobytes(): start}, [start]
     while waiting and left > 0:

@@ -71,7 +71,7 @@ def log_z_evidence(
         ("bounded", (*CERTAIN, "probable")),
     )
     for level, grades in brackets:
-        distance = _distance(log_z, [bound for bound in bounds if bound.grade in grades])
+        distance = _largest_possible_error(log_z, [bound for bound in bounds if bound.grade in grades])
         if distance <= tolerance:
             return Evidence(level, distance)
     reason = _doubts(status, "log Z")
@@ -124,7 +124,7 @@ def doubt(estimate: Estimate, quantity: str) -> str:
     return evidence.reason if evidence.level == "doubtful" else ""
 
 
-def _distance(log_z: float, bounds: Sequence[Bound]) -> float:
+def _largest_possible_error(log_z: float, bounds: Sequence[Bound]) -> float:
     """The farthest that log Z may be from a number within a bracket; infinite outside, or where a side is open."""
     low = max((bound.value for bound in bounds if bound.side == "lower"), default=-math.inf)
     high = min((bound.value for bound in bounds if bound.side == "upper"), default=math.inf)

@@ -63,7 +63,7 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
     claimed = _Claimed.of(estimate, estimate.log_z, bound)
     verdicts = [claimed.contradictions(least) for least in bounds.wide]
     if not all(any(of_all) for of_all in zip(*verdicts, strict=True)):
-        verdicts += [claimed.contradictions(bounds.well(number)) for number in claimed.unseen(bounds)]
+        verdicts += [claimed.contradictions(bounds.weigh_probe_well(number)) for number in claimed.unseen(bounds)]
     marginals, log_z = (any(of_all) for of_all in zip(*verdicts, strict=True))
     return (("marginals not mixed",) if marginals else ()) + (("log Z unresolved",) if log_z else ())
 
@@ -76,7 +76,7 @@ def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     if bounds is None or not np.isfinite(bounds.mixture.z):
         return ()
     least = _Claimed.of(estimate, bounds.mixture.z, 0.0)
-    hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
+    hopeful = [*bounds.wide, *map(bounds.weigh_probe_well, least.unseen(bounds))]
     if not any(least.contradictions(bound)[0] for bound in hopeful):
         return ()
     widest = dataclasses.replace(

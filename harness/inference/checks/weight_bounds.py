@@ -93,7 +93,7 @@ class Bounds:
         firsts, number = _firsts(self._flat.cardinalities), int(self._flat.cardinalities.sum())
         return self.mixture, _least(log_w, states + firsts[:, None], number, DRAWS // 2)
 
-    def well(self, number: int) -> Least:
+    def weigh_probe_well(self, number: int) -> Least:
         """Of the well in which a probe stays."""
         if number not in self._wells:
             law, rng = self._laws[:, number], np.random.default_rng((2, number))

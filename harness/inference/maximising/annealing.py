@@ -92,7 +92,7 @@ def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, 
     return annealed
 
 
-def run_cold(request: Request, bound: BoundMethod, start: np.ndarray) -> Annealed:
+def run_on_cooled_model(request: Request, bound: BoundMethod, start: np.ndarray) -> Annealed:
     """Run a method that is bound to a cooled model until its budget is spent: where its chains are then.
 
     Args:

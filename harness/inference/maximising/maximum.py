@@ -19,7 +19,7 @@ from spinbench.inference.maximising.annealing import (
     anneal,
     count_hits,
     hot_and_cold,
-    run_cold,
+    run_on_cooled_model,
     scale_log_weights,
 )
 from spinbench.inference.notebook.progress import show_progress
@@ -76,7 +76,7 @@ def _run_chains(request: Request) -> Result:
     )
     check_step(method, bound.tables, bound.tier, how.budget, how.chains)
     with one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
-        ended = run_cold(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
+        ended = run_on_cooled_model(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)
     hits = count_hits(logs)

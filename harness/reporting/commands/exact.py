@@ -11,7 +11,7 @@ from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.remarks import printable
 from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
-from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, solve_side_by_side
+from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
 from spinbench.reporting.commands.running import check_outputs, print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
@@ -75,7 +75,7 @@ def _answer_model(question: Question) -> int:
 
 def _solve_with_progress(question: Question) -> Outcome:
     """The outcome; on a terminal, what it takes is shown meanwhile."""
-    updates = solve_side_by_side({"": question}, jobs=1)
+    updates = poll_side_by_side({"": question}, jobs=1)
     # The process is forked before a thread draws.
     working, _, outcome = next(updates)
     with console().status("") as status:

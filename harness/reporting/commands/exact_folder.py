@@ -15,7 +15,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import strip_gzip_suffix
-from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
+from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, poll_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_cell, escape_unprintable
 from spinbench.reporting.commands.running import check_outputs
 from spinbench.reporting.progress_display import Display, console, print_line, short_path
@@ -83,7 +83,7 @@ def solve_folder(arguments: Namespace, settings: Settings) -> int:
         _print_settled_counts(counts, len(models))
         by_name = {model.name: model for model in models}
         with Display(console(), len(questions), auto_refresh=False) as display:
-            for working, name, outcome in solve_side_by_side(questions, jobs):
+            for working, name, outcome in poll_side_by_side(questions, jobs):
                 display.start_cell(
                     ", ".join(f"{escape_unprintable(model_name)} {status}" for model_name, status in working.items())
                 )

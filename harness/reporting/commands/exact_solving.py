@@ -120,7 +120,7 @@ class Outcome(NamedTuple):
     cpu_seconds: float
 
 
-def solve_side_by_side(
+def poll_side_by_side(
     questions: Mapping[str, Question], jobs: int
 ) -> Iterator[tuple[Mapping[str, str], str, Outcome | None]]:
     """Outcomes as they come.

@@ -172,7 +172,7 @@ CASES = {
 }
 
 
-def potts_model() -> FactorGraph:
+def three_state_model() -> FactorGraph:
     """Two variables of three states and one of two; units of which exactly one is 1 once it is made pairwise."""
     rng = np.random.default_rng(15)
     scopes = [(0,), (1,), (2,), (0, 1), (1, 2)]

@@ -56,7 +56,7 @@ def weightless_state_model() -> SolvedModel:
     return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
 
 
-def wide_tables_model() -> SolvedModel:
+def huge_log_tables_model() -> SolvedModel:
     """A law like others, of tables that say so with numbers of up to 800 nats of either sign, which cancel; and a
     state whose weight is not 0 but far below the smallest number."""
     rng = np.random.default_rng(23)

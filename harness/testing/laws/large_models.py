@@ -19,8 +19,8 @@ from spinbench.testing.laws.cases import (
     enumerate_law,
     higher_order_model,
     law,
-    potts_model,
     ring_model,
+    three_state_model,
 )
 
 # Variables of a very large model that are in random order.
@@ -222,7 +222,7 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "80 variables, dense": lambda: _complete_model(40),
     "20 variables, dense": lambda: _complete_model(10),
     "88 variables of several states": lambda: graphs.rings_model(22, "88 variables of several states"),
-    "three states": lambda: enumerate_law(potts_model()),
+    "three states": lambda: enumerate_law(three_state_model()),
     "one to nine states": graphs.one_to_nine_states_model,
     "orders three and five": lambda: enumerate_law(higher_order_model()),
     "ring of five": lambda: enumerate_law(ring_model()),
@@ -230,7 +230,7 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "orders three and four": graphs.orders_three_and_four_model,
     "zeros": graphs.zeros_model,
     "a state of no weight": graphs.weightless_state_model,
-    "wide tables": graphs.wide_tables_model,
+    "wide tables": graphs.huge_log_tables_model,
     "eleven neighbours": graphs.complete_model,
     "80000 variables": lambda: _independent_paths_model(10_000, 8, 4),
     "111 pairs": lambda: _independent_pairs_model(111),

@@ -157,7 +157,7 @@ def bound(model: ForneyModel, q: FloatArray) -> float:
     return total
 
 
-def certain(model: ForneyModel, q: FloatArray) -> FloatArray:
+def round_near_certain(model: ForneyModel, q: FloatArray) -> FloatArray:
     """q (E,) as it is, or 0 and 1 where it is next to them and the model has zeros, which allow no rest of weight."""
     if model.has_zeros:
         return np.where(q < CERTAIN, 0.0, np.where(q > 1.0 - CERTAIN, 1.0, q))

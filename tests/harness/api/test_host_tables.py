@@ -12,7 +12,7 @@ import spinbench
 from spinbench.api import messages, relaxation
 from spinbench.errors import UnsupportedError
 from spinbench.models import build, generators
-from spinbench.testing.laws.cases import potts_model
+from spinbench.testing.laws.cases import three_state_model
 
 SOURCE = Path(__file__).with_name("host_tables_plugin.py").read_text(encoding="utf-8")
 SWEEPS = Path(__file__).with_name("heat_bath_plugin.py").read_text(encoding="utf-8")
@@ -57,4 +57,4 @@ def test_sweeps_are_a_building_block(install_plugin: Callable[..., Path], backen
     assert (np.abs(marginals - exact) <= 4.5 * errors).all()
     assert errors.max() < 0.02
     with pytest.raises(UnsupportedError, match="has 1-of-K groups"):
-        spinbench.run(potts_model(), "turns", backend, 10, blocks=blocks)
+        spinbench.run(three_state_model(), "turns", backend, 10, blocks=blocks)

@@ -99,19 +99,21 @@ class NumbaSweeps:
         sums = np.zeros((len(chains.x), self.rows, chains.x.shape[2]))
         order = self.order[::-1].copy() if backward else self.order
         sweeps.run_sweeps(self.tables, order, sweeps.Request(True, True, 4, 5), chains, sums)
-        return layout.of_chains(chains.x, x.shape[1]).astype(np.int64), layout.of_chains(sums, x.shape[1])
+        return layout.merge_lane_blocks(chains.x, x.shape[1]).astype(np.int64), layout.merge_lane_blocks(
+            sums, x.shape[1]
+        )
 
     def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:
         states = self.chains(x).x
         levels = np.zeros((len(states), states.shape[2]))
         sweeps.force_sweep(self.tables, self.order, mode, states, levels)
-        return layout.of_chains(levels, x.shape[1])
+        return layout.merge_lane_blocks(levels, x.shape[1])
 
     def log_weights(self, x: np.ndarray, floored: bool) -> np.ndarray:
         states = self.chains(x).x
         log_weights = np.zeros((len(states), states.shape[2]))
         sweeps.sum_weights(self.tables, floored, states, log_weights)
-        return layout.of_chains(log_weights, x.shape[1])
+        return layout.merge_lane_blocks(log_weights, x.shape[1])
 
 
 @cache

@@ -125,9 +125,9 @@ def test_log_z_of_forests_is_exact_in_both_implementations() -> None:
             factors.append(((i, j), tables[e, : cards[i], : cards[j]]))
         expected.append(enumerate_all(FactorGraph.from_log_tables(cards.tolist(), factors))[0])
     np.testing.assert_allclose(forest_log_z(edges, forests, nodes, tables), expected, atol=1e-10)
-    from spinbench.backends.numba.messages.trw import _log_z
+    from spinbench.backends.numba.messages.trw import _forest_log_z
 
-    found = [_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests]
+    found = [_forest_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests]
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 

@@ -146,7 +146,7 @@ def _close_tag_at_line_end(labels: list[bool], lines: list[int], start: int, lin
         labels[start:] = [at == line for at in lines[start:]]
 
 
-def build_edges(message: Message) -> tuple[IntArray, IntArray]:
+def build_edges_and_kinds(message: Message) -> tuple[IntArray, IntArray]:
     """Chain and skip edges.
 
     Returns:

@@ -89,13 +89,13 @@ def skip_chain_model(message: Message, weights: Weights, name: str = "skip_chain
 
     Labels are "3 Smith": the token's number and the token.
     """
-    from spinbench.papers.relaxation.crf.corpus import build_edges
+    from spinbench.papers.relaxation.crf.corpus import build_edges_and_kinds
     from spinbench.papers.relaxation.crf.tokens import extract_features
 
     features = extract_features([message])
     values = np.array([weights.features.get(feature, 0.0) for feature in features.names])
     biases = np.bincount(features.rows, values[features.columns], minlength=features.tokens)
-    edges, kinds = build_edges(message)
+    edges, kinds = build_edges_and_kinds(message)
     labels = [f"{k} {token}" for k, token in enumerate(message.tokens)]
     return PairwiseModel.from_edges(biases, edges, weights.edges[kinds], name=name, labels=labels)
 
@@ -135,7 +135,7 @@ def choose_test_messages(messages: list[Message], split: int, tests: int) -> tup
     Raises:
         ModelError: there are too few.
     """
-    from spinbench.papers.relaxation.crf.corpus import build_edges, min_degree_width
+    from spinbench.papers.relaxation.crf.corpus import build_edges_and_kinds, min_degree_width
 
     chosen: list[int] = []
     for k in np.random.Generator(np.random.PCG64(split)).permutation(len(messages)).tolist():
@@ -143,7 +143,7 @@ def choose_test_messages(messages: list[Message], split: int, tests: int) -> tup
             break
         size = len(messages[k].tokens)
         fits = TEST_LENGTHS[0] <= size <= TEST_LENGTHS[1]
-        if fits and min_degree_width(size, build_edges(messages[k])[0], MAX_WIDTH) <= MAX_WIDTH:
+        if fits and min_degree_width(size, build_edges_and_kinds(messages[k])[0], MAX_WIDTH) <= MAX_WIDTH:
             chosen.append(k)
     if len(chosen) < tests:
         raise ModelError(

@@ -14,7 +14,7 @@ from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Incidence, incidence
 from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
 from spinbench.models import PairwiseModel
-from spinbench.papers.relaxation.crf.corpus import KINDS, IntArray, Message, build_edges
+from spinbench.papers.relaxation.crf.corpus import KINDS, IntArray, Message, build_edges_and_kinds
 from spinbench.papers.relaxation.crf.tokens import extract_features
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class MessageGraphs:
     def from_messages(cls, messages: Sequence[Message]) -> MessageGraphs:
         """Nodes are numbered through."""
         bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
-        parts = [build_edges(message) for message in messages]
+        parts = [build_edges_and_kinds(message) for message in messages]
         # Tokens are numbered through all messages.
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
         order = np.lexsort(edges.T[::-1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench.history.regression_test.effects import pool_levels
+from spinbench.history.regression_test.effects import effects_by_cell_group_and_all
 from spinbench.history.regression_test.noise import DEFAULT_BETWEEN_VARIANCE, DEFAULT_WITHIN_VARIANCE, Blocks
 from spinbench.history.regression_test.significance import Level, decide_verdicts, error_inflation
 
@@ -26,7 +26,7 @@ def table(rng: np.random.Generator, commits: int, seeds: int, within: float, bet
 def compared(values: np.ndarray, scatter: float | np.ndarray = 0.0, *changed: bool) -> tuple[Level, ...]:
     """The last commit against the one before, which ends the past."""
     pieces = np.cumsum([0, *(changed or (False,) * (values.shape[1] - 2))])[None]
-    return pool_levels(Blocks(values, np.broadcast_to(scatter, values.shape), True, pieces), GROUPS)
+    return effects_by_cell_group_and_all(Blocks(values, np.broadcast_to(scatter, values.shape), True, pieces), GROUPS)
 
 
 def level(difference: object, error: object, freedom: float = 20.0) -> Level:
@@ -82,7 +82,7 @@ def test_different_seeds_are_compared_by_their_means() -> None:
     rng = np.random.default_rng(7)
     values = rng.normal(size=(8, 1, 1)) + 0.1 * rng.standard_normal((8, 2, 3))
     values[:, 1, 2] = math.nan
-    cells, *_ = pool_levels(Blocks(values, np.zeros(values.shape), False, np.zeros((1, 1))), GROUPS)
+    cells, *_ = effects_by_cell_group_and_all(Blocks(values, np.zeros(values.shape), False, np.zeros((1, 1))), GROUPS)
     np.testing.assert_allclose(cells.difference, np.nanmean(values[:, 1], axis=1) - values[:, 0].mean(axis=1))
     assert cells.error[0] > 0.1
 

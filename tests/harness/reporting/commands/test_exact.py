@@ -248,7 +248,7 @@ def test_a_process_that_dies_costs_its_own_model(
 
     monkeypatch.setattr(exact_solving, "_solve_question", solve)
     questions = {"one": Question("one", None, SETTINGS)}
-    (outcome,) = (outcome for _, _, outcome in exact_solving.solve_side_by_side(questions, 1) if outcome is not None)
+    (outcome,) = (outcome for _, _, outcome in exact_solving.poll_side_by_side(questions, 1) if outcome is not None)
     assert outcome.status == "failed"
     assert message in outcome.message
 

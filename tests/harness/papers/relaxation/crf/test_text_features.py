@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import build_edges, min_degree_width, parse_announcement
+from spinbench.papers.relaxation.crf.corpus import build_edges_and_kinds, min_degree_width, parse_announcement
 from spinbench.papers.relaxation.crf.tokens import extract_features, header_fields, word_shapes
 
 TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"
@@ -75,18 +75,18 @@ def test_headers_need_the_colon_on_their_line() -> None:
 
 def test_edges_of_a_message() -> None:
     """0 Ann 1 Ann 2 saw / 3 Lee 4 , 5 Ann 6 saw 7 Lee"""
-    edges, kinds = build_edges(parse_announcement("Ann Ann saw\nLee, Ann saw Lee"))
+    edges, kinds = build_edges_and_kinds(parse_announcement("Ann Ann saw\nLee, Ann saw Lee"))
     kinds_by_edge = dict(zip(map(tuple, edges.tolist()), kinds.tolist(), strict=True))
     chain = {(k, k + 1): int(k == 2) for k in range(7)}
     assert kinds_by_edge == chain | {(0, 5): 2, (1, 5): 2, (3, 7): 2}
     assert len(edges) == len(kinds_by_edge)
-    assert [part.shape for part in build_edges(parse_announcement("one"))] == [(0, 2), (0,)]
-    assert [part.shape for part in build_edges(parse_announcement(""))] == [(0, 2), (0,)]
+    assert [part.shape for part in build_edges_and_kinds(parse_announcement("one"))] == [(0, 2), (0,)]
+    assert [part.shape for part in build_edges_and_kinds(parse_announcement(""))] == [(0, 2), (0,)]
 
 
 def test_skip_edges_join_all_equal_capitalised_tokens() -> None:
     message = parse_announcement(synthetic.write_announcement(1))
-    edges, kinds = build_edges(message)
+    edges, kinds = build_edges_and_kinds(message)
     same = {
         (i, j)
         for i, j in itertools.combinations(range(len(message.tokens)), 2)

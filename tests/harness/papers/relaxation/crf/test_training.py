@@ -11,7 +11,7 @@ from spinbench import reference
 from spinbench.errors import ModelError
 from spinbench.models import PairwiseModel
 from spinbench.papers.relaxation.crf import synthetic
-from spinbench.papers.relaxation.crf.corpus import Message, build_edges, parse_announcement
+from spinbench.papers.relaxation.crf.corpus import Message, build_edges_and_kinds, parse_announcement
 from spinbench.papers.relaxation.crf.model import choose_test_messages, load_or_train, skip_chain, skip_chain_model
 from spinbench.papers.relaxation.crf.tokens import extract_features
 from spinbench.papers.relaxation.crf.train import MessageGraphs, Objective, Weights, train_weights
@@ -25,7 +25,7 @@ def messages(count: int) -> list[Message]:
 
 
 def model_of(message: Message, biases: np.ndarray, weights: np.ndarray) -> PairwiseModel:
-    edges, kinds = build_edges(message)
+    edges, kinds = build_edges_and_kinds(message)
     return PairwiseModel.from_edges(biases, edges, weights[kinds])
 
 
