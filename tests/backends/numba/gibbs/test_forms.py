@@ -247,7 +247,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch: pytest.MonkeyPatch)
     model, method = grid(41, 43, 0), Gibbs()
     kernel = forced(model, method, "sites")
     kernel.init(0, start_of(model, 1))
-    assert sites.wave_of(kernel._form_in_use.tables, whole=False)[:2] == (3, 64)
+    assert sites.plan_wave(kernel._form_in_use.tables, whole=False)[:2] == (3, 64)
     rows, waves = (run(model, method, form, chains=2) for form in ("lanes", "sites"))
     for one, other in zip(rows, waves, strict=True):
         for key in method.reductions:
