@@ -15,4 +15,6 @@ def clock(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Cl
     found = Clock()
     for module in (schedule, deadline, request.module):
         monkeypatch.setattr(module, "time", found, raising=False)
+    # Child processes of earlier tests have used the CPU, too.
+    monkeypatch.setattr(deadline, "cpu_seconds", found.process_time)
     return found

@@ -90,7 +90,7 @@ def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) 
     assert answers.solve(torus, cache=False).method == "torus"
 
 
-@pytest.mark.parametrize(("columns", "before"), [(8, 225), (14, 7), (18, 0)])
+@pytest.mark.parametrize(("columns", "before"), [(8, 316), (14, 7), (18, 0)])
 def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
     columns: int, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
