@@ -42,51 +42,51 @@ CALIBRATED, TOLERATED = (0.8, 1.25), (0.67, 1.5)
 
 def tables(rng: np.random.Generator, states: int, order: int = 2, zeros: float = 0.0) -> FactorGraph:
     """Random tables on a grid of 3 × 3."""
-    return random_tables(3, states, rng.uniform(0.3, 1.5), zeros, order, seed_of(rng))
+    return random_tables(3, states, rng.uniform(0.3, 1.5), zeros, order, draw_seed(rng))
 
 
-def observed(rng: np.random.Generator) -> Model:
+def observed_triples(rng: np.random.Generator) -> Model:
     """Factors of three variables, two of which are observed."""
     model = tables(rng, 3, 3)
     chosen = rng.choice(model.num_variables, 2, replace=False).tolist()
     return condition(model, {v: int(rng.integers(3)) for v in chosen})
 
 
-def seed_of(rng: np.random.Generator) -> int:
-    """Of a generator of models."""
+def draw_seed(rng: np.random.Generator) -> int:
+    """For a generator of models."""
     return int(rng.integers(2**31))
 
 
 def grid(rng: np.random.Generator) -> Model:
     """Of the DHMC paper's weights."""
     rows, cols = rng.integers(3, 9, 2).tolist()
-    return generators.grid(rows, cols, rng.uniform(0.1, 1.5), rng.uniform(0.3, 2.5), seed=seed_of(rng))
+    return generators.grid(rows, cols, rng.uniform(0.1, 1.5), rng.uniform(0.3, 2.5), seed=draw_seed(rng))
 
 
-def frustrated(rng: np.random.Generator) -> Model:
+def frustrated_grid(rng: np.random.Generator) -> Model:
     """A grid of weak fields and couplings of both signs."""
     rows, cols = rng.integers(3, 8, 2).tolist()
-    return generators.grid(rows, cols, 0.5, rng.uniform(0.3, 2.0), "frustrated_centred", seed=seed_of(rng))
+    return generators.grid(rows, cols, 0.5, rng.uniform(0.3, 2.0), "frustrated_centred", seed=draw_seed(rng))
 
 
 def regular(rng: np.random.Generator) -> Model:
     """Of degree 3."""
     fields, couplings = rng.uniform(0.1, 1.5), rng.uniform(0.3, 2.0)
-    return generators.random_regular(2 * int(rng.integers(5, 16)), 3, fields, couplings, seed=seed_of(rng))
+    return generators.random_regular(2 * int(rng.integers(5, 16)), 3, fields, couplings, seed=draw_seed(rng))
 
 
 def dense(rng: np.random.Generator) -> Model:
     """A glass of which all pairs are coupled."""
     beta, field = rng.uniform(0.2, 1.5), rng.uniform(0.0, 0.5)
-    return generators.sherrington_kirkpatrick(int(rng.integers(6, 17)), beta, field, seed=seed_of(rng))
+    return generators.sherrington_kirkpatrick(int(rng.integers(6, 17)), beta, field, seed=draw_seed(rng))
 
 
 RANDOM: dict[str, Callable[[np.random.Generator], Model]] = {
-    **{"grid": grid, "regular": regular, "dense": dense, "frustrated": frustrated},
+    **{"grid": grid, "regular": regular, "dense": dense, "frustrated": frustrated_grid},
     "K-ary": partial(tables, states=4),
     "triples": partial(tables, states=2, order=3),
     "zeros": partial(tables, states=3, zeros=0.2),
-    "observed": observed,
+    "observed": observed_triples,
 }
 
 

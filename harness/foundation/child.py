@@ -30,9 +30,10 @@ _GRACE = 0.2
 _IDLE = 0.3
 # Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine.
 _MAX_COMPILATION = 60.0
-# Seconds between looks at what children have used of the CPU.
+# Seconds between looks at what children have used of the CPU, which systems tell in hundredths.
 _LOOK = 0.02
-# Seconds of the wall, and for each second of the CPU, after which children that use none are given up.
+# Seconds of the wall, and for each second of the CPU, after which children are given up: one of 20 programs on a core
+# still gets its share, and one that waits for a lock does not hold up its parent for ever.
 _STALLED, _STALLED_PER_SECOND = 30.0, 20.0
 # As `psutil` calls those of a process and of its children that have ended.
 _CPU_TIMES = "user", "system", "children_user", "children_system"
