@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from spinbench.api import Array, Backend, Key, Program, Tables
+from spinbench.foundation.trees import Tree
 from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.mathematics.heat_bath.table_updates import TableBath
-
-if TYPE_CHECKING:
-    from spinbench.foundation.trees import Tree
 
 
 class ChainProgram:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate, Method, Reduction, Tables
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Tables, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
-from spinbench.models import Model, PairwiseModel
+from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
-
-if TYPE_CHECKING:
-    from spinbench.mathematics.graphs.message_layouts import FloatArray
 
 # Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of the
 # elimination order as `spinbench.exact` has it in its settings.

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spinbench import reference
-from spinbench.api import Backend, Kernel, Tables
+from spinbench.api import Backend, Kernel, Model, States, Tables
 from spinbench.foundation import deadline
 from spinbench.methods.exact import COST_NAMES, Exact
-from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, Solvers
 from spinbench.reference.elimination.array_tree import ArrayTrees
 from spinbench.reference.enumeration import Enumeration
 from spinbench.reference.problem import Problem
 from spinbench.reference.solvers import Kind
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 
 class ExactKernel(Kernel[Tables, int]):

@@ -7,11 +7,9 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Model, Trace, marginal_claims
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import NOTHING, UNSEEN, error_bound, marginal_claims, widen_of_rare
-from spinbench.models import Model
+from spinbench.mathematics.claims import NOTHING, UNSEEN, error_bound, widen_of_rare
 from spinbench.models.conditionals import split_fields
 
 FloatArray = npt.NDArray[np.float64]

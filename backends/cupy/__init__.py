@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key, Precision
+from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import cupy
-
-    from spinbench.api.types import Index
 
 
 class CupyBackend(NumpyBackend):

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key, Precision
+from spinbench.api import Array, Backend, Index, Key, Precision
+from spinbench.api.backend import Carry, P, R
 from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.folders import cache_folder
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import jax
-
-    from spinbench.api.backend import Carry, P, R
-    from spinbench.api.types import Index
 
 
 class JaxBackend(Backend):

@@ -15,14 +15,12 @@ The numbers are not cryptographic. tests/backends/jax/test_random.py holds what 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
+from spinbench.api import Index
 
 # (2,) uint32.
 Key = jax.Array

@@ -4,15 +4,13 @@ sweeps that they share in compiled code."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from spinbench.api import Precision
+from spinbench.api.accelerators import Operations
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from spinbench.api.accelerators import Operations
 
 
 class NumbaBackend(NumpyBackend):

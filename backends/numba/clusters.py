@@ -8,11 +8,11 @@ finds the root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
@@ -20,10 +20,6 @@ from spinbench.backends.numba.simd import HALF, ONE, Array, Real, chain_keys, ex
 from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
-from spinbench.models import PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 
 class Flat(NamedTuple):

@@ -11,15 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba.core import event
 from numba.np import linalg
 
 from spinbench.foundation import deadline
-
-if TYPE_CHECKING:
-    pass
 
 
 class _Clock(event.Listener):

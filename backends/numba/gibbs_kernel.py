@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from spinbench.api import Backend, Kernel, Tables
+from spinbench.api import Backend, Kernel, Model, PairwiseModel, Tables
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.tables.kernel import GraphKernel
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models import Model, PairwiseModel
 
 
 def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Tables) -> Kernel:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -20,8 +21,6 @@ from spinbench.backends.numba.compiling import wait_as_compilation
 from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
 
 if TYPE_CHECKING:
-    from types import FunctionType
-
     from numba.core.dispatcher import Dispatcher
 
     # Machine code for arguments of these types, as `Dispatcher.compile` returns it.

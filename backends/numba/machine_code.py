@@ -10,12 +10,9 @@ import time
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinbench.foundation.folders import cache_folder
-
-if TYPE_CHECKING:
-    pass
 
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
 # Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled.

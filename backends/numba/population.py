@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, copy_into, exp
@@ -21,7 +21,6 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, state_rows, sweep_order
 from spinbench.methods.population.program import Tables
 from spinbench.methods.population.smc import Annealed
-from spinbench.models import Model
 
 # Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any.
 UPDATES = 2**22

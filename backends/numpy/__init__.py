@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
-from spinbench.api import Array, Backend, Key, Precision
+from spinbench.api import Array, Backend, Index, Key, Namespace, Precision
 from spinbench.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index, Namespace
 
 # Three words of 64 bits, what SFC64 is seeded with.
 KEY_BYTES = 24

@@ -6,19 +6,15 @@ The search for an elimination order counts as run time, as for our own, unless a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel, Tables
+from spinbench.api import Backend, Kernel, Model, States, Tables
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import setting_refusal
 from spinbench.backends.peers.tables import FloatArray, too_wide
 from spinbench.methods.exact import COST_NAMES, Exact
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 NO_LOG_Z = "the library gives no log Z"
 NO_MARGINALS = "the library gives no marginals"

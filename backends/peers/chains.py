@@ -13,24 +13,20 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel, State
+from spinbench.api import Backend, Kernel, Model, State, States
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.backends.peers import ising
 from spinbench.backends.peers.library import setting_refusal
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
+from spinbench.methods.baselines.metropolis import Metropolis
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
-    from spinbench.methods.baselines.metropolis import Metropolis
-    from spinbench.methods.gibbs.gibbs import Gibbs
-    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 Array = np.ndarray
 

@@ -8,19 +8,18 @@ seconds for a small model and minutes for a large one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spinbench.api import Model
 from spinbench.backends.jax import keep_programs
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
-from spinbench.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import jax
 
     from spinbench.backends.peers.tables import Tables

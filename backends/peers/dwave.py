@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model, PairwiseModel
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.chains import THINNED, UNCUT, Array, LibraryChains
 from spinbench.backends.peers.ising import as_pairs, refusal, spins
 from spinbench.backends.peers.library import LibraryBackend
-from spinbench.models import Model, PairwiseModel
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 if TYPE_CHECKING:
     import dimod
-
-    from spinbench.methods.gibbs.gibbs import Gibbs
-    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 
 class DWaveBackend(LibraryBackend):

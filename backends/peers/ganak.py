@@ -6,20 +6,17 @@ own, as other libraries are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from spinbench.api import Model
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.errors import ModelError
-from spinbench.models import Model
-from spinbench.reference.counting.encoding import encode
+from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.counting.ganak import compute_log_count, compute_marginals
 from spinbench.reference.network import split
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
-
-if TYPE_CHECKING:
-    from spinbench.reference.counting.encoding import Formula
 
 
 class GanakBackend(LibraryBackend):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.api import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
 

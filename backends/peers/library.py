@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import ModuleType
+from typing import Any, ClassVar
 
 from spinbench.api import Backend, Method, Precision
 from spinbench.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class LibraryBackend(Backend):

@@ -7,21 +7,17 @@ each read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model
 from spinbench.backends.peers.chains import Array, LibraryChains
 from spinbench.backends.peers.ising import as_pairs, spins
 from spinbench.backends.peers.library import LibraryBackend
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from spinbench.methods.baselines.metropolis import Metropolis
-    from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.methods.baselines.metropolis import Metropolis
+from spinbench.methods.gibbs.graph_plan import GraphTables
 
 
 class OpenJijBackend(LibraryBackend):

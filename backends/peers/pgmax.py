@@ -15,19 +15,16 @@ from unittest import mock
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Index, Kernel, Model, States
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import LibraryBackend, OnJax, setting_refusal
 from spinbench.errors import UnsupportedError
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
 from spinbench.methods.messages.fixed_points import State, statistics
-from spinbench.models import Model
 
 if TYPE_CHECKING:
     from jax import Array as JaxArray
     from pgmax import infer
-
-    from spinbench.api.types import Index, States
 
     # Messages, the number of iterations, and the largest change of the last one.
     Round = tuple[infer.BPArrays, Index, JaxArray]

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model, PairwiseModel
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.chains import ONE_SIDED, THINNED, UNCUT, Array, LibraryChains
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import Tables, tables
-from spinbench.models import Model, PairwiseModel
+from spinbench.methods.baselines.metropolis import Metropolis
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 if TYPE_CHECKING:
     from pgmpy.models import DiscreteMarkovNetwork
 
-    from spinbench.methods.baselines.metropolis import Metropolis
-    from spinbench.methods.gibbs.gibbs import Gibbs
-    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 # Variables of a model whose states are all tabulated: the sampler keeps a table for each variable and state of the
 # others, 12 · 2^11 of them.

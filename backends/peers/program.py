@@ -24,11 +24,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, FactorGraph, Model
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.tables import all_named, span
 from spinbench.errors import InvalidResultError, SpinbenchError
-from spinbench.models import FactorGraph, Model
 from spinbench.models.files.uai import format_evidence, format_uai
 
 FILES = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spinbench.api import Model
 from spinbench.backends.peers.answers import NO_LOG_Z, Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
-from spinbench.models import Model
 
 if TYPE_CHECKING:
     import pyagrum

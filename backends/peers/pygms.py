@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, FactorGraph, Model
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
-from spinbench.models import FactorGraph, Model
 
 if TYPE_CHECKING:
     import pygms

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Factor, FactorGraph, Model, to_factor_graph
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.models import FactorGraph, Model, to_factor_graph
-from spinbench.models.factor_graph import Factor
 from spinbench.reference.orders.order import elimination_order, pairs_of
 
 FloatArray = npt.NDArray[np.float64]

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Index, Model, PairwiseModel, States
 from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, LibraryChains
 from spinbench.backends.peers.ising import spins
 from spinbench.backends.peers.library import LibraryBackend, OnJax
 from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.models import Model, PairwiseModel
+from spinbench.methods.baselines.metropolis import Metropolis
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 if TYPE_CHECKING:
     from jax import Array as JaxArray
 
     # The states of the variables of each colour, (C, n).
     Blocks = list[JaxArray]
-    from spinbench.api.types import Index, States
-    from spinbench.methods.baselines.metropolis import Metropolis
-    from spinbench.methods.gibbs.gibbs import Gibbs
-    from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 
 class ThrmlBackend(LibraryBackend):

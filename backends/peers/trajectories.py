@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Index, Kernel, Model, PairwiseModel, States
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import OnJax, setting_refusal
+from spinbench.foundation.trees import Tree
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.tables import RelaxedTables
-from spinbench.models import Model, PairwiseModel
 
 if TYPE_CHECKING:
     from jax import Array as JaxArray
 
     LogDensity = Callable[[JaxArray], JaxArray]
-    from spinbench.api.types import Index, States
-    from spinbench.foundation.trees import Tree
 
 
 Chain = TypeVar("Chain")

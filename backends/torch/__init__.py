@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
-from spinbench.api import Array, Backend, Key, Precision
+from spinbench.api import Array, Backend, Index, Key, Precision
+from spinbench.api.backend import Carry, P, R
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy as np
     import torch
-
-    from spinbench.api.backend import Carry, P, R
-    from spinbench.api.types import Index
 
 
 class TorchBackend(Backend):

@@ -27,11 +27,12 @@ from spinbench.api.bounds import Bound
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Estimate, Method, Program
 from spinbench.api.metric import Measured, Metric
-from spinbench.api.types import Array, Key, LogZKind, Precision, Reduction, State, Tables, Tier
+from spinbench.api.types import Array, Index, Key, LogZKind, Namespace, Precision, Reduction, State, Tables, Tier
 from spinbench.foundation.trees import map_arrays
 
 if TYPE_CHECKING:
     from spinbench.api import messages, relaxation, sweeps
+    from spinbench.api.host_arrays import States
     from spinbench.api.trace import Trace
     from spinbench.foundation.parameters import family
     from spinbench.mathematics.claims import MarginalClaims, conditional_range, marginal_claims
@@ -61,6 +62,7 @@ __all__ = [
     "FactorGraph",
     "Format",
     "ForneyModel",
+    "Index",
     "Kernel",
     "Key",
     "LogZKind",
@@ -70,12 +72,14 @@ __all__ = [
     "Metric",
     "Model",
     "ModelFile",
+    "Namespace",
     "Origin",
     "PairwiseModel",
     "Precision",
     "Program",
     "Reduction",
     "State",
+    "States",
     "Tables",
     "Tier",
     "Trace",
@@ -98,6 +102,7 @@ __all__ = [
 
 _TABLES = ("messages", "relaxation", "sweeps")
 _HOME = {
+    "States": "spinbench.api.host_arrays",
     "Trace": "spinbench.api.trace",
     "family": "spinbench.foundation.parameters",
     **dict.fromkeys(("Format", "ModelFile"), "spinbench.models.files.format"),

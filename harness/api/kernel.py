@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from spinbench.api.backend import Backend
-    from spinbench.api.types import States
+    from spinbench.api.host_arrays import States
     from spinbench.models import Model
 
 

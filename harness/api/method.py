@@ -14,9 +14,9 @@ from spinbench.api.types import Array, Key, LogZKind, Reduction, State, StateT, 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
     from spinbench.api.burn_in import LookDigest
+    from spinbench.api.host_arrays import Draws
     from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
-    from spinbench.api.types import Draws
     from spinbench.models import Model
 
 

@@ -18,7 +18,8 @@ from spinbench.foundation import deadline
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Index, States
+    from spinbench.api.host_arrays import States
+    from spinbench.api.types import Index
 
 # Folded into a step's key for the numbers of a look at it, which must be none of the step's; programs fold small
 # numbers into theirs.

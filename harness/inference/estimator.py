@@ -24,7 +24,7 @@ from spinbench.models import FactorGraph, Model
 from spinbench.models.simplification import Simplification
 
 if TYPE_CHECKING:
-    from spinbench.api.types import PairsWithErrors
+    from spinbench.api.host_arrays import PairsWithErrors
 
 
 class Estimator:

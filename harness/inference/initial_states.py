@@ -17,7 +17,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Draws
+    from spinbench.api.host_arrays import Draws
 
 # Methods whose draws may be starts.
 DRAWING = ("wmb",)

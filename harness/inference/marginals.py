@@ -15,7 +15,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
-    from spinbench.api.types import PerVariable
+    from spinbench.api.host_arrays import PerVariable
 
 FloatArray = npt.NDArray[np.float64]
 

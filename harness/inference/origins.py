@@ -15,7 +15,7 @@ from spinbench.models.groups import FloatArray, merge_groups
 from spinbench.models.simplification import Simplification
 
 if TYPE_CHECKING:
-    from spinbench.api.types import PairsWithErrors, PerVariable
+    from spinbench.api.host_arrays import PairsWithErrors, PerVariable
 
 
 def model_for_method(model: Model, method: Method) -> Model:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.api import LogZKind, Precision, Tier, types
+from spinbench.api import LogZKind, Precision, Tier, host_arrays
 from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
@@ -100,7 +100,7 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
-    draws: types.Draws | None = None
+    draws: host_arrays.Draws | None = None
     bounds: tuple[Bound, ...] = ()
     marginals_error_bound: Any = None
     log_z_error_bound: float | None = None
@@ -280,7 +280,7 @@ class Result:
                 raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
 
     @cached_property
-    def _joint(self) -> types.PairsWithErrors:
+    def _joint(self) -> host_arrays.PairsWithErrors:
         """Pairs and their errors."""
         return self.source.find_pairs()
 
@@ -313,6 +313,6 @@ class Result:
         )
 
 
-def replace_pairs(result: Result, pairs: types.Pairs, errors: types.Pairs = None) -> Result:
+def replace_pairs(result: Result, pairs: host_arrays.Pairs, errors: host_arrays.Pairs = None) -> Result:
     """A result with other joint probabilities, or None, and their errors."""
     return replace(result, source=replace(result.source, pairs=(pairs, errors)))

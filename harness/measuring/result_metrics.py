@@ -17,7 +17,7 @@ from spinbench.mathematics import statistics
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from spinbench.api.types import PerVariable
+    from spinbench.api.host_arrays import PerVariable
 
 # Of a result, what metrics may be of and what is no time.
 FINGERPRINT_FIELDS = (

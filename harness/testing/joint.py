@@ -15,7 +15,7 @@ from spinbench.testing.check import CheckError, require
 from spinbench.testing.laws.cases import FloatArray, Law
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Pairs
+    from spinbench.api.host_arrays import Pairs
 
 # p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
 from spinbench.methods.baselines.shells import Points, Shells, Tables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 # Times as many sweeps in the second half of the chains, which have to agree with the others.
 SWEEP_FACTOR = 3

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
 from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.chain_program import IndependentSteps, TableProgram
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 
 class Layers(NamedTuple):

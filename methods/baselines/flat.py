@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Key
+from spinbench.api import Array, Index, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 # In step t of burn-in θ falls by GAIN / (t + DELAY) for each time that a knot is visited more often than others. Sums
 # of 1 / t diverge, so that θ can still go anywhere, and its steps become small (Belardinelli and Pereyra 2007).

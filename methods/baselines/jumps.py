@@ -4,18 +4,15 @@ it is planned with: whose rates a change of one variable touches, and by which e
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Key
+from spinbench.api import Array, Index, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.chain_program import ChainProgram
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 
 class Neighbourhoods(NamedTuple):

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Index, Method, Model, Program, Reduction, Trace, to_factor_graph
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.graphs.factor_tables import links
 from spinbench.mathematics.graphs.table_layouts import Section
@@ -30,11 +29,6 @@ from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps
-from spinbench.models import Model, to_factor_graph
-
-if TYPE_CHECKING:
-    from spinbench.api import Array
-    from spinbench.api.types import Index
 
 Proposal = Literal["uniform", "metropolised_gibbs"]
 Marginals = Literal["rao_blackwell", "empirical"]

@@ -25,8 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.foundation.settings import check_whole
 from spinbench.mathematics.bennett import beside, ratio
 from spinbench.mathematics.claims import Claim, log_z_parts
@@ -38,7 +37,6 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
 from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
-from spinbench.models import Model
 
 # Bins between knots for a unit of the pilot's barrier, at least and at most.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64

@@ -30,8 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_whole
 from spinbench.mathematics.bennett import CONTRADICTED
@@ -43,7 +42,6 @@ from spinbench.methods.baselines.shells import LABEL_NATS, LOWEST_LEVEL, Shells,
 from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
-from spinbench.models import Model
 
 # Factors that are looked up in about the time that an update takes at least: one of fewer costs no less.
 FACTORS_PER_UPDATE = 16

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Key
+from spinbench.api import Array, Index, Key
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.tempering.replicas import GraphTables
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 
 class Tables(NamedTuple):

@@ -5,16 +5,13 @@ A chain is a population of P points; its columns in arrays (…, P C) are those 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Key
+from spinbench.api import Array, Key, Namespace
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import resample_systematically
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 # Nats of a label, uniform, which is added to D: states of one D, of which discrete models have many, do not all fall at
 # once (Murray et al. 2005).

@@ -24,8 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.foundation.settings import check_whole
 from spinbench.mathematics.bennett import Ratio, ratio
 from spinbench.mathematics.claims import log_z_parts
@@ -37,7 +36,6 @@ from spinbench.methods.tempering.estimates import MIN_ROUND_TRIPS, NEGLIGIBLE_BA
 from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.methods.weighted_means import chain_estimate
-from spinbench.models import Model
 
 # Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
 # the logarithm of the product is normal with variance 2π Λ² / T, and minus half of it as mean.

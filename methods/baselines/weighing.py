@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Model, Trace
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
-from spinbench.models import Model
 from spinbench.models.conditionals import uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]

@@ -19,8 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
@@ -31,7 +30,6 @@ from spinbench.methods.baselines.proposals import Kind, build_proposal
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import summarise_runs
 from spinbench.methods.weighted_means import with_bounds
-from spinbench.models import Model
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
 # Draws, in effect, from which a standard error of their scatter is trusted: weights that few draws carry hide what

@@ -19,13 +19,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
 from spinbench.methods.baselines.weighing import state_pairs, weighted_marginals
-from spinbench.models import Model
 
 # Variables for each jump of a step: a jump sums the rates of all states, so that a step of as many jumps as variables
 # would take some N² / 2 updates.

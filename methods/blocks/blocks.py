@@ -31,8 +31,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Engine, Estimate, Method, Model, Program, Reduction, State, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import bennett, claims, stepping_stones
@@ -44,7 +43,6 @@ from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, build_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
-from spinbench.models import Model
 from spinbench.models.conditionals import split_fields
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem

@@ -6,13 +6,8 @@ separators and states has no meaning, or probability 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from spinbench.api import Array, Backend
+from spinbench.api import Array, Backend, Index
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 
 class BucketElimination:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Index, Key, Program
 from spinbench.methods.blocks.buckets import BucketElimination
 from spinbench.methods.blocks.tables import Tables
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 # Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for: at 32 a draw by the number ½ is a step
 # downhill.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model, States
 from spinbench.foundation import deadline
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import DrawSums, draw, keep
@@ -18,10 +18,6 @@ from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 # For one pass before any burn-in: what costs less is eliminated exactly.
 FIRST_SECONDS = 0.02

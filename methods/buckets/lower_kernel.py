@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model, States
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.kernel import BucketKernel
 from spinbench.methods.buckets.orders import search_orders
@@ -17,10 +17,6 @@ from spinbench.methods.buckets.raising import Progress, Raising
 from spinbench.methods.buckets.tuning import Code
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 # Seconds of the search for orders, by its account of them, which is the same on every machine.
 _SEARCH = 0.03

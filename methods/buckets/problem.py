@@ -8,11 +8,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api.trace import Trace
+from spinbench.api import Model, Trace
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import DEAD
 from spinbench.methods.buckets.layout import Array
-from spinbench.models import Model
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.problem import Problem
 

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate
-from spinbench.api.bounds import Bound
-from spinbench.api.trace import Trace
+from spinbench.api import Bound, Estimate, Model, Trace
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
@@ -18,7 +16,6 @@ from spinbench.methods.buckets.passes import FloatArray
 from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
 from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
-from spinbench.models import Model
 
 # Draws of equal weight that tell as much as those that were made: draws of DBN_11 that told as much as 10 left
 # marginals .055 off (root mean square); from 100 on they are trusted.

@@ -14,13 +14,11 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Method, Reduction, State
-from spinbench.api.trace import Trace
+from spinbench.api import Engine, Estimate, Method, Model, Reduction, State, Trace
 from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
-from spinbench.models import Model
 
 # Passes take so many times as much as burn-in has by default, a tenth of the seconds: 40 % then go into the bound.
 SHARE = 4

@@ -8,13 +8,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Estimate, Method, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Method, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.wmb import Tables
-from spinbench.models import Model
 from spinbench.reference.sparse.tree import has_zeros
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import PairwiseModel
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
-from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

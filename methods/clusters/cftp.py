@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Index, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import claims, statistics
@@ -36,10 +35,6 @@ from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.methods.tempering.replicas import build_pair_tables
 from spinbench.methods.weighted_means import with_bounds
-from spinbench.models import Model, PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 Marginals = Literal["rao_blackwell", "empirical"]
 # Sweeps that are tried first. All are made again at each doubling, which costs at most as much as the last try in all.

@@ -6,13 +6,8 @@ keeps its spins with probability 1 / (1 + exp(-2F)), F = Σ h σ over its spins 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
 from spinbench.methods.clusters.bonds import Bonds
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 # Rounds of label propagation before it is first asked whether anything still changes; then twice as many each time,
 # since the count of a loop has to be known before it begins.

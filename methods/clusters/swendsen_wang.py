@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Index, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -29,10 +28,6 @@ from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, build_bonds, check_binary
 from spinbench.methods.clusters.moves import ClusterMoves
 from spinbench.methods.weighted_means import ChainMeans, chain_estimate
-from spinbench.models import Model, PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 Marginals = Literal["rao_blackwell", "empirical"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel
 from spinbench.mathematics import forney as gauges
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Kernel, Reduction
+from spinbench.api import Backend, ForneyModel, Kernel, Model, Reduction, States
 from spinbench.methods.gauge.ascent.newton import ENDS, ON_HOST, Ascents
 from spinbench.methods.gauge.ascent.objectives import Formulas, formulas_of
 from spinbench.methods.gauge.ascent.point_mass import CENTRE
 from spinbench.methods.gauge.progress import Report, trivial
-from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent import field_gauge
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.ascent.newton import End
@@ -16,7 +17,6 @@ from spinbench.methods.gauge.ascent.objectives import barrier_weights
 from spinbench.methods.gauge.bounds import lower_bound_tables, mean_field_bound, node_beliefs
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.progress import Report
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

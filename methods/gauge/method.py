@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from spinbench.api import Estimate, Method, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, ForneyModel, Method, Model, Reduction, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.forney import contract
@@ -19,8 +18,7 @@ from spinbench.methods.gauge.prepare import Labels, check_merge, prepare, second
 from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
-from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel, state_marginals
+from spinbench.models.forney.model import state_marginals
 
 # Weights of the barrier. The optimum is at the boundary, where entries are 0, so that they have to fall towards 0;
 # steps of ten keep each maximisation next to where the last one ended.

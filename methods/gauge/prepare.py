@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel, Model
 from spinbench.errors import ModelError, SpinbenchError
 from spinbench.mathematics.forney import contract
 from spinbench.mathematics.graphs.factor_tables import links
-from spinbench.models import Model
 from spinbench.models.forney import convert
-from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
+from spinbench.models.forney.model import MAX_DEGREE
 from spinbench.models.forney.modes import find_mode
 
 # Edges up to which all states, 4096, are enumerated, in less time than annealing takes.

@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.ascent.newton import ON_HOST, End
 from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauge, look_at_point
 from spinbench.methods.gauge.progress import Report
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 
+from spinbench.api import ForneyModel
 from spinbench.errors import ModelError
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.looks import Candidate
 from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import search_point_mass
 from spinbench.models.forney import build
-from spinbench.models.forney.model import ForneyModel
 
 
 def search_sequential(

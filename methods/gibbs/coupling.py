@@ -9,13 +9,11 @@ Markov chains with L-lag couplings", NeurIPS 2019. Sweeps are compiled, whatever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 IntArray = npt.NDArray[np.int64]
 

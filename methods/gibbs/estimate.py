@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, FactorGraph, PairwiseModel, Trace, conditional_range, marginal_claims
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_SAMPLES, conditional_range, log_z_parts, marginal_claims
+from spinbench.mathematics.claims import FEWEST_SAMPLES, log_z_parts
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.mathematics.graphs.table_layouts import FloatArray
 from spinbench.methods.gibbs import log_z
 from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.methods.gibbs.sweeps import Tables
-from spinbench.models import FactorGraph, PairwiseModel
 
 
 class RowMap(NamedTuple):

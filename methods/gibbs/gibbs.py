@@ -31,8 +31,19 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
-from spinbench.api.trace import Trace
+from spinbench.api import (
+    Backend,
+    Engine,
+    Estimate,
+    FactorGraph,
+    Method,
+    Model,
+    PairwiseModel,
+    Program,
+    Reduction,
+    State,
+    Trace,
+)
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics.graphs.modes import find_mode
@@ -49,7 +60,6 @@ from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps, Tables
-from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array
+from spinbench.api import Array, FactorGraph
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, marginal_rows, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.models import FactorGraph
 
 # Annealings for s*, beside each other: one alone may end in a poor local maximum, and arrays of eight cost little more.
 N_SEARCHES = 8

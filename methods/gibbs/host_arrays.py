@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
+from spinbench.api import Array, Backend, Index
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from spinbench.api import PairwiseModel, Trace
 from spinbench.api.burn_in import Climb
-from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.bennett import Ratio, one_sided, ratio
 from spinbench.mathematics.claims import Claim
 from spinbench.mathematics.graphs.rows import AnyRows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout
 from spinbench.mathematics.stepping_stones import stepping_stones
-from spinbench.models import PairwiseModel
 
 Claims = dict[str, Claim]
 # Nats beyond all that can be reached: T = 0 is given a log so small that it counts for nothing in Bennett's ratio.

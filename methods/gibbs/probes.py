@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Engine, State
+from spinbench.api import Engine, State, Trace
 from spinbench.api.burn_in import Probes
-from spinbench.api.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program, Tables
+from spinbench.api import Array, Backend, Index, Key, Program, Tables
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
 
 
 class ProgramOptions(NamedTuple):

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from spinbench.api import Engine, State
+from spinbench.api import Engine, State, Trace
 from spinbench.api.burn_in import Climb
-from spinbench.api.trace import Trace, check_seen
+from spinbench.api.trace import check_seen
 from spinbench.mathematics.bennett import ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
+from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.mathematics.heat_bath.tiles import in_tiles
 from spinbench.mathematics.heat_bath.updates import HeatBath, spans
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Index
-    from spinbench.mathematics.graphs.table_layouts import TableSweep
     from spinbench.methods.gibbs.graph_plan import GraphTables
 
 

@@ -14,16 +14,12 @@ the sums and once in the cavity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Array
+from spinbench.api import Array, Namespace
 from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 
 class MessagePassing:

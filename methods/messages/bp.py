@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Model, Namespace, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
@@ -22,10 +21,6 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Inci
 from spinbench.methods.messages.arrays import MessagePassing, bethe
 from spinbench.methods.messages.fixed_points import FixedPointMethod, fixed_point_program, statistics
 from spinbench.methods.messages.pair_beliefs import pair_beliefs
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 

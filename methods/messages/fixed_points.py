@@ -8,8 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key, Method, Precision, Program, Tables
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Key, Method, Precision, Program, Tables, Trace
 from spinbench.api.types import TablesT
 from spinbench.foundation.settings import check_setting
 

@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, ForneyModel, Model, Program, Reduction, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.trees import OnHost
 from spinbench.mathematics.rounding import work_of
@@ -17,8 +16,7 @@ from spinbench.methods.gauge.ascent import mean_field
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.prepare import check_merge, forney_form, seconds_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
-from spinbench.models import Model
-from spinbench.models.forney.model import ForneyModel, state_marginals
+from spinbench.models.forney.model import state_marginals
 
 
 class FieldPlan(NamedTuple):

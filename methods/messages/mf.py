@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Index, Model, Namespace, Program, Reduction, Trace
 from spinbench.api.accelerators import take
-from spinbench.api.trace import Trace
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, factors, marginals
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index, Namespace
 
 # Log odds, of the start's state, from which chains begin.
 START = 1.0

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spinbench.api import FactorGraph, Model, PairwiseModel
 from spinbench.mathematics.graphs.lowering import pieces
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, factors
 from spinbench.methods.messages.arrays import MessagePassing
-from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.joint_tables import Pairs, both, expand_table
 from spinbench.reference.problem import Problem
 

@@ -19,8 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
@@ -34,7 +33,6 @@ from spinbench.mathematics.graphs.message_layouts import (
     marginals,
 )
 from spinbench.methods.messages.fixed_points import FixedPointMethod
-from spinbench.models import Model
 
 
 class Tables(NamedTuple):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Kernel
-from spinbench.foundation.trees import map_arrays
+from spinbench.api import Array, Backend, Kernel, Model, States, map_arrays
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.arrays import MessagePassing, normalise, state_log_weights
 from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 Messages = TypeVar("Messages")
 Prepared = TypeVar("Prepared")

@@ -7,13 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Model, Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, error_bound, log_z_parts, t_factor
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
-from spinbench.models import Model
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]

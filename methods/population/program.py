@@ -6,15 +6,12 @@ A chain is a population of P particles; its columns in arrays (…, P C) are tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
+from spinbench.api import Tables as ReplicaTables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.tempering.program import Replicas
-
-if TYPE_CHECKING:
-    from spinbench.api import Tables as ReplicaTables
-    from spinbench.api.types import Index
 
 
 class Tables(NamedTuple):

@@ -27,15 +27,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.foundation.settings import check_setting, check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.pt import make_replicas, plan_replicas
-from spinbench.models import Model
 
 # Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth, so that few particles are lost
 # to resampling.

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from spinbench.api import Array, Key, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Key, Reduction, Trace
 from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from spinbench.api import Array, Backend, Engine, Key, Program, State
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Engine, Key, PairwiseModel, Program, State, Trace
 from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.methods.relaxed import family
@@ -20,7 +19,6 @@ from spinbench.methods.relaxed.tables import (
     record_alpha,
     unit_log_odds,
 )
-from spinbench.models import PairwiseModel
 
 BlockForm = Literal["harmonium", "identity", "sparse"]
 Marginals = Literal["rao_blackwell", "empirical"]

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Program, Reduction, State
-from spinbench.api.trace import Trace
+from spinbench.api import Backend, Engine, Program, Reduction, State, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_choice, check_setting
 from spinbench.mathematics.relaxation.density import Relaxation

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, gram_product, noise_rows, unit_log_odds
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Index
     from spinbench.methods.relaxed.dhmc import DHMC
 
 

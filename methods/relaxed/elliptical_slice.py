@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -11,8 +12,6 @@ from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXPr
 from spinbench.methods.relaxed.tables import RelaxedTables, unit_log_odds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from blackjax.mcmc.elliptical_slice import EllipSliceState
 
 

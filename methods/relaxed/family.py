@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend, Estimate, Key
+from spinbench.api import (
+    Array,
+    Backend,
+    Estimate,
+    Key,
+    MarginalClaims,
+    Model,
+    Namespace,
+    PairwiseModel,
+    Trace,
+    marginal_claims,
+)
 from spinbench.api.accelerators import take
-from spinbench.api.trace import MAX_BATCHES, Trace
+from spinbench.api.trace import MAX_BATCHES
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import BOUND, MarginalClaims, log_z_parts, marginal_claims
+from spinbench.mathematics.claims import BOUND, log_z_parts
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
 from spinbench.methods.relaxed.digest import GaussianDigest
-from spinbench.models import Model, PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]

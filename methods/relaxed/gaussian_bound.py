@@ -13,8 +13,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_setting
 from spinbench.mathematics.claims import t_factor
@@ -23,7 +22,6 @@ from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors,
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
-from spinbench.models import Model, PairwiseModel
 
 # Variables: matrices of so many rows are inverted at each step of the fit, at 72 MB each.
 MAX_VARIABLES = 3000

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import PairwiseModel
 from spinbench.mathematics.relaxation.diagonal import trace_minimal
 from spinbench.mathematics.rounding import EPS, work_of
-from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -13,8 +14,6 @@ from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from blackjax.mcmc.hmc import HMCState
     from blackjax.mcmc.mala import MALAState
 

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spinbench.api import Estimate, Method, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Trace
 from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.digest import MIN_DRAWS, MIN_LOOKS, GaussianDigest
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables, build_tables
-from spinbench.models import Model, PairwiseModel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
+from spinbench.api import Array, Namespace
 
 # As in section 3.2 of the paper.
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array
+from spinbench.api import Array, Namespace
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed import family
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 # x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a

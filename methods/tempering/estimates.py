@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api.trace import Trace
+from spinbench.api import Trace, standard_error
 from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
@@ -18,7 +18,6 @@ from spinbench.mathematics.claims import (
     memory_share,
     t_factor,
 )
-from spinbench.mathematics.statistics import standard_error
 from spinbench.methods.weighted_means import ChainMeans
 
 FloatArray = npt.NDArray[np.float64]

@@ -12,12 +12,9 @@ parallel tempering: a scalable highly parallel MCMC scheme", JRSS B 2022.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spinbench.api import Array, Backend
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index
+from spinbench.api import Array, Backend, Index
 
 # Swaps of average rejection that are added to those seen of each pair of rungs, so that a short window does not move
 # rungs by chance.

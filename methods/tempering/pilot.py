@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Tables as ReplicaTables
 from spinbench.foundation import deadline
 from spinbench.methods.tempering.program import Replicas
-
-if TYPE_CHECKING:
-    from spinbench.api import Tables as ReplicaTables
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Backend, Index, Key, Namespace
 from spinbench.api import Tables as ReplicaTables
 from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Sums, SwapStatistics
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Index, Namespace
 
 
 class Tables(NamedTuple):

@@ -27,10 +27,20 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import (
+    Backend,
+    Estimate,
+    Method,
+    Model,
+    PairwiseModel,
+    Program,
+    Reduction,
+    Trace,
+    conditional_range,
+    to_pairwise,
+)
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics.claims import conditional_range, log_z_parts
+from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.gibbs.host_arrays import HostArrays
@@ -46,7 +56,6 @@ from spinbench.methods.tempering.replicas import (
     build_pair_tables,
 )
 from spinbench.methods.weighted_means import chain_estimate
-from spinbench.models import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Key
+from spinbench.api import Array, Key, PairwiseModel
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -22,7 +22,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
 )
 from spinbench.mathematics.graphs.table_layouts import TableSweep, marginal_rows, table_sweep
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
-from spinbench.models import PairwiseModel
 
 
 class GraphTables(NamedTuple):

@@ -4,11 +4,11 @@ transitions to s* and log weights."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model, States
 from spinbench.backends.numba.blocks.maps import make_maps
 from spinbench.backends.numba.blocks.sums import (
     OPTIONS,
@@ -28,10 +28,6 @@ from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.program import DESCENT_SWEEPS
 from spinbench.methods.blocks.tables import Tables
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 JIT: Options = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from spinbench.api import PairwiseModel
 from spinbench.backends.numba.simd import Array, Real, chain_keys, empty_aligned, zeros_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
-from spinbench.models import PairwiseModel
 
 
 class Flat(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, PairwiseModel
 from spinbench.backends.numba.gibbs import patterns
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import (
@@ -42,7 +42,6 @@ from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
-from spinbench.models import PairwiseModel
 
 # From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16, and idle lanes cost as much as
 # busy ones.

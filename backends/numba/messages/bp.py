@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model, States
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
@@ -32,10 +31,6 @@ from spinbench.mathematics.graphs.colouring import raster_levels
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
 from spinbench.methods.messages.fixed_points import State, statistics
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 # The sum |θ_i| + Σ_j |m_ji| up to which odds stay in range: exp(89) overflows in float32, exp(710) in float64. It
 # bounds totals and cavities alike, and |m_ji| <= |w_ij| holds after the first update, whatever the start was.

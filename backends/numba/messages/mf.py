@@ -6,11 +6,10 @@ Binary pairs have a loop of their own; every other factor sums over its table fo
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model, States
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
@@ -18,10 +17,6 @@ from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Pairs
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 
 class MFKernel(FixedPointKernel):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Products above exp(LOWEST) are formed in the linear domain: below exp(-87) numbers of float32 lose digits, below
 # exp(-708) those of float64.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
 from spinbench.backends.numba.messages.tables import Factors, make_factors, reweight, work_space
@@ -15,7 +15,6 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.methods.messages.spanning_trees import Forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.methods.messages.trw_kernels import TRWKernel
-from spinbench.models import Model
 
 
 class NumbaTRWKernel(TRWKernel[Array, Factors]):

@@ -9,11 +9,12 @@ normal number an edge more, and is left for sparse graphs without a narrow band.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import States
 from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, draw_field, make_factor
@@ -31,9 +32,6 @@ from spinbench.backends.numba.relaxed.units import (
 from spinbench.backends.numba.simd import Array, fill_uniform
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.tables import unit_log_odds
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 
 class System(NamedTuple):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed.factors import make_factor
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
@@ -21,10 +20,6 @@ from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.dhmc_dynamics import Tilt, make_dynamics
 from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_log_odds
-from spinbench.models import PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 
 @dataclass

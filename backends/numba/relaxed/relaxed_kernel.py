@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed.factors import WIDEST_BAND, two_colours
 from spinbench.backends.numba.relaxed.tiles import Layout
 from spinbench.backends.numba.simd import Array, zeros_aligned
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs
+from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
-from spinbench.models import PairwiseModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
-    from spinbench.methods.relaxed.block_gibbs import BlockGibbs
-    from spinbench.methods.relaxed.dhmc import DHMC
 
 
 class HasLayout(Protocol):

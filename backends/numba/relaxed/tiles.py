@@ -11,6 +11,7 @@ Tiles of work space are surrounded by zeros, `margin` variables on both sides, f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ from spinbench.backends.numba.simd import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spinbench.backends.numba.simd.vectors import Operation
 
 IntArray = npt.NDArray[np.int64]

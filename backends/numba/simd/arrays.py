@@ -7,17 +7,13 @@ seconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
 from numba.np.arrayobj import make_array, populate_array
 
 from spinbench.backends.numba.simd.vectors import Emitter, Operation, Typed, intrinsic_of
-
-if TYPE_CHECKING:
-    from numba.core.base import BaseContext
 
 
 def _maker(clear: bool) -> Operation:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.datamodel.manager import DataModelManager
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
@@ -23,8 +25,6 @@ from spinbench.backends.numba.simd.vectors import Typed
 
 if TYPE_CHECKING:
     import numpy as np
-    from numba.core.base import BaseContext
-    from numba.core.datamodel.manager import DataModelManager
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"

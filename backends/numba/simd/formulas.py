@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.base import BaseContext
+from numba.core.typing.context import BaseContext as TypingContext
+from numba.core.typing.templates import Signature
 
 from spinbench.backends.numba.simd.vectors import (
     Operation,
@@ -24,10 +27,6 @@ from spinbench.backends.numba.simd.vectors import (
 )
 
 if TYPE_CHECKING:
-    from numba.core.base import BaseContext
-    from numba.core.typing.context import BaseContext as TypingContext
-    from numba.core.typing.templates import Signature
-
     # The instructions of a call with the context, the builder, its signature and the values of its arguments.
     Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
     # What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.

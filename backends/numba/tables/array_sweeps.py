@@ -8,17 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from spinbench.api import Array, Key, Precision
+from spinbench.api import Array, FactorGraph, Key, PairwiseModel, Precision, map_arrays, to_factor_graph
 from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.simd import exp
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights, TableBath
 from spinbench.methods.baselines.draws import ForestDraws, Layers
 from spinbench.methods.baselines.weighted import Importance
-from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 
 Plan = TypeVar("Plan")
 JIT: Options = {"error_model": "numpy", "cache": True, "nogil": True}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model, States
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, keys_after
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
@@ -34,10 +33,6 @@ from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
-from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 SILENT = Request(False, False, 0, 0)
 # Steps that a look takes: it goes over all variables three times (a reversed sweep and log T from both sides), and

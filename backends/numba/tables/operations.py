@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinbench.api import Precision
+from spinbench.api.accelerators import Operations
 from spinbench.backends.numba.tables import array_sweeps, jumps
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
 from spinbench.methods.baselines.jumps import Jumps
-
-if TYPE_CHECKING:
-    from spinbench.api.accelerators import Operations
 
 # By the class of the array program: the class in its place, and a function that compiles what that one calls.
 COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {

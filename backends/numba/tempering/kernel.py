@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, Model, States, to_pairwise
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numba.tempering.looked_up import LookedUp
@@ -20,10 +19,6 @@ from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
 from spinbench.methods.tempering.program import Tables, assign_start_ladders
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.methods.tempering.replicas import PairTables
-from spinbench.models import Model, to_pairwise
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 Form = LookedUp | Pairs | Graphs
 # Added to the seed for the numbers of swaps.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.api import PairwiseModel
 from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
@@ -27,7 +28,6 @@ from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_order
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 from spinbench.methods.tempering.replicas import PairTables
-from spinbench.models import PairwiseModel
 
 # Vectors of a block, at least if there are as many.
 BLOCK_VECTORS = 4

@@ -7,11 +7,11 @@ than the answer; its manual says to call the library. `libdai.cpp` beside this m
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, FactorGraph, Kernel, Model, States
 from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import LibraryBackend, setting_refusal
 from spinbench.backends.peers.program import ProgramAnswer, call_program, folder_of
@@ -19,10 +19,6 @@ from spinbench.errors import InvalidResultError, UnsupportedError
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
 from spinbench.methods.messages.fixed_points import State, statistics
-from spinbench.models import FactorGraph, Model
-
-if TYPE_CHECKING:
-    from spinbench.api.types import States
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 PROGRAM = "spinbench-libdai"

@@ -11,19 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend
+from spinbench.api import Backend, Model, to_factor_graph
 from spinbench.backends.peers.answers import NO_MARGINALS, Answer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.program import ProgramAnswer
 from spinbench.errors import InvalidResultError
-from spinbench.models import Model, to_factor_graph
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 # That costs, which are integers, keep of logarithms of weights.
 DECIMALS = 10

@@ -17,7 +17,7 @@ from spinbench.api.bounds import CERTAIN, Bound, Grade
 from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
-    from spinbench.api.types import PerVariable
+    from spinbench.api.host_arrays import PerVariable
 
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
 # The strongest first. Only the first three hold against a model that was made to mislead.

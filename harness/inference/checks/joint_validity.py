@@ -15,7 +15,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spinbench.api.types import Draws, Pairs
+    from spinbench.api.host_arrays import Draws, Pairs
 
 FloatArray = npt.NDArray[np.float64]
 

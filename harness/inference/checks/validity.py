@@ -18,7 +18,7 @@ from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import Model
 
 if TYPE_CHECKING:
-    from spinbench.api.types import PerVariable
+    from spinbench.api.host_arrays import PerVariable
 
 # How far probabilities of float32 chains may lie beyond 0 and 1.
 ROUNDING = 1e-5

@@ -19,7 +19,7 @@ from spinbench.models.convert import original_log_weights
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from spinbench.api.types import PerVariable
+    from spinbench.api.host_arrays import PerVariable
     from spinbench.models import Origin
 
 # The dimension of variables to ArviZ, which has a "variable" of its own in summaries.

@@ -17,7 +17,7 @@ from spinbench.models.convert import IntArray, original_log_weights
 from spinbench.reference.heaviest import heaviest
 
 if TYPE_CHECKING:
-    from spinbench.api.types import Draws, PairsWithErrors
+    from spinbench.api.host_arrays import Draws, PairsWithErrors
     from spinbench.inference.marginals import Marginals
 
 Value = TypeVar("Value")

@@ -16,14 +16,12 @@ nothing branches on values.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from spinbench.api import Array
-    from spinbench.api.types import Namespace
+from spinbench.api import Array, Namespace
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

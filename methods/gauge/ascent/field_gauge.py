@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
 from spinbench.methods.gauge.ascent.objectives import Formulas
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

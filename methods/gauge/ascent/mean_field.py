@@ -8,19 +8,15 @@ log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = �
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Precision
+from spinbench.api import Array, ForneyModel, Namespace, Precision
 from spinbench.api.accelerators import take
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gauge.ascent.derivatives import slot_products
-from spinbench.models.forney.model import ForneyModel
-
-if TYPE_CHECKING:
-    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

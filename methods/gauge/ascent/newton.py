@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent.linear import BandSolver
 from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, formulas_of, places_of
-from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Tables = tuple[FloatArray, ...]

@@ -17,21 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Array, Namespace
 from spinbench.methods.gauge.ascent.derivatives import (
     angle_derivatives,
     hessian_places,
     joint_derivatives,
     slot_products,
 )
-
-if TYPE_CHECKING:
-    from spinbench.api import Array
-    from spinbench.api.types import Namespace
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
