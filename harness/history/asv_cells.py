@@ -66,7 +66,7 @@ def add_cells(results: Results, description: dict[str, Any], cells: Mapping[Cell
     replicates_by_position = {positions[tuple(map(repr, cell))]: replicates for cell, replicates in cells.items()}
     outcome = build_outcome(len(combinations), replicates_by_position)
     is_stored = name in results.get_result_keys({name: description})
-    stored_combinations = set(itertools.product(*results.get_result_params(name))) if is_stored else set()
+    stored_combinations = set(itertools.product(*results._benchmark_params.get(name) or ()))
     started_at = max(replicates.started_at for replicates in cells.values())
     results.add_result(
         description,
@@ -74,7 +74,7 @@ def add_cells(results: Results, description: dict[str, Any], cells: Mapping[Cell
         started_at=datetime.datetime.fromtimestamp(started_at, datetime.UTC),
         duration=sum(replicates.duration for replicates in cells.values()),
         record_samples=True,
-        selected_idx=set(replicates_by_position) if is_stored else None,
+        selected_idx=set(replicates_by_position),
     )
     if is_stored:
         # Cells of values that were appended to an axis since are None now, which would mean that they failed.
@@ -116,14 +116,14 @@ def read_cells(results: Results, family: Family, metric: Metric) -> dict[Cell, R
         if combination in stored_combinations and value is None:
             cells[cell] = Replicates((), failed="asv recorded a failure")
         elif combination in stored_combinations and math.isfinite(value):
-            cells[cell] = Replicates(tuple(cell_samples) if cell_samples else (value,))
+            cells[cell] = Replicates(tuple(cell_samples or (value,)))
     return cells
 
 
 def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> Record:
     """What asv knows of a cell, in the form of a record: by which settings and where it was measured, is not known."""
     measured = {metric: replicates for metric, replicates in values.items() if replicates.values}
-    error = next((replicates.failed for replicates in values.values() if not replicates.values), "")
+    error = next((replicates.failed for replicates in values.values() if not measured), None)
     return Record(
         id=f"asv {family.name} {cell}",
         key="",
@@ -132,7 +132,7 @@ def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -
         config={},
         protocol="",
         status="ok" if measured else "failed",
-        error=None if measured else error,
+        error=error,
         traceback=None,
         git=CodeState(),
         metrics={metric: Recorded(samples=list(replicates.values)) for metric, replicates in measured.items()},

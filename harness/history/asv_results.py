@@ -265,6 +265,6 @@ def single_line(error: Exception) -> str:
 
 def _load_results(path: Path) -> Results | None:
     try:
-        return Results.load(str(path)) if path.is_file() else None
-    except (util.UserError, ValueError):
+        return Results.load(str(path))
+    except (FileNotFoundError, util.UserError, ValueError):
         return None

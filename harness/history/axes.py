@@ -92,11 +92,10 @@ class Family:
 
     def find_cell(self, values: Mapping[str, Any]) -> Cell | None:
         """The cell that a record's `axes` name; None where a value or an axis is not tracked."""
-        if set(values) != {axis.name for axis in self.axes}:
+        same_axes = set(values) == {axis.name for axis in self.axes}
+        if not same_axes or any(values[axis.name] not in axis.values for axis in self.axes):
             return None
-        cell = tuple(values[axis.name] for axis in self.axes)
-        is_tracked = all(value in axis.values for axis, value in zip(self.axes, cell, strict=True))
-        return cell if is_tracked else None
+        return tuple(values[axis.name] for axis in self.axes)
 
     def column(self, cell: Cell) -> Column:
         """The cell by names."""
@@ -212,7 +211,7 @@ def config_differences(config: object, canonical: object, path: str = "") -> lis
     if isinstance(config, Mapping) and isinstance(canonical, Mapping):
         lines = []
         for key in sorted({*config, *canonical}):
-            inner = f"{path}.{key}" if path else str(key)
+            inner = f"{path}.{key}".removeprefix(".")
             lines += config_differences(config.get(key), canonical.get(key), inner)
         return lines
     # 2 is 2.0, but 1 is not True.

@@ -146,17 +146,10 @@ def distribution_folders() -> list[Path]:
 
 def _pth_files(without: str) -> Iterator[Path]:
     """Those by which folders elsewhere are imported from, of plugins in work say."""
-    own_files = {file.name for file in importlib.metadata.files(without) or ()} if _is_installed(without) else set()
+    distributions = importlib.metadata.distributions(name=without)
+    own_files = {file.name for distribution in distributions for file in distribution.files or ()}
     for folder in distribution_folders():
         yield from (path for path in folder.glob("*.pth") if path.name not in {*own_files, _PTH_FILE})
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _install_command(python: Path) -> list[str]:

@@ -177,7 +177,9 @@ def _sample_accuracy_comparisons(
     options = sorted({frozenset(_all_seeds(runs)): turn for turn, runs in enumerate(sittings)}.values())
     large_enough = [turn for turn in options if len(_all_seeds(sittings[turn])) >= 2 * seeds > 2]
     drawn_seeds: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()
-    for _ in range(draws if large_enough else 0):
+    if not large_enough:
+        return
+    for _ in range(draws):
         turn = rng.choice(large_enough)
         chosen = rng.sample(sorted(_all_seeds(sittings[turn])), 2 * seeds)
         first_seeds, second_seeds = tuple(sorted(chosen[:seeds])), tuple(sorted(chosen[seeds:]))
@@ -195,8 +197,8 @@ def _test_cost_comparison(sides: Sides, rng: random.Random) -> tuple[bool, bool,
         if tested.levels:
             group, cell = _plant_shifts(tested.groups, fractions, SLOWER_GROUP, SLOWER_CELL)
             red = red or _has_worse_unit(tested)
-            group_found = group_found or _has_worse_unit(tested, group)
-            cell_found = cell_found or _has_worse_unit(tested, cell)
+            group_found = group_found or _has_worse_shifted_unit(tested, group)
+            cell_found = cell_found or _has_worse_shifted_unit(tested, cell)
     return red, group_found, cell_found
 
 
@@ -206,12 +208,11 @@ def _test_accuracy_comparison(sides: Sides, rng: random.Random) -> tuple[bool, b
     fractions = rng.random(), rng.random()
     for metric in _metrics_judged_by("accuracy"):
         tested = effects.accuracy_effects(metric, sides)
-        noisy = tested.levels[0].error > 0 if tested.levels else np.zeros(0)
-        if noisy.any():
-            groups = [group if is_noisy else "" for group, is_noisy in zip(tested.groups, noisy, strict=True)]
+        if tested.levels and (noisy := tested.levels[0].error > 0).any():
+            groups = np.where(noisy, tested.groups, "").tolist()
             group, _ = _plant_shifts(groups, fractions, WORSE_GROUP, 1.0)
             red = red or _has_worse_unit(tested)
-            group_found = group_found or (bool(metric.falls) and _has_worse_unit(tested, group))
+            group_found = group_found or (bool(metric.falls) and _has_worse_shifted_unit(tested, group))
     return red, group_found
 
 
@@ -221,19 +222,22 @@ def _plant_shifts(
     """Shifts of the cells: of one group, and of one cell."""
     names = sorted(set(groups) - {""})
     chosen = names[int(fractions[0] * len(names))]
-    group = np.array([math.log(group_factor) if name == chosen else 0.0 for name in groups])
+    group = np.where(np.array(groups) == chosen, math.log(group_factor), 0.0)
     cell = np.zeros(len(groups))
     cell[int(fractions[1] * len(groups))] = math.log(cell_factor)
     return group, cell
 
 
-def _has_worse_unit(tested: Effects, shift: FloatArray | None = None) -> bool:
-    """Whether any unit is called worse; with a shift of cells, whether one is that is made of these alone."""
-    for decision in (tested if shift is None else tested.add_shift(shift)).decisions():
-        worse = np.array([verdict == "worse" for verdict in decision.verdicts])
-        if shift is not None:
-            worse &= decision.level.weights[:, shift != 0].sum(axis=1) > 0.999
-        if worse.any():
+def _has_worse_unit(tested: Effects) -> bool:
+    """Whether any unit is called worse."""
+    return any("worse" in decision.verdicts for decision in tested.decisions())
+
+
+def _has_worse_shifted_unit(tested: Effects, shift: FloatArray) -> bool:
+    """Whether a shift of cells, (N,), makes a unit worse that consists of shifted cells alone."""
+    for decision in tested.add_shift(shift).decisions():
+        is_worse = np.array(decision.verdicts) == "worse"
+        if (is_worse & (decision.level.weights[:, shift != 0].sum(axis=1) > 0.999)).any():
             return True
     return False
 

@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_history(arguments: argparse.Namespace) -> int:
     from spinbench.history.changepoints import report
 
-    how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
-    last = report.MAX_COMMITS if arguments.last is None else arguments.last
-    return _print_lines(report.format_lines(report.find_steps(history_root(), **how, last=last)))
+    names = ("since", "worse", "machine", "last")
+    options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    return _print_lines(report.format_lines(report.find_steps(history_root(), **options)))
 
 
 def _print_lines(lines: list[str]) -> int:

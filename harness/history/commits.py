@@ -83,14 +83,7 @@ def runs_by_commit(history: History, names: Sequence[str]) -> list[Runs]:
     newest: dict[Key, Settings] = {}
     measured = [_select_newest_runs(_load_records(history, name), newest) for name in reversed(names)][::-1]
     several = len({family for family, _ in newest} - {""}) > 1
-
-    def place_with_family(key: Key) -> Place:
-        family, place = key
-        if several and family:
-            return place._replace(settings=f"family {family}")
-        return place
-
-    return [{place_with_family(key): cell_runs for key, cell_runs in runs.items()} for runs in measured]
+    return [{_label_family(key, several): cell_runs for key, cell_runs in runs.items()} for runs in measured]
 
 
 def _select_newest_runs(records: Sequence[Record], newest: dict[Key, Settings]) -> dict[Key, dict[int, Run]]:
@@ -140,11 +133,18 @@ def select_runs(records: Sequence[Record], settings_by_key: Mapping[Key, Setting
     several = len({family for family, _ in settings_by_key}) > 1
     chosen = []
     for record in records:
-        family, place = key = _cell_key(record)
+        key = _cell_key(record)
         if key in settings_by_key and _have_same_settings(_comparable_settings(record), settings_by_key[key]):
-            label = f"family {family}" if several and family else place.settings
-            chosen.append((place._replace(settings=label), record))
+            chosen.append((_label_family(key, several), record))
     return measurements.group_runs(chosen, axes.metrics())
+
+
+def _label_family(key: Key, several: bool) -> Place:
+    """A cell's place, which names its family where there are several."""
+    family, place = key
+    if several and family:
+        return place._replace(settings=f"family {family}")
+    return place
 
 
 def _load_records(history: History, commit: str) -> list[Record]:

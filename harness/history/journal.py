@@ -72,9 +72,8 @@ def read_sweep_folders(folders: Sequence[Path]) -> tuple[list[Record], list[str]
 
 def find_malformed_hashes(record: Record) -> str:
     """What of a record cannot be a part of a file's name; empty where all can."""
-    commit = record.git.commit
-    hashes = {"id": record.id, "git.commit": "0" if commit is None else commit}
-    wrong = [key for key, text in hashes.items() if not _HEX.fullmatch(text)]
+    hashes = {"id": record.id, "git.commit": record.git.commit}
+    wrong = [key for key, text in hashes.items() if text is not None and not _HEX.fullmatch(text)]
     return f"{', '.join(wrong)} malformed" if wrong else ""
 
 
@@ -164,12 +163,8 @@ def family_replicates(entries: Iterable[Record], family: Family) -> dict[tuple[s
     The newest good record of a seed replaces older ones of the same seed, because they are no independent draws.
     Records of other versions of a metric stay out; refused cells have no entry.
     """
-
-    def find_cell(entry: Record) -> Cell | None:
-        is_of_family = entry.family == family.name and entry.series is None
-        return family.find_cell(entry.axes.as_dict()) if is_of_family else None
-
-    return collect_replicates(entries, family.metrics, find_cell)
+    of_family = [entry for entry in entries if entry.family == family.name and entry.series is None]
+    return collect_replicates(of_family, family.metrics, lambda entry: family.find_cell(entry.axes.as_dict()))
 
 
 def collect_replicates(
@@ -241,7 +236,7 @@ def _combine_records(records: list[Record], metric: str) -> Replicates | None:
         ran=ran and not used,
         started_at=max(int(record.started_at) for record in touched),
         duration=sum(record.duration / max(len(record.metrics), 1) for record in touched),
-        settings=settings_without_seed(used[-1][0] if used else touched[-1]),
+        settings=settings_without_seed(([record for record, _ in used] or touched)[-1]),
     )
 
 

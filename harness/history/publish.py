@@ -203,8 +203,8 @@ def cell_ages(results: Iterable[Results], benchmarks: Mapping[str, Any], ages: M
         ages: of the commits that count.
     """
     cell_ages: dict[str, Ages] = defaultdict(lambda: defaultdict(list))
-    for commit_results in results:
-        for name in commit_results.get_result_keys(benchmarks) if commit_results.commit_hash in ages else ():
+    for commit_results in (result for result in results if result.commit_hash in ages):
+        for name in commit_results.get_result_keys(benchmarks):
             values = commit_results.get_result_value(name, commit_results.get_result_params(name))
             cells = itertools.product(*commit_results.get_result_params(name))
             for cell, value in zip(cells, values, strict=True):
@@ -279,8 +279,9 @@ def fetch_npm_packages(cache: Path) -> Path:
         raise HistoryError(f"npm gave no answer within {NPM_SECONDS:g} s; try again with a better network") from error
     missing = [path for path in FILES.values() if not (folder / path).is_file()]
     if done.returncode or missing:
-        lines = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR"))]
-        reason = lines[0].partition(" ")[2] if lines else f"{', '.join(missing) or 'no file'} missing"
+        lines = (line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR")))
+        reasons = (line.partition(" ")[2] for line in lines)
+        reason = next(reasons, f"{', '.join(missing) or 'no file'} missing")
         raise HistoryError(f"npm cannot install {', '.join(requirements)}: {reason}")
     return folder
 

@@ -192,7 +192,7 @@ class History:
         """
         if entries is None:
             entries = self.journal.read_entries(commit)
-        loaded = self._files.read(commit) if self._files.families else None
+        loaded = self._files.read(commit)
         replicates: dict[tuple[str, str, Cell], Replicates] = {}
         for name, family in self._files.families.items():
             for metric in family.metrics:

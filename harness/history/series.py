@@ -171,8 +171,8 @@ class SeriesIndex:
 
     def find_by_digest(self, key: str) -> Series | None:
         """The same by the digest of the configuration."""
-        entry = self._configs.get(key)
-        return None if entry is None else entry[0]
+        series, _ = self._configs.get(key, (None, {}))
+        return series
 
     def add(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
         """The series that a configuration belongs to, noted with its metrics unless both are known.
@@ -207,8 +207,9 @@ class SeriesIndex:
     def series_by_benchmark(self) -> dict[tuple[str, str], list[Series]]:
         """The series behind each of asv's benchmarks beyond conf/axes, by (name, metric), sorted by label."""
         series_by_name: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)
-        for key, (series, _) in self._configs.items():
-            for metric in () if series.column else self._metrics[key]:
+        beyond_axes = {key: series for key, (series, _) in self._configs.items() if not series.column}
+        for key, series in beyond_axes.items():
+            for metric in self._metrics[key]:
                 series_by_name[series.benchmark_name(metric), metric][series.label] = series
         return {key: [values[label] for label in sorted(values)] for key, values in sorted(series_by_name.items())}
 
@@ -217,8 +218,9 @@ class SeriesIndex:
         hold it."""
         same_label = [self._configs[key] for key in sorted(self._labels[identity.model, identity.parts])]
         if not same_label:
-            fits = _agrees_with_all(self._columns.get(column, ()), identity.config)
-            return Series(identity.model, identity.parts, column=column if fits else ())
+            if not _agrees_with_all(self._columns.get(column, ()), identity.config):
+                column = ()
+            return Series(identity.model, identity.parts, column=column)
         versions = {series.version: series for series, _ in same_label}
         for version in sorted(versions, reverse=True):
             if _agrees_with_all(

@@ -155,7 +155,7 @@ def search_windows(length: int) -> Iterator[tuple[int, int]]:
     """First commit and the one after the last, of all windows."""
     for halvings in range(max(math.ceil(math.log2(max(length, 2))), 1)):
         size, count = length / 2**halvings, 2 ** (halvings + 1) - 1
-        step = (length - size) / (count - 1) if count > 1 else 0.0
+        step = (length - size) / max(count - 1, 1)
         spans = {(math.floor(i * step), min(math.ceil(i * step + size), length)) for i in range(count)}
         yield from sorted(span for span in spans if span[1] - span[0] > 1)
 
@@ -211,7 +211,11 @@ def _build_rows(
     series: MetricSeries, level: str, membership: BoolArray, means: CommitMeans, segments: Sequence[Segment]
 ) -> tuple[Rows, FloatArray]:
     """The cells in each segment, and the degrees of freedom of its errors."""
-    counted = membership & ~means.certain if level == "group" else membership
+    common = np.zeros(len(segments))
+    counted = membership
+    if level == "group":
+        common = np.array([means.common[unit] for unit, _, _ in segments])
+        counted = membership & ~means.certain
     owner, cells = np.nonzero(counted[[unit for unit, _, _ in segments]])
     commits = np.arange(means.values.shape[1])
     spans = np.array([(first, end) for _, first, end in segments])[owner]
@@ -220,9 +224,6 @@ def _build_rows(
     total = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = (pool @ total) ** 2 / (pool @ (total**2 / means.freedom[cells]))
-    common = np.zeros(len(segments))
-    if level == "group":
-        common = np.array([means.common[unit] for unit, _, _ in segments])
     rows = Rows(
         values=means.values[cells],
         weights=weights,

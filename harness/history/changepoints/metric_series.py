@@ -125,7 +125,7 @@ def _collect_costs(metric: Metric, chain: Sequence[Runs]) -> MetricSeries:
     ]
     seeds = sorted({seed for runs in enough_seeds for cell_runs in runs.values() for seed in cell_runs})
     paired = len(seeds) <= MAX_SEEDS
-    values, scatter = measurements.stack_blocks(metric, fit, enough_seeds, seeds if paired else None)
+    values, scatter = measurements.stack_blocks(metric, fit, enough_seeds, seeds if paired else ())
     speed = np.log([measurements.median_yardstick(runs) for runs in calm])
     return MetricSeries(metric, tuple(fit), values, scatter, np.zeros(values.shape[:2]), paired, speed)
 
@@ -150,7 +150,7 @@ def _collect_errors(metric: Metric, chain: Sequence[Runs]) -> MetricSeries:
         for turn, draws in enumerate(news):
             if place in draws:
                 samples[i, turn] = np.nan_to_num(np.mean([run.samples for run in draws[place].values()]))
-    values, scatter = measurements.stack_blocks(metric, places, news, None)
+    values, scatter = measurements.stack_blocks(metric, places, news)
     return MetricSeries(metric, tuple(places), values, scatter, samples, False, np.full(len(chain), math.nan))
 
 
@@ -165,7 +165,7 @@ def _estimate_cost_means(series: MetricSeries, segment_index: FloatArray) -> Com
     within = noise.within_commit_variance(blocks)
     between = noise.between_commit_variance("cell", blocks, within.variance)
     counts = np.isfinite(series.values).sum(axis=2)
-    usual = float(np.median(counts[counts > 0])) if counts.any() else 1.0
+    usual = float(np.median(counts[counts > 0].tolist() or [1.0]))
     blocks_without_seeds = series.values
     if series.paired:
         blocks_without_seeds = series.values - noise.split_seed_effects(series.values)[0]

@@ -99,13 +99,17 @@ def find_steps(
         raise HistoryError(f"the last {last} commits were asked for; a change takes two or more")
     history = History.open(root, machine)
     old = set() if since is None else set(history.checkout.ancestors(history.checkout.resolve(since)))
-    names = newest_commits(history, "HEAD", last) if commits is None else commits
-    if len(names) < 2:
+    if commits is None:
+        commits = newest_commits(history, "HEAD", last)
+        positions: Sequence[int] = _branch_positions(history, commits)
+    else:
+        positions = range(len(commits))
+    if len(commits) < 2:
         raise HistoryError(
-            f"the history of {history.machine} knows {format_count(len(names), 'commit')} of the current "
+            f"the history of {history.machine} knows {format_count(len(commits), 'commit')} of the current "
             "branch; `spinbench sweep` on clean checkouts adds more"
         )
-    runs = runs_by_commit(history, names)
+    runs = runs_by_commit(history, commits)
     series, steps = 0, []
     for metric in axes.metrics():
         if metric.judged != "no":
@@ -114,18 +118,20 @@ def find_steps(
             steps += [
                 folded
                 for folded in _fold_cells_into_groups(metric_steps)
-                if names[folded[0].at] not in old and (folded[0].ratio > 1 or not worse)
+                if commits[folded[0].at] not in old and (folded[0].ratio > 1 or not worse)
             ]
-    places = range(len(names)) if commits is not None else _branch_positions(history, names)
     ordered = sorted(steps, key=lambda folded: (folded[0].p, folded[0].at))
-    located = tuple(LocatedStep(step, _build_commit(history, names, places, step), cells) for step, cells in ordered)
-    return StepReport(history.machine, tuple(names), series, located)
+    located = tuple(
+        LocatedStep(step, _build_commit(history, commits, positions, step), cells) for step, cells in ordered
+    )
+    return StepReport(history.machine, tuple(commits), series, located)
 
 
 def format_lines(report: StepReport) -> list[str]:
     """A table, and a sentence of what was looked at."""
-    rows = [_format_row(located) for located in report.steps]
-    return [*formatting.align_columns([_HEADER, *rows] if rows else []), format_summary(report)]
+    if not report.steps:
+        return [format_summary(report)]
+    return [*formatting.align_columns([_HEADER, *map(_format_row, report.steps)]), format_summary(report)]
 
 
 def format_summary(report: StepReport) -> str:
@@ -196,7 +202,7 @@ def _build_commit(history: History, names: Sequence[str], places: Sequence[int],
 def _bar_character(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return MISSING
-    share = (value - low) / (high - low) if high > low else 0.0
+    share = (value - low) / ((high - low) or 1.0)
     return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
 
 

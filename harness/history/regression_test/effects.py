@@ -120,7 +120,7 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
         if not (base & head if common else base and head):
             reasons[place] = "the machine was slow for a while whenever they ran"
     fit = [place for place in fit if not reasons[place]]
-    values, scatter = measurements.stack_blocks(metric, fit, calm, sorted(common) or None)
+    values, scatter = measurements.stack_blocks(metric, fit, calm, sorted(common))
     measured: BoolArray = np.asarray(np.isfinite(values).any(axis=(0, 2)))
     segment_index = np.cumsum([0, *sides.changed])[None, measured[:-1]]
     blocks = Blocks(values[:, measured], scatter[:, measured], bool(common), segment_index)
@@ -130,11 +130,12 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
         levels = _remove_drift(effects_by_cell_group_and_all(blocks, [place.group for place in fit]), drift)
     if fit and not levels:
         reasons |= dict.fromkeys(fit, "the machine's speed changed, and too few others tell by how much")
+        fit = []
     untested: dict[Place, tuple[FindingVerdict, str]] = {
         place: ("undecided", reason) for place, reason in reasons.items() if reason
     }
     notes = _format_reason_counts(metric, reasons.values())
-    effects = Effects(metric, tuple(fit) if levels else (), levels, untested, notes)
+    effects = Effects(metric, tuple(fit), levels, untested, notes)
     slow = sum(map(_count_runs, timed[-2:])) - sum(map(_count_runs, calm[-2:]))
     return replace(effects, notes=(*effects.notes, *_disturbance_notes(metric, slow, drift, effects.inflation())))
 
@@ -181,7 +182,7 @@ def accuracy_effects(metric: Metric, sides: Sides) -> Effects:
             pairs[place] = old, new
     notes = _format_reason_counts(metric, (reason for _, reason in untested.values() if reason in (FEW_SEEDS, EDITED)))
     sides_of_pairs = [{place: pair[side] for place, pair in pairs.items()} for side in (0, 1)]
-    values, _ = measurements.stack_blocks(metric, list(pairs), sides_of_pairs, None)
+    values, _ = measurements.stack_blocks(metric, list(pairs), sides_of_pairs)
     longer = np.array([_log_sample_ratio(*pair) for pair in pairs.values()])
     levels: tuple[Level, ...] = ()
     if pairs:
@@ -291,4 +292,4 @@ def _is_deterministic(runs: Mapping[int, Run], metric: Metric) -> bool:
 def _log_sample_ratio(base: Mapping[int, Run], head: Mapping[int, Run]) -> float:
     """Logarithm of how many times as many samples head took; 0 where that is not known."""
     means = [float(np.mean([run.samples for run in side.values()])) for side in (base, head)]
-    return means[1] - means[0] if np.isfinite(means).all() else 0.0
+    return float(np.nan_to_num(means[1] - means[0], posinf=0.0, neginf=0.0))

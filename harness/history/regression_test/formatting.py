@@ -30,7 +30,9 @@ def format_changes(judgement: Judgement) -> list[str]:
     for change in judgement.level_changes:
         title, place = f"evidence of {TITLES[change.quantity]}", format_place(change.place)
         rows.append((change.verdict, title, place, change.base, change.head, "", "", ""))
-    return align_columns([_HEADER, *rows] if rows else [])
+    if not rows:
+        return []
+    return align_columns([_HEADER, *rows])
 
 
 def format_remarks(judgement: Judgement) -> list[str]:
@@ -91,7 +93,5 @@ def _format_verdict_counts(verdicts: Mapping[str, int]) -> str:
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns side by side."""
-    widths = []
-    if rows:
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -121,7 +121,7 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
         scatter={name: metric.scatter for name, metric in record.metrics.items() if metric.scatter is not None},
         answer=result.answer or "",
         numbers=result.numbers or "",
-        samples=math.log(samples) if samples else math.nan,
+        samples=math.log(samples or math.nan),
         fixed=record.config["budget"].get("seconds") is None,
         timed=(int(batches.count), result.timing.run) if batches else None,
         machine=machine_parts(record.environment),
@@ -168,7 +168,7 @@ def machine_parts(environment: Environment) -> tuple[str, ...] | None:
 def most_common_machine(runs: Runs) -> tuple[str, ...] | None:
     """The machine of most runs."""
     count = Counter(run.machine for run in _iterate_runs(runs) if run.machine is not None)
-    return count.most_common(1)[0][0] if count else None
+    return max(count, key=count.__getitem__, default=None)
 
 
 def select_machine(runs: Runs, machine: tuple[str, ...] | None) -> Runs:
@@ -194,7 +194,7 @@ def exclude_slow_runs(runs: Runs) -> Runs:
 def median_yardstick(runs: Runs) -> float:
     """The usual seconds of the fixed loop; NaN where they are not known."""
     loop_seconds = [seconds for run in _iterate_runs(runs) for seconds in run.yardstick]
-    return float(np.median(loop_seconds)) if loop_seconds else math.nan
+    return float(np.median(loop_seconds or [math.nan]))
 
 
 def runs_with_metric(cell_runs: Mapping[int, Run], metric: Metric) -> dict[int, Run]:
@@ -208,7 +208,7 @@ def is_metric_equal(first: Run, second: Run, metric: Metric) -> bool:
 
 
 def stack_blocks(
-    metric: Metric, places: Sequence[Place], chain: Sequence[Runs], seeds: Sequence[int] | None
+    metric: Metric, places: Sequence[Place], chain: Sequence[Runs], seeds: Sequence[int] = ()
 ) -> tuple[FloatArray, FloatArray]:
     """The values of a metric and their scatter, (cells, commits, blocks); NaN where there is none.
 
@@ -216,18 +216,15 @@ def stack_blocks(
         metric: which.
         places: the cells.
         chain: their runs, by commit.
-        seeds: of the blocks, the same at all commits; None: a cell's runs at a commit in the order of their seeds.
+        seeds: of the blocks, the same at all commits; empty: a cell's runs at a commit in the order of their seeds.
     """
-    if seeds is None:
-        width = max((len(cell_runs) for runs in chain for cell_runs in runs.values()), default=0)
-    else:
-        width = len(seeds)
+    width = len(seeds) or max((len(cell_runs) for runs in chain for cell_runs in runs.values()), default=0)
     values = np.full((len(places), len(chain), width), math.nan)
     scatter = np.full(values.shape, math.nan)
     for i, place in enumerate(places):
         for turn, runs in enumerate(chain):
             cell_runs = runs.get(place, {})
-            for block, seed in enumerate(sorted(cell_runs) if seeds is None else seeds):
+            for block, seed in enumerate(seeds or sorted(cell_runs)):
                 if seed in cell_runs:
                     values[i, turn, block] = cell_runs[seed].values[metric.name]
                     scatter[i, turn, block] = cell_runs[seed].scatter.get(metric.name, 0.0)

@@ -186,7 +186,7 @@ def moderate_variances(noise: VarianceEstimate) -> VarianceEstimate:
     law = fit_inverse_chi_square(VarianceEstimate(variance[is_replicated], freedom[is_replicated]))
     if law is None:
         total = freedom.sum()
-        pooled = float(variance @ freedom) / total if total else 0.0
+        pooled = float(variance @ freedom) / (total or 1.0)
         return VarianceEstimate(
             np.full(len(variance), pooled), np.full(len(variance), min(total, MAX_MODERATED_FREEDOM))
         )

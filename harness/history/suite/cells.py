@@ -141,7 +141,7 @@ def _setting_differences(series_config: object, config: object, path: str = "") 
     """Where two configurations say different things, as "method.damping=0.5 (the series has 0.0)"."""
     if isinstance(series_config, Mapping) and isinstance(config, Mapping):
         for key in sorted((series_config.keys() & config.keys()) - _FILES):
-            yield from _setting_differences(series_config[key], config[key], f"{path}.{key}" if path else key)
+            yield from _setting_differences(series_config[key], config[key], f"{path}.{key}".removeprefix("."))
     elif series_config != config:
         yield f"{path}={json.dumps(config)} (the series has {json.dumps(series_config)})"
 
