@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import io
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinbench import __version__
-from spinbench.command_help import COMMANDS, add_command
+from spinbench.command_help import COMMANDS, add_command, add_quiet_forms
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
@@ -108,8 +109,12 @@ def _dispatch(words: list[str]) -> int:
     if getattr(arguments, "cpu", False):
         arguments.budget += " cpu"
     module, _, name = HANDLERS[arguments.command].partition(":")
-    status: int = getattr(import_module(f"spinbench.{module}"), name)(arguments)
-    return status
+    handle = getattr(import_module(f"spinbench.{module}"), name)
+    if not (getattr(arguments, "json", False) or getattr(arguments, "quiet", False)):
+        return int(handle(arguments))
+    arguments.stdout = sys.stdout
+    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
+        return int(handle(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,6 +211,7 @@ def _about_a_model(
     command.add_argument("--budget", default="10s", metavar="TIME", help=f"{budget}; by default 10s")
     command.add_argument("--cpu", action="store_true", help="seconds of the budget are the CPU's, of all processes")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
+    add_quiet_forms(command)
     return command
 
 
@@ -225,6 +231,7 @@ def _add_exact(commands: Subcommands) -> None:
     exact.add_argument("--order", type=Path, metavar="FILE", help="eliminate along it, as --output FILE.order wrote it")
     exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
     exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
+    add_quiet_forms(exact)
 
 
 def _add_audit(commands: Subcommands) -> None:
@@ -236,6 +243,7 @@ def _add_audit(commands: Subcommands) -> None:
     audit.add_argument("--budget", default="10s", metavar="TIME", help="of exact answers and bounds; by default 10s")
     audit.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
     audit.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".csv of frequencies")
+    add_quiet_forms(audit)
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -71,3 +71,10 @@ def add_command(commands: Subcommands, name: str, **options: Any) -> argparse.Ar
         name, help=sentence, description=sentence, epilog=line, **options
     )
     return parser
+
+
+def add_quiet_forms(command: argparse.ArgumentParser) -> None:
+    """`--json` and `--quiet`, of a command that prints an answer."""
+    forms = command.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print the answer as one line of JSON and nothing else")
+    forms.add_argument("--quiet", action="store_true", help="print no answer; the exit status and files tell")

@@ -10,7 +10,6 @@ from typing import Any
 import methods_page
 import msgspec
 
-from spinbench.measuring.record_parts import Part
 from spinbench.measuring.record_types import Record
 
 HEAD = """# Columns of records
@@ -33,8 +32,8 @@ def text() -> str:
     return HEAD + "".join(f"| `{name}` | {kind} | {meaning} |\n" for name, kind, meaning in columns(Record))
 
 
-def columns(part: type[Part], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Name, type and meaning of each column of a part and of its parts."""
+def columns(part: type[msgspec.Struct], prefix: str = "", *, in_lists: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Name, type and meaning of each column of a part and of its parts, those in lists alike if they are asked for."""
     meanings = methods_page.attribute_meanings(part)
     hints = typing.get_type_hints(part, include_extras=False)
     for field in msgspec.structs.fields(part):
@@ -42,20 +41,27 @@ def columns(part: type[Part], prefix: str = "") -> Iterator[tuple[str, str, str]
             continue
         name = prefix + (field.encode_name or field.name)
         meaning = " ".join(meanings[field.name].split()).replace("|", r"\|")
-        inner, is_mapping = part_of(hints[field.name])
+        inner, suffix = part_of(hints[field.name], in_lists=in_lists)
         if inner is not None:
-            yield from columns(inner, f"{name}.NAME." if is_mapping else f"{name}.")
+            yield from columns(inner, f"{name}{suffix}.", in_lists=in_lists)
         else:
-            yield name + (".NAME" if is_mapping else ""), kind_of(hints[field.name]), meaning
+            yield name + suffix, kind_of(hints[field.name]), meaning
 
 
-def part_of(hint: Any) -> tuple[type[Part] | None, bool]:
-    """The part that a type holds, if any, and whether it holds a mapping."""
-    choices = [choice for choice in _choices(hint) if choice is not types.NoneType]
-    mapping = next((choice for choice in choices if typing.get_origin(choice) is dict), None)
-    inner = typing.get_args(mapping)[1] if mapping is not None else choices[0]
-    is_part = isinstance(inner, type) and issubclass(inner, Part)
-    return (inner if is_part else None), mapping is not None
+def part_of(hint: Any, *, in_lists: bool) -> tuple[type[msgspec.Struct] | None, str]:
+    """The part that a type holds, if any, and what its name ends with: ".NAME" of a mapping, "[]" of a list."""
+    suffix = ""
+    (inner, *_) = (choice for choice in _choices(hint) if choice is not types.NoneType)
+    for choice in _choices(hint):
+        if typing.get_origin(choice) is dict:
+            inner, suffix = typing.get_args(choice)[1], ".NAME"
+        elif in_lists and typing.get_origin(choice) is list and _is_part(typing.get_args(choice)[0]):
+            inner, suffix = typing.get_args(choice)[0], "[]"
+    return (inner if _is_part(inner) else None), suffix
+
+
+def _is_part(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
 def kind_of(hint: Any) -> str:

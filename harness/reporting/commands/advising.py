@@ -20,6 +20,7 @@ from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.mixing import mixing
 from spinbench.measuring.races import RaceRecorder
+from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.running import describe_log_z, open_model
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
@@ -50,7 +51,8 @@ def run_advise(arguments: Namespace) -> int:
     _print_advice(advice)
     if occasion is not None:
         _write_race_records(occasion, advice)
-    return STATUS if advice.interrupted else int(not advice.resolved)
+    status = STATUS if advice.interrupted else int(not advice.resolved)
+    return print_document(arguments, status, advice)
 
 
 def _write_race_records(occasion: RaceRecorder, advice: Advice) -> None:
@@ -141,14 +143,14 @@ def run_bracket(arguments: Namespace) -> int:
             if output.is_terminal:
                 line = Text(describe_progress(interval, solver), overflow="ellipsis", no_wrap=True)
                 live.update(line, refresh=True)
-            elif (news := _format_interval(interval, 4)) != last:
+            elif not arguments.quiet and (news := _format_interval(interval, 4)) != last:
                 last = news
                 print(describe_progress(interval, solver), file=sys.stderr)
 
         interval = bracket(model, arguments.budget, progress=show, **options)
     for line in describe_interval(interval):
         print(line)
-    return int(interval.verdict == "unresolved")
+    return print_document(arguments, int(interval.verdict == "unresolved"), interval)
 
 
 def describe_progress(interval: Interval, solver: str) -> str:
@@ -184,4 +186,4 @@ def run_mixing(arguments: Namespace) -> int:
     mixing_time = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
     first, *others = mixing_time.sentences()
     print("\n".join([f"{model.name}: {first}", *(f"  {line}" for line in others)]))
-    return int(mixing_time.sweeps is None)
+    return print_document(arguments, int(mixing_time.sweeps is None), mixing_time)

@@ -7,6 +7,7 @@ from argparse import Namespace
 from rich.text import Text
 
 from spinbench.auditing.audit import Audit, audit
+from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.running import check_outputs, open_model
 from spinbench.reporting.progress_display import console, new_table, print_line
 
@@ -27,7 +28,7 @@ def run(arguments: Namespace) -> int:
     _print_worst_frequencies(audit_result)
     for path in arguments.output:
         audit_result.save(path)
-    return int(not audit_result.passes)
+    return print_document(arguments, int(not audit_result.passes), audit_result)
 
 
 def _print_checks(audit_result: Audit) -> None:

@@ -12,6 +12,7 @@ from spinbench.foundation.remarks import printable
 from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
+from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.running import check_outputs, print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
@@ -38,15 +39,17 @@ def run(arguments: Namespace) -> int:
     jobs = max(arguments.jobs, 1)
     settings = Settings.parse(arguments.solver, arguments.max_gib, budget, jobs, marginals=arguments.marginals)
     if in_folder:
+        if arguments.json:
+            raise SpinbenchError(f"--json was given with the folder {name}; --output FILE.csv writes its answers")
         return exact_folder.solve_folder(arguments, settings)
     check_outputs(arguments.output, ALLOWED_SUFFIXES)
     if arguments.uai_results is not None or arguments.jobs != 1:
         raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
     question = Question(name, arguments.evidence, settings, tuple(arguments.output), order=arguments.order)
-    return _answer_model(question)
+    return _answer_model(arguments, question)
 
 
-def _answer_model(question: Question) -> int:
+def _answer_model(arguments: Namespace, question: Question) -> int:
     outcome = _solve_with_progress(question)
     if outcome.solved is None:
         if isinstance(outcome.error, SpinbenchError) and not isinstance(outcome.error, IntractableError):
@@ -59,7 +62,7 @@ def _answer_model(question: Question) -> int:
             words = shlex.join([str(question.source), *evidence])
             message += f"; spinbench advise {words} estimates and spinbench bracket {words} bounds log Z"
         print(f"spinbench: {printable(message)}", file=sys.stderr)
-        return 1
+        return print_document(arguments, 1, message=message)
     for line in _answer_sentences(outcome.solved, outcome.seconds):
         print_line(printable(line))
     unwritten = outcome.solved.unwritten
@@ -70,7 +73,8 @@ def _answer_model(question: Question) -> int:
         print(f"spinbench: {printable(message)}", file=sys.stderr)
     if not question.outputs and outcome.solved.result.marginals is not None:
         print_marginals(outcome.solved.result)
-    return 2 if unwritten else 0
+    status = 2 if unwritten else 0
+    return print_document(arguments, status, outcome.solved.result)
 
 
 def _solve_with_progress(question: Question) -> Outcome:

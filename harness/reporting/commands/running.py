@@ -22,6 +22,7 @@ from spinbench.inference.result import Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
 from spinbench.models.files.text import read_text
+from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
 
@@ -61,7 +62,7 @@ def run(arguments: Namespace) -> int:
         more = " …" if len(answer.best_state) > MAX_PRINTED_STATES else ""
         print_line(f"states {' '.join(map(str, answer.best_state[:MAX_PRINTED_STATES]))}{more}")
         print_line("--output FILE.MPE has all of it")
-    return int(answer.status != "ok" or answer.reached is False)
+    return print_document(arguments, int(answer.status != "ok" or answer.reached is False), answer)
 
 
 def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, object]]:

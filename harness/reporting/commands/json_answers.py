@@ -1,0 +1,103 @@
+"""Answers as the JSON document that a command prints with `--json`."""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from spinbench.api.bounds import Bound
+from spinbench.auditing.audit import Audit
+from spinbench.inference.advising.advice import Advice
+from spinbench.inference.bracketing.interval import Interval
+from spinbench.inference.mixing import Mixing
+from spinbench.inference.result import Result
+from spinbench.reporting.commands import json_document as fields
+
+Part = TypeVar("Part", bound=msgspec.Struct)
+
+
+def print_document(
+    arguments: Namespace,
+    status: int,
+    answer: Result | Advice | Interval | Mixing | Audit | None = None,
+    message: str | None = None,
+) -> int:
+    """Print a command's document where `--json` asks for it.
+
+    Args:
+        arguments: of the command; `stdout` is where the document goes.
+        status: the command's exit status.
+        answer: what its function returns; None where there is no answer.
+        message: why there is none.
+
+    Returns:
+        The exit status.
+    """
+    if arguments.json:
+        document = fields.Document(
+            version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **_parts(answer)
+        )
+        print(msgspec.json.encode(document, enc_hook=_encode).decode(), file=arguments.stdout)
+    return status
+
+
+def _parts(answer: Result | Advice | Interval | Mixing | Audit | None) -> dict[str, Any]:
+    match answer:
+        case Result():
+            return {"answer": _result_fields(answer)}
+        case Advice():
+            race = [_copy(fields.Candidate, entry) for entry in answer.race]
+            return {"answer": _result_fields(answer.answer), "advice": _copy(fields.AdviceFields, answer, race=race)}
+        case Interval():
+            names = ("lower", "upper", "probable_lower", "probable_upper", "assumed_upper")
+            bounds = {name: _copy_bound(getattr(answer, name)) for name in names}
+            return {"interval": _copy(fields.IntervalFields, answer, **bounds)}
+        case Mixing():
+            return {"mixing": _copy(fields.MixingFields, answer)}
+        case Audit():
+            checks = [_copy(fields.CheckFields, check, fails=answer.fails(check)) for check in answer.checks]
+            return {"audit": _copy(fields.AuditFields, answer, checks=checks)}
+    return {}
+
+
+def _result_fields(answer: Result) -> fields.Answer:
+    marginals, best_state = None, None
+    if answer.marginals is not None:
+        marginals = answer.columns()
+    elif answer.heaviest_weight is not None:
+        best_state = answer.best_state
+    return _copy(
+        fields.Answer,
+        answer,
+        evidence={name: _copy(fields.Support, each) for name, each in answer.evidence.items()},
+        bounds=[_copy_bound(bound) for bound in answer.bounds],
+        marginals=marginals,
+        best_state=best_state,
+        best_log_weight=answer.heaviest_weight,
+        seconds=dataclasses.asdict(answer.seconds),
+    )
+
+
+def _copy_bound(bound: Bound | None) -> fields.LogZBound | None:
+    return None if bound is None else _copy(fields.LogZBound, bound)
+
+
+def _copy(part: type[Part], source: object, **others: object) -> Part:
+    """The fields of a part, from the attributes of the same names but for those that are given."""
+    names = [field.name for field in msgspec.structs.fields(part) if field.name not in others]
+    return part(**{name: getattr(source, name) for name in names}, **others)
+
+
+def _encode(value: object) -> object:
+    """Of what msgspec does not know: arrays as lists, other values as text."""
+    match value:
+        case np.ndarray() | np.generic():
+            return value.tolist()
+        case Mapping():
+            return dict(value)
+    return str(value)
