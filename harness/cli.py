@@ -13,22 +13,16 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spinbench import __version__
-from spinbench.command_help import COMMANDS, add_command, add_quiet_forms
+from spinbench.command_help import COMMANDS
+from spinbench.command_options import DEBUG_VARIABLE, GLOBAL_OPTIONS, build_parser
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
-from spinbench.foundation.remarks import printable
+from spinbench.foundation.remarks import printable, unknown_name
 from spinbench.history.command import COMMANDS as HISTORY
-from spinbench.history.command import add as add_history
 from spinbench.history.command import history_root
 
-if TYPE_CHECKING:
-    from spinbench.command_help import Subcommands
-
-DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
 # Of each command the function that is called with its arguments and returns the exit status; imported only then.
 HANDLERS = {
@@ -57,9 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        The exit status: 0; 1 if a cell or a check failed, the gate found a regression, advice or mixing is not
-        resolved, samples fail an audit, or a model has no exact answer; 2 for a user's error, with one sentence on
-        standard error; 130 after an interruption.
+        The exit status, one of `EXIT_STATUSES`; 1 is for what `COMMANDS` say of each command.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
@@ -102,10 +94,10 @@ def _dispatch(words: list[str]) -> int:
 
         return sweep(words[1:])
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        from spinbench.foundation.remarks import unknown_name
-
         raise unknown_name("command", words[0], COMMANDS)
-    arguments = _parser().parse_args(words)
+    if words and words[0].startswith("-") and words[0] not in GLOBAL_OPTIONS:
+        raise unknown_name("option", words[0], GLOBAL_OPTIONS)
+    arguments = build_parser().parse_args(words)
     if getattr(arguments, "cpu", False):
         arguments.budget += " cpu"
     module, _, name = HANDLERS[arguments.command].partition(":")
@@ -115,135 +107,6 @@ def _dispatch(words: list[str]) -> int:
     arguments.stdout = sys.stdout
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
         return int(handle(arguments))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="spinbench",
-        description="Which inference method, on which compute backend, is most accurate per second on your discrete "
-        "graphical model?",
-        epilog=f"--debug or {DEBUG_VARIABLE}=1 shows where an error comes from.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"spinbench {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_command(commands, "sweep", add_help=False)
-    run = _about_a_model(commands, "run", "wall-clock, as 2s or 1min, or samples")
-    run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
-    run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
-    run.add_argument("--backend", metavar="NAME", help="by default numba, or another one that the method runs on")
-    run.add_argument("--tier", metavar="TIER", help="native or generic; by default a kernel, if there is one")
-    run.add_argument("--kernel", metavar="DISTRIBUTION", help="the distribution whose kernel is asked")
-    run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
-    run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
-    run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
-    run.add_argument("--target", metavar="WHAT", help="map: the heaviest state, in place of marginals and log Z")
-    run.add_argument("--until", metavar="ERROR", help="end as soon as it is reached: 'se<0.01' or 'log_z_se<0.1'")
-    run.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .MPE, .csv")
-    _add_exact(commands)
-    bracket = _about_a_model(commands, "bracket")
-    bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
-    bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
-    bracket.add_argument("--assumed", action="store_true", help="and above, if tempering has mixed")
-    add_command(commands, "list")
-    peers = add_command(commands, "peers")
-    peers.add_argument("what", nargs="?", choices=["install"], help="by default they are listed")
-    peers.add_argument("names", nargs="*", metavar="PEER", help="of those to be installed")
-    report = add_command(commands, "report")
-    report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
-    report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
-    report.add_argument("--tables", action="store_true", help="only the files with tables, without page and pictures")
-    report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
-    report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
-    report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")
-    profile = add_command(commands, "profile")
-    profile.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
-    profile.add_argument("--all", action="store_true", help="all methods after each budget, not only the first few")
-    profile.add_argument("--page", type=Path, metavar="FILE", help="write it as Markdown, with pictures beside it")
-    show = add_command(commands, "show")
-    rerun = add_command(commands, "rerun")
-    rerun.add_argument("--time-limit", type=float, metavar="SECONDS", help="beyond the budget; by default a sweep's")
-    for command in (show, rerun):
-        command.add_argument("record", metavar="RECORD", help="path, or the beginning of a key or id")
-    warm = add_command(commands, "warm")
-    warm.add_argument("--backend", default="numba", metavar="NAME", help="by default numba")
-    warm.add_argument("--method", action="append", metavar="NAME", help="by default all; it may be repeated")
-    warm.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
-    publish = add_command(commands, "publish")
-    publish.add_argument("--offline", action="store_true", help="with its scripts, from npm packages, beside it")
-    add_history(commands)
-    check = add_command(commands, "check")
-    check.add_argument("--backend", metavar="NAME", help="by default all")
-    check.add_argument("--method", metavar="NAME", help="by default all")
-    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
-    check.add_argument("--seconds", type=float, metavar="S", help="of a pair, for those checks that tell most")
-    check.add_argument("--tier", choices=["native", "generic"], help="kernels alone, or programs alone")
-    check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
-    check.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
-    check.add_argument(
-        "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some run 256 or more"
-    )
-    advise = _about_a_model(commands, "advise")
-    advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
-    advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
-    advise.add_argument("--records", type=Path, metavar="FOLDER", help="keep the race's records, and enter the history")
-    _add_audit(commands)
-    mixing = _about_a_model(commands, "mixing")
-    mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
-    completion = add_command(commands, "completion")
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
-    completion.set_defaults(parser=parser)
-    init = add_command(commands, "init")
-    init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
-    kinds = init.add_mutually_exclusive_group()
-    for kind in ("backend", "method", "family", "format", "metric"):
-        kinds.add_argument(f"--{kind}", metavar="NEW", help=f"of a {kind}, as sweeps and records have it")
-    return parser
-
-
-def _about_a_model(
-    commands: Subcommands, name: str, budget: str = "wall-clock, as 2s or 1min"
-) -> argparse.ArgumentParser:
-    """A command on one model, within a budget, from a seed."""
-    command = add_command(commands, name)
-    command.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    command.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
-    command.add_argument("--budget", default="10s", metavar="TIME", help=f"{budget}; by default 10s")
-    command.add_argument("--cpu", action="store_true", help="seconds of the budget are the CPU's, of all processes")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
-    add_quiet_forms(command)
-    return command
-
-
-def _add_exact(commands: Subcommands) -> None:
-    exact = add_command(commands, "exact")
-    exact.add_argument("model", metavar="MODEL", help="a file, a name that `spinbench list` shows, or a folder")
-    exact.add_argument("--evidence", metavar="FILE", help="observed variables; in a folder, FILE.evid beside each FILE")
-    exact.add_argument("--budget", metavar="TIME", help="wall-clock of each model; by default 60s in a folder")
-    exact.add_argument(
-        "--max-gib", type=float, metavar="G", help="memory; by default half of what is free, divided by the jobs"
-    )
-    exact.add_argument("--no-marginals", dest="marginals", action="store_false", help="log Z alone")
-    exact.add_argument("--solver", default="auto", metavar="NAME", help="by default auto, the cheapest that fits")
-    exact.add_argument(
-        "--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .csv, .order; folder: .csv"
-    )
-    exact.add_argument("--order", type=Path, metavar="FILE", help="eliminate along it, as --output FILE.order wrote it")
-    exact.add_argument("--uai-results", type=Path, metavar="FOLDER", help="for a .PR and a .MAR file of each model")
-    exact.add_argument("--jobs", type=int, default=1, metavar="N", help="models at a time, of a folder; by default 1")
-    add_quiet_forms(exact)
-
-
-def _add_audit(commands: Subcommands) -> None:
-    audit = add_command(commands, "audit")
-    audit.add_argument("samples", metavar="SAMPLES", help=".npz, .npy, .csv, a dimod SampleSet's .json, ArviZ's .nc")
-    audit.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    audit.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file; samples are of the others")
-    audit.add_argument("--alpha", type=float, default=0.01, metavar="P", help="of a false alarm; by default 0.01")
-    audit.add_argument("--budget", default="10s", metavar="TIME", help="of exact answers and bounds; by default 10s")
-    audit.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
-    audit.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".csv of frequencies")
-    add_quiet_forms(audit)
 
 
 def check(arguments: argparse.Namespace) -> int:

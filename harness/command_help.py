@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.remarks import unknown_name
+
 if TYPE_CHECKING:
-    Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subcommands = argparse._SubParsersAction["CommandParser"]
 
 
 class CommandHelp(NamedTuple):
@@ -16,42 +19,75 @@ class CommandHelp(NamedTuple):
     """What it does."""
     example: str
     """Arguments that follow the command's name."""
+    failure: str = ""
+    """When it exits with 1."""
 
 
 COMMANDS = {
-    "sweep": CommandHelp("Measure cells and compare them.", "-m experiment=tour"),
-    "run": CommandHelp("Run one method on a model and print its answer.", "my.uai --method gibbs --budget 2s"),
+    "sweep": CommandHelp(
+        "Measure cells and compare them.",
+        "-m experiment=tour sweep_dir=multirun/tour",
+        "a cell fails, or with commits= a commit makes something worse",
+    ),
+    "run": CommandHelp(
+        "Run one method on a model and print its answer.",
+        "my.uai --method gibbs --budget 2s",
+        "the verdict is not ok, or the error of --until is not reached",
+    ),
     "exact": CommandHelp(
         "Compute exact log Z and marginals of a model, or of all models in a folder.",
         "models --budget 60s --output answers.csv",
+        "no solver fits, or a model of a folder has no answer",
     ),
-    "bracket": CommandHelp("Bound log Z from both sides, and say how surely.", "my.uai --budget 10s --gap 0.5"),
+    "bracket": CommandHelp(
+        "Bound log Z from both sides, and say how surely.",
+        "my.uai --budget 10s --gap 0.5",
+        "log Z is unresolved",
+    ),
     "list": CommandHelp("List methods, backends, the pairs that run here, and models.", ""),
-    "peers": CommandHelp("List other libraries to compare with, or install them.", "install pgmax"),
+    "peers": CommandHelp(
+        "List other libraries to compare with, or install them.",
+        "install pgmax",
+        "one of those to be installed still lacks something",
+    ),
     "report": CommandHelp(
         "Print the leaderboard or an experiment's table from sweeps' records, and write a page.",
-        "sweeps/mine --output page",
+        "multirun/tour --output page",
     ),
-    "profile": CommandHelp("Show which methods are best across the models of sweeps.", "sweeps/mine --all"),
-    "show": CommandHelp("Print all that a record holds.", "sweeps/mine/records/record-3f2a.json"),
+    "profile": CommandHelp("Show which methods are best across the models of sweeps.", "multirun/tour --all"),
+    "show": CommandHelp("Print all that a record holds.", '"$(ls multirun/tour/records/*.json | head -1)"'),
     "rerun": CommandHelp(
         "Measure the cell of a record again, and exit with 1 if its figures differ.",
-        "sweeps/mine/records/record-3f2a.json",
+        '"$(ls multirun/tour/records/*.json | head -1)"',
+        "figures that should be equal differ",
     ),
-    "publish": CommandHelp("Write asv's site of the history.", "--offline"),
-    "record": CommandHelp("Enter the records of sweeps into asv's history; it may be repeated.", "sweeps/mine"),
-    "gate": CommandHelp("Exit with 1 if a commit is less accurate or slower, beyond noise.", "--base v0.1 --head main"),
-    "history": CommandHelp("Show at which commits accuracy or cost changed, beyond noise.", "--since v0.1 --worse"),
-    "check": CommandHelp("Run the conformance suite on a backend or a method.", "--method gibbs --backend numba"),
+    "publish": CommandHelp("Write asv's site of the history.", ""),
+    "record": CommandHelp("Enter the records of sweeps into asv's history; it may be repeated.", "multirun/tour"),
+    "gate": CommandHelp(
+        "Exit with 1 if a commit is less accurate or slower, beyond noise.",
+        "--base main~1 --head main",
+        "something is worse, or fails that worked",
+    ),
+    "history": CommandHelp("Show at which commits accuracy or cost changed, beyond noise.", "--since main~5 --worse"),
+    "check": CommandHelp(
+        "Run the conformance suite on a backend or a method.",
+        "--method gibbs --backend numba",
+        "a check fails, or none can be run",
+    ),
     "advise": CommandHelp(
-        "Find the best answer within some seconds, and say whether it can be trusted.", "my.uai --budget 30s"
+        "Find the best answer within some seconds, and say whether it can be trusted.",
+        "my.uai --budget 30s",
+        "the answer is unresolved",
     ),
     "audit": CommandHelp(
         "Test whether states from any sampler are draws of a model's law, and how cold they are.",
         "samples.npz my.uai --alpha 0.01 --output frequencies.csv",
+        "the samples fail",
     ),
     "mixing": CommandHelp(
-        "Measure after how many sweeps Gibbs sampling has forgotten its initial states.", "my.uai --budget 30s"
+        "Measure after how many sweeps Gibbs sampling has forgotten its initial states.",
+        "my.uai --budget 30s",
+        "they are not forgotten",
     ),
     "warm": CommandHelp(
         "Compile the kernels of all methods, or of some, so that later measurements do not.", "--backend numba"
@@ -62,19 +98,46 @@ COMMANDS = {
     ),
 }
 
+# The one list of them: `spinbench --help` and the page of the command line print it.
+EXIT_STATUSES = {
+    0: "done, and the answer is good",
+    1: "done, and the answer is not: COMMAND --help says when; or the output was closed",
+    2: "an error of the user's, a missing package or a full disk, in one sentence",
+    130: "interrupted by Ctrl-C",
+    143: "ended by SIGTERM; 128 + N: ended by signal N",
+}
 
-def add_command(commands: Subcommands, name: str, **options: Any) -> argparse.ArgumentParser:
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that offers the closest option in place of a misspelt one."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's own.
+
+        Raises:
+            SpinbenchError: words are left over.
+        """
+        parsed, rest = super().parse_known_args(args, namespace)
+        if not rest:
+            return parsed, rest
+        name = rest[0].partition("=")[0]
+        if name.startswith("-"):
+            raise unknown_name(f"option of {self.prog}", name, self._option_string_actions)
+        raise SpinbenchError(f"{self.prog} has no use for {name!r}; {self.prog} --help says what it takes")
+
+
+def add_command(commands: Subcommands, name: str, **options: Any) -> CommandParser:
     """The parser of one of `COMMANDS`, added to argparse's sub-parsers `commands`."""
-    sentence, example = COMMANDS[name]
+    sentence, example, failure = COMMANDS[name]
     line = f"An example: spinbench {name} {example}".rstrip()
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=sentence, description=sentence, epilog=line, **options
-    )
+    if failure:
+        line = f"The exit status is 1 if {failure}. {line}"
+    parser: CommandParser = commands.add_parser(name, help=sentence, description=sentence, epilog=line, **options)
     return parser
 
 
 def add_quiet_forms(command: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`, of a command that prints an answer."""
     forms = command.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print the answer as one line of JSON and nothing else")
-    forms.add_argument("--quiet", action="store_true", help="print no answer; the exit status and files tell")
+    forms.add_argument("--json", action="store_true", help="Print the answer as one line of JSON and nothing else.")
+    forms.add_argument("--quiet", action="store_true", help="Print no answer; the exit status and files tell.")

@@ -7,28 +7,33 @@ from pathlib import Path
 
 import yaml
 
-from spinbench import cli
+from spinbench.command_help import COMMANDS, EXIT_STATUSES
+from spinbench.command_options import build_parser
 
 HEAD = """# Command line
 
-`spinbench COMMAND --help` prints the same. `--debug` or `SPINBENCH_DEBUG=1` shows where an error comes from.
+`spinbench COMMAND --help` prints the same. `--debug` or `SPINBENCH_DEBUG=1` shows where an error comes from. A misspelt
+command, option, name or setting ends in a sentence that has the closest ones.
+
+## Exit statuses { #exit-status }
 
 | exit status | meaning |
 |---|---|
-| 0 | done; for `run`, `advise`, `bracket`, `mixing` and `audit`: resolved, ok or passed |
-| 1 | an answer that is not ok or not resolved, a tolerance that was not reached, a model without an exact answer, \
-a cell or a check that failed, samples that fail an audit, figures that `rerun` does not find again, \
-a regression that the gate found |
-| 2 | an error of the user's, with one sentence on what to do |
-| 130 | interrupted |
 """
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 def text() -> str:
     """Markdown."""
-    commands = _commands(cli._parser())
-    return HEAD + "".join(_command(name, parser, summary) for name, (parser, summary) in commands.items())
+    commands = _commands(build_parser())
+    return HEAD + _exit_statuses() + "".join(_command(name, *described) for name, described in commands.items())
+
+
+def _exit_statuses() -> str:
+    """The rows of all statuses, and a table of when each command exits with 1."""
+    rows = "".join(f"| {status} | {meaning} |\n" for status, meaning in EXIT_STATUSES.items())
+    failures = "".join(f"| `{name}` | {one.failure} |\n" for name, one in COMMANDS.items() if one.failure)
+    return f"{rows}\n| command | its exit status is 1 if |\n|---|---|\n{failures}"
 
 
 def _commands(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
@@ -39,13 +44,14 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.Argum
 
 
 def _command(name: str, parser: argparse.ArgumentParser, summary: str) -> str:
-    head = f"\n## spinbench {name} {{ #{name} }}\n\n{summary[:1].upper()}{summary[1:]}.\n\n"
+    head = f"\n## spinbench {name} {{ #{name} }}\n\n{summary}\n\n"
     if name == "sweep":  # its arguments are Hydra's
         return head + _sweep()
     usage = " ".join(parser.format_usage().removeprefix("usage:").split())
     rows = [_row(action) for action in parser._actions if not isinstance(action, argparse._HelpAction)]
     table = "\n".join(["| argument | |", "|---|---|", *rows]) if rows else "It takes no arguments."
-    return f"{head}```text\n{usage}\n```\n\n{table}\n"
+    example = f"spinbench {name} {COMMANDS[name].example}".rstrip()
+    return f"{head}```text\n{usage}\n```\n\n{table}\n\nAn example:\n\n```sh\n{example}\n```\n"
 
 
 def _row(action: argparse.Action) -> str:

@@ -17,20 +17,30 @@ COMMANDS = ("record", "gate", "history")
 def add(commands: Subcommands) -> None:
     """The parsers of `COMMANDS`."""
     record = add_command(commands, "record")
-    record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="Read the records of these sweeps.")
     gate = add_command(commands, "gate")
-    gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
-    gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
-    gate.add_argument("--calibrate", action="store_true", help="print instead how often it errs on this history")
+    gate.add_argument(
+        "--base", metavar="COMMIT", help="Compare with this commit; by default the newest recorded one before the head."
+    )
+    gate.add_argument(
+        "--head", metavar="COMMIT", help="Judge this commit; by default the newest recorded one of this branch."
+    )
+    gate.add_argument(
+        "--calibrate", action="store_true", help="Print how often the gate errs on this history, in place of a verdict."
+    )
     history = add_command(commands, "history")
-    history.add_argument("--since", metavar="COMMIT", help="only later ones")
-    history.add_argument("--worse", action="store_true", help="only what got worse")
-    history.add_argument("--last", type=int, metavar="N", help="recorded commits that are looked at; by default 60")
-    actions = history.add_subparsers(dest="what", metavar="")
-    merge = actions.add_parser("merge", help="take in histories of other machines; may be repeated")
-    merge.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a checkout with a history, or its .asv")
+    history.add_argument("--since", metavar="COMMIT", help="Show only what comes after this commit.")
+    history.add_argument("--worse", action="store_true", help="Show only what got worse.")
+    history.add_argument("--last", type=int, metavar="N", help="Look at so many recorded commits; 60 by default.")
+    actions = history.add_subparsers(dest="what", metavar="ACTION", title="several machines")
+    merge = actions.add_parser("merge", help="Merge the histories of other machines into this one; may be repeated.")
+    merge.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="Read the history of this checkout, or of this .asv."
+    )
     for command in (gate, history):
-        command.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
+        command.add_argument(
+            "--machine", metavar="NAME", help="Look at the history of this machine; by default of the one that this is."
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -74,6 +74,12 @@ def _split_name(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, parameters
 
 
+def check_name(name: str, kind: str = "model") -> None:
+    """Raise UnknownNameError, with the closest names, where no family and no shipped model has this one."""
+    if name not in names():
+        raise unknown_name(kind, name, names())
+
+
 def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Of a file or shipped model."""
     if name == FILE:
@@ -81,6 +87,5 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
         if "path" not in parameters:
             raise ModelError("model 'file' needs the parameter path, the file to read")
         return
-    if name not in catalogue.names():
-        raise unknown_name("model", name, names())
+    check_name(name)
     families.check_parameter_names(name, parameters, [])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from markdown_blocks import PAGES, ROOT, blocks, check_printed, commands
 
-from spinbench import cli
+from spinbench.command_options import build_parser
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 
@@ -55,7 +55,7 @@ def test_commands_parse(name: str) -> None:
         if any(word in line for word in OF_THE_READER):
             continue
         if words[0] != "sweep":
-            cli._parser().parse_args(words)
+            build_parser().parse_args(words)
         elif not {"--help", "--resume", "--profile"} & set(words):
             given = Arguments.parse(words[1:])
             compose(given.of_cells, given.multirun)

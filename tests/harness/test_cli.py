@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import subprocess
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from spinbench import __version__, cli
-from spinbench.command_help import COMMANDS
+from spinbench.command_help import COMMANDS, EXIT_STATUSES
+from spinbench.command_options import build_parser
 from spinbench.inference import registry
 
 # scipy itself is a few lines that load its parts on demand
@@ -98,7 +100,7 @@ def test_list_shows_a_broken_plugin_with_its_error(
         (["report", "nowhere"], "nowhere holds no records"),
         (["record", "nowhere"], "asv.conf.json"),
         (["gate"], "asv.conf.json"),
-        (["bracket", "nowhere"], "no file or shipped model is named 'nowhere'"),
+        (["bracket", "nowhere"], "no file or model is named 'nowhere'"),
         (["bracket", "libdai/hoi1", "--budget", "10"], "a bracket takes a budget in seconds"),
         (["bracket", "libdai/hoi1", "--gap", "-1"], "gap=-1.0 was given"),
     ],
@@ -153,12 +155,45 @@ def test_each_command_has_a_sentence_and_an_example_that_parses(name: str, capsy
     with pytest.raises(SystemExit):
         cli.main([name, "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    sentence, example = COMMANDS[name]
+    sentence, example, failure = COMMANDS[name]
     assert sentence[0].isupper()
     assert sentence.endswith(".")
     assert f"{sentence} " in text
     assert text.endswith(f"An example: spinbench {name} {example}".rstrip())
-    assert cli._parser().parse_args([name, *shlex.split(example)]).command == name
+    assert not failure or f"The exit status is 1 if {failure}. " in text
+    assert build_parser().parse_args([name, *shlex.split(example)]).command == name
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"sweep"}))
+def test_each_option_has_a_sentence(name: str) -> None:
+    (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    for action in commands.choices[name]._actions:
+        if not isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+            assert re.fullmatch(r"[A-Z].*[^.]\.", action.help or ""), action.dest
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run grid --bugdet 1s", "no option of spinbench run is named '--bugdet'; did you mean --budget or "),
+        ("check --methd=gibbs", "no option of spinbench check is named '--methd'; did you mean --method"),
+        ("--hlep", "no option is named '--hlep'; did you mean --help or -h?"),
+        ("list all", "spinbench list has no use for 'all'; spinbench list --help says what it takes"),
+        ("run gird", "no file or model is named 'gird'; did you mean grid?"),
+    ],
+)
+def test_a_misspelt_option_or_model_gets_a_suggestion(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words.split()) == 2
+    assert capsys.readouterr().err.startswith(f"spinbench: {message}")
+
+
+def test_exit_statuses_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"  {status:<5} {meaning}\n" in text for status, meaning in EXIT_STATUSES.items())
 
 
 @pytest.mark.parametrize("words", [["exact"], ["bracket"], ["advise"], ["mixing"], ["audit", "draws.npy"]])

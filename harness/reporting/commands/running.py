@@ -69,6 +69,8 @@ def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, obj
     """A model, and its configuration in a sweep."""
     if name in specs.names() and name != FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
+    if not (Path(name).suffix or Path(name).exists()):
+        specs.check_name(name, "file or model")
     evidence_config = {} if evidence is None else {"model.evidence": str(Path(evidence))}
     return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **evidence_config}
 

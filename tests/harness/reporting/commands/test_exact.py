@@ -116,7 +116,7 @@ def assert_written(model: Path, stem: Path) -> float:
         (["{}", "--evidence", "a.evid"], 2, "--evidence belongs to one model"),
         (["{}", "--output", "a.PR"], 2, ".csv are the suffixes"),
         (["{}", "--output", "{}/c.uai.csv", "--output", "b.csv"], 2, "--output was given 2 times"),
-        (["nowhere"], 2, "no file or shipped model is named 'nowhere'"),
+        (["nowhere"], 2, "no file or model is named 'nowhere'"),
         (["{}/.."], 2, "holds no models; files that end in "),
     ],
 )
