@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from collections.abc import Iterator
@@ -10,14 +11,17 @@ from typing import Any
 import methods_page
 import msgspec
 
+from spinbench.measuring.record_parts import Checkpoint
 from spinbench.measuring.record_types import Record
+from spinbench.reporting.leaderboard import Row
 
-HEAD = """# Columns of records
+HEAD = """# Columns of records: the record fields
 
 A sweep writes a record, a JSON file, for each cell. `spinbench.read(FOLDER)` and `cells.csv` of
 `spinbench report --tables` have a line a record and these columns, whose names are those of the JSON joined by dots.
 NAME stands for the name of a setting, a package, an estimator or a metric. Settings are `config.…`, as
-[Configuration](configuration.md) has them; numbers of plugins stand under `metrics.NAME`.
+[Configuration](configuration.md) has them; numbers of plugins stand under `metrics.NAME`. The columns of
+[leaderboard.csv](#leaderboard) and [trajectories.csv](#trajectories) are below.
 
 | column | type | meaning |
 |---|---|---|
@@ -25,11 +29,48 @@ NAME stands for the name of a setting, a package, an estimator or a metric. Sett
 """
 OMITTED = {"content"}
 """No column: the whole of a record."""
+BOARD_OMITTED = {"records", "metric_means"}
+"""No columns: the records behind a row, and what has columns of its own."""
+
+
+LEADERBOARD = """
+## leaderboard.csv { #leaderboard }
+
+`spinbench report FOLDER` and `spinbench report --tables FOLDER` write a line for each row of the leaderboard. A
+*replicate* is a record of one seed. A plugin's metric adds a column with its title, and one with its standard error.
+
+| column | meaning |
+|---|---|
+"""
+TRAJECTORIES = """
+## trajectories.csv { #trajectories }
+
+It has a line for each checkpoint of each cell. `key` is the record's, `model`, `method` and `backend` are its axes,
+`seed` is its seed.
+
+| column | type | meaning |
+|---|---|---|
+"""
 
 
 def text() -> str:
     """Markdown."""
-    return HEAD + "".join(f"| `{name}` | {kind} | {meaning} |\n" for name, kind, meaning in columns(Record))
+    meanings = methods_page.attribute_meanings(Row)
+    board = "".join(
+        f"| `{field.name}` | {_one_line(meanings[field.name])} |\n"
+        for field in dataclasses.fields(Row)
+        if field.name not in BOARD_OMITTED
+    )
+    return f"{HEAD}{_rows(Record)}{LEADERBOARD}{board}{TRAJECTORIES}{_rows(Checkpoint)}"
+
+
+def _rows(part: type[msgspec.Struct]) -> str:
+    return "".join(f"| `{name}` | {kind} | {meaning} |\n" for name, kind, meaning in columns(part))
+
+
+def _one_line(meaning: str) -> str:
+    """As a cell of a table."""
+    return " ".join(meaning.split()).replace("|", r"\|")
 
 
 def columns(part: type[msgspec.Struct], prefix: str = "", *, in_lists: bool = False) -> Iterator[tuple[str, str, str]]:
@@ -40,7 +81,7 @@ def columns(part: type[msgspec.Struct], prefix: str = "", *, in_lists: bool = Fa
         if field.name in OMITTED:
             continue
         name = prefix + (field.encode_name or field.name)
-        meaning = " ".join(meanings[field.name].split()).replace("|", r"\|")
+        meaning = _one_line(meanings[field.name])
         inner, suffix = part_of(hints[field.name], in_lists=in_lists)
         if inner is not None:
             yield from columns(inner, f"{name}{suffix}.", in_lists=in_lists)

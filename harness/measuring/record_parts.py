@@ -29,9 +29,9 @@ class Axes(Part, frozen=True, kw_only=True):
     """Labels.
 
     Attributes:
-        model: with those of its parameters that are not at their defaults, "grid(rows=20)".
-        method: its name.
-        backend: its name, with a tier or kernel that was asked for.
+        model: the model's name, with those of its parameters that are not at their defaults, "grid(rows=20)".
+        method: the method's name.
+        backend: the backend's name, with a tier or kernel that was asked for.
     """
 
     model: str
@@ -47,9 +47,9 @@ class CodeState(Part, frozen=True, kw_only=True):
     """The code that was measured.
 
     Attributes:
-        commit: full hash; None outside of git.
-        dirty: whether tracked files differ from it.
-        diff: hash of the difference.
+        commit: full hash of the commit that was measured; None outside of git.
+        dirty: whether tracked files differ from the commit.
+        diff: hash of the difference between the tracked files and the commit.
         spinbench: version and state of spinbench itself, where another repository's commits are measured.
         elsewhere: the folder whose code ran, where that is not the repository's.
     """
@@ -65,14 +65,14 @@ class Metric(Part, frozen=True, kw_only=True):
     """A tracked number.
 
     Attributes:
-        value: finite; None where there is none.
-        standard_error: of the value.
-        scatter: of the batches behind a time of steps: the logarithm of their median over their first decile.
+        value: the metric's value, finite; None where there is none.
+        standard_error: standard error of the value.
+        scatter: of a time of steps, the logarithm of the batches' median over their first decile.
         failed: why there is no value.
-        remark: what else there is to say.
+        remark: a sentence on the value.
         samples: several values in the place of one.
-        title: heading, of a metric that is a plugin's.
-        better: "lower" or "higher", of the same.
+        title: heading of a plugin's metric.
+        better: "lower" or "higher", which values of a plugin's metric are better.
     """
 
     value: Number | None = None
@@ -89,12 +89,12 @@ class Timing(Part, frozen=True, kw_only=True):
     """Wall-clock seconds of the parts of a run, as `spinbench.inference.batch_timings.Seconds` has them.
 
     Attributes:
-        run: of kept samples.
-        compile: of tables to the device, and of the first call of every function.
-        plan: of the method's work on the model alone.
-        burn_in: of dropped samples.
-        transfer: between host and device; it is within the others.
-        total: of all parts.
+        run: seconds of the kept samples.
+        compile: seconds of tables to the device, and of the first call of every function.
+        plan: seconds of the method's work on the model alone.
+        burn_in: seconds of the dropped samples.
+        transfer: seconds of copies between host and device, which are within the others.
+        total: seconds of all parts.
     """
 
     run: Number
@@ -109,9 +109,10 @@ class BatchTimes(Part, frozen=True, kw_only=True):
     """Seconds of a step, over the measured batches of a run.
 
     Attributes:
-        count: batches.
-        wall, cpu: first decile, quartile and median of wall and of CPU seconds.
-        mean_cpu: CPU seconds a step, over all batches.
+        count: number of batches.
+        wall: wall-clock seconds a step over the batches: first decile, quartile and median.
+        cpu: the same of CPU seconds.
+        mean_cpu: mean CPU seconds a step, over all batches.
     """
 
     count: Number
@@ -124,8 +125,9 @@ class Load(Part, frozen=True, kw_only=True):
     """How busy the machine was.
 
     Attributes:
-        cpu_seconds, wall_seconds: of the process, and of the clock.
-        waited_seconds: for which others had the processor.
+        cpu_seconds: CPU seconds of the process during the run.
+        wall_seconds: wall-clock seconds of the run.
+        waited_seconds: seconds for which the process waited for the processor.
         yardstick: seconds of a fixed loop before and after the run.
     """
 
@@ -139,8 +141,8 @@ class Memory(Part, frozen=True, kw_only=True):
     """Of the measuring process.
 
     Attributes:
-        before_bytes: before the run.
-        peak_bytes: the most during it.
+        before_bytes: memory before the run.
+        peak_bytes: the most memory during the run.
     """
 
     before_bytes: Number | None = None
@@ -169,11 +171,11 @@ class Checkpoint(Part, frozen=True, kw_only=True):
     """What a run knew at a time.
 
     Attributes:
-        seconds: of burn-in and sampling.
-        samples: so far.
-        marginal_rmse: of the marginals.
-        log_z: in nats.
-        log_z_error: |log Z - exact log Z|.
+        seconds: seconds of burn-in and sampling until then.
+        samples: samples of each chain until then.
+        marginal_rmse: RMSE of the marginals.
+        log_z: log Z in nats.
+        log_z_error: |log Z - exact log Z| in nats.
     """
 
     seconds: Number
@@ -188,32 +190,34 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
 
     Attributes:
         tier: "native" or "generic".
-        kernel: whose kernel ran.
-        notes: why another kernel did not.
+        kernel: the distribution whose kernel ran.
+        notes: why another kernel did not run, and what a peer does otherwise.
         status: the verdict, "ok" or what speaks against the numbers.
         levels: of "marginals" and "log_z", what supports them, from "exact" to "doubtful".
         compilation: "fresh", "warm", "cached" or "none".
         timing: seconds.
         batches: seconds of a step.
-        samples, chains: how many; of each chain.
-        burn_in: samples that were dropped.
-        log_z: in nats.
-        log_z_se: its standard error; of records without an error bound a third of that bound.
-        log_z_error_bound: its error bound.
-        log_z_kind: "estimate", "exact", "lower" or "upper".
+        samples: kept samples of each chain.
+        chains: number of chains.
+        burn_in: samples of each chain that were dropped.
+        log_z: log Z in nats.
+        log_z_se: standard error of log Z in nats; of records without an error bound a third of that bound.
+        log_z_error_bound: error bound of log Z in nats.
+        log_z_kind: what `log_z` is: "estimate", "exact", "lower" or "upper".
         log_z_estimates: value and standard error of each estimator that ran.
-        bounds: on log Z.
-        ess_min, ess_median: effective sample sizes over variables.
+        bounds: bounds on log Z in nats, each with its grade.
+        ess_min: least effective sample size of a variable.
+        ess_median: median effective sample size of the variables.
         r_hat_max: the largest R-hat of a variable.
         marginals_se: root mean square of the marginals' standard errors.
-        marginals_error_bound: root mean square of their error bounds.
-        marginals_claim: of earlier versions: a third of that.
+        marginals_error_bound: root mean square of the marginals' error bounds.
+        marginals_claim: of earlier versions: a third of `marginals_error_bound`.
         marginal_rmse_se: standard error of the marginals' RMSE.
         diagnostics: what the method says of itself.
         load: how busy the machine was.
         memory: of the measuring process.
         answer: fingerprint of the marginals and log Z.
-        numbers: fingerprint of all that metrics may be of.
+        numbers: fingerprint of all numbers that metrics are made of.
         trajectory: accuracy over time.
     """
 
@@ -269,9 +273,9 @@ class Reference(Part, frozen=True, kw_only=True):
     """The exact answer.
 
     Attributes:
-        log_z: in nats.
-        method: which solver gave it.
-        reason: why there is none.
+        log_z: exact log Z in nats.
+        method: the solver that gave the exact answer.
+        reason: why there is no exact answer.
     """
 
     log_z: Number | None = None
@@ -283,15 +287,17 @@ class Environment(Part, frozen=True, kw_only=True):
     """Where it was measured; all are None or empty where the process died before it could tell.
 
     Attributes:
-        python, implementation: version and name of the interpreter.
-        versions: of packages.
+        python: version of Python.
+        implementation: name of the interpreter, such as CPython.
+        versions: version of each package.
         cpu: the processor's name.
-        cores: logical processors.
-        affinity: those that the process could run on.
-        threads: variables that limit threads.
-        gpus: names of devices.
-        max_gib: memory of exact answers.
-        platform, hostname: of the machine.
+        cores: number of logical processors.
+        affinity: logical processors that the process could run on.
+        threads: environment variables that limit threads.
+        gpus: names of the GPUs.
+        max_gib: `SPINBENCH_MAX_GIB`, where it was set.
+        platform: the operating system.
+        hostname: the machine's name.
     """
 
     python: str | None = None

@@ -41,12 +41,14 @@ class Race(Part, frozen=True, kw_only=True):
     """Of a candidate of `spinbench advise`.
 
     Attributes:
-        asked: the budget of its last run; None where it gave no answer.
-        runs: how many it had.
-        seconds: of all of them.
-        error, distance: what it claimed, and how far it was from the best answer.
+        asked: the budget of the candidate's last run; None where it gave no answer.
+        runs: number of the candidate's runs.
+        seconds: seconds of all its runs.
+        error: the error that the candidate claims.
+        distance: how far its answer is from the best one.
         fate: why it went on or was dropped.
-        verdict, command: of the race.
+        verdict: the verdict of the race.
+        command: the command that runs the winner again.
     """
 
     asked: dict[str, Any] | None = None
@@ -63,18 +65,19 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
     """A measured cell.
 
     Attributes:
-        id: hexadecimal, of this record.
-        key: of what is measured: configuration, contents of files, state of the code.
-        family: of benchmarks.
-        model_class: what the sweep called the model's class.
+        id: hash of this record, hexadecimal.
+        key: hash of what is measured: configuration, contents of files, state of the code.
+        family: the sweep's setting `family`, by which asv groups benchmarks.
+        model_class: the sweep's setting `class`, a name for models of one kind.
         axes: labels.
         config: what was measured, as Hydra composed it: settings of any plugin, hence no type.
         protocol: hash of all settings but axes and seed; results are comparable where it is equal.
         files: hashes of the model's files.
         status: "ok", "failed" or "skipped".
-        error, traceback: why there is no result.
+        error: why there is no result, in a sentence.
+        traceback: where a cell failed that has no result.
         git: the code that was measured.
-        plugins: where those of other distributions come from.
+        plugins: version and source of each plugin's distribution.
         metrics: tracked numbers by name.
         result_or_none: None where there is none; `result` is that of a record whose status is "ok".
         reference: the exact answer; None where nothing ran.
@@ -82,11 +85,11 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
         environment: where it was measured.
         oversubscribed: a sentence where the process did not have its core to itself.
         race: of a candidate of `spinbench advise`.
-        started_at: Unix time.
-        duration: seconds of the whole cell.
-        versions: of the metrics, when it entered a journal.
-        machine: whose journal that is.
-        series: what it belongs to there, beyond conf/axes.
+        started_at: when the cell began, as Unix time.
+        duration: wall-clock seconds of the whole cell.
+        versions: version of each metric, of a record in a journal.
+        machine: the machine whose journal holds the record.
+        series: the series of the history that the record belongs to, beyond conf/axes.
         content: the whole of its JSON; for what has no name here, and for copies.
     """
 

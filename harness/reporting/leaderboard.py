@@ -34,13 +34,18 @@ class Row:
     """A method on a backend with the same settings; replicates are the records of its seeds.
 
     Attributes:
-        model, method, backend: labels.
+        model: the model's name, with parameters that are not at their defaults.
+        method: the method's name.
+        backend: the backend's name.
         variant: the settings in which this row differs from others of the same method, backend and model.
-        replicates: how many records it stands for.
-        rmse, rmse_se: of the marginals; over replicates the root of the mean square, with its standard error.
-        rmse_margin: half-width of its 95 % interval; 0 where nothing is drawn at random.
-        log_z_error, ess_per_second, run_seconds: medians over replicates.
-        compile_seconds: the same, of those replicates that compiled something, if any did.
+        replicates: number of seeds, or records, that the row stands for.
+        rmse: RMSE of the marginals; over replicates the root of the mean square.
+        rmse_se: standard error of `rmse`.
+        rmse_margin: half-width of the 95 % interval of `rmse`; 0 where nothing is drawn at random.
+        log_z_error: |log Z - exact log Z| in nats, the median over replicates.
+        ess_per_second: effective samples of a marginal a second, the median over replicates.
+        run_seconds: seconds of the kept samples, the median over replicates.
+        compile_seconds: seconds of compiling, the median of those replicates that compiled something, if any did.
         tier: "native" or "generic", and whose kernel ran, unless that is spinbench's or in the backend's label; empty
             where nothing ran.
         status: the verdict, "ok" or what speaks against the numbers, and remarks; or "failed".
@@ -49,8 +54,9 @@ class Row:
         shared: whether other rows have the same rank, since the errors differ by less than noise.
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         records: the records.
-        log_z: in nats, the median over replicates; None where no record has one.
-        marginals_level, log_z_level: the weakest level of evidence of the replicates; empty where none has one.
+        log_z: log Z in nats, the median over replicates; None where no record has one.
+        marginals_level: the replicates' weakest level of evidence of marginals; empty where none has one.
+        log_z_level: the same of log Z.
         peak_mib: MiB that the measuring process held at most while it ran, the median over replicates.
         metric_means: the numbers of `spinbench.metrics` by their titles, means over replicates.
     """

@@ -19,6 +19,7 @@ from spinbench.sweeping.arguments import Arguments
 ELSEWHERE = {
     "README.md": "tests/test_readme.py",
     "docs/tutorial.md": "tests/docs/test_tutorial.py",
+    "docs/how-to/compare-methods.md": "tests/docs/test_compare_methods.py",
     "docs/how-to/add-a-method.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-backend.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-model-family.md": "tests/test_how_tos.py",
