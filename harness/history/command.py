@@ -28,6 +28,21 @@ def add(commands: Subcommands) -> None:
     gate.add_argument(
         "--calibrate", action="store_true", help="Print how often the gate errs on this history, in place of a verdict."
     )
+    gate.add_argument(
+        "--undecided",
+        choices=["pass", "fail"],
+        default="pass",
+        help="Pass or fail where the verdict is UNDECIDED; pass by default.",
+    )
+    gate.add_argument(
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Write the report: .md, or JUnit's .xml.",
+    )
+    gate.add_argument("--annotate", action="store_true", help="Print the verdict as an annotation on GitHub, too.")
     history = add_command(commands, "history")
     history.add_argument("--since", metavar="COMMIT", help="Show only what comes after this commit.")
     history.add_argument("--worse", action="store_true", help="Show only what got worse.")
@@ -47,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run one of `COMMANDS`.
 
     Returns:
-        The exit status: 1 if the gate found a regression; else 0.
+        The exit status: 1 if the gate found a regression, or is undecided where that is to fail; else 0.
     """
     match arguments.command:
         case "record":
@@ -59,17 +74,32 @@ def run(arguments: argparse.Namespace) -> int:
 
             return _print_lines([str(calibrate(history_root(), arguments.machine))])
         case "gate":
-            from spinbench.history.gate import gate
-
-            report = gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
-            print(report)
-            return report.exit_status
+            return _run_gate(arguments)
         case "history" if arguments.what == "merge":
             from spinbench.history.merge import merge
 
             return _print_lines(merge(history_root(), arguments.folders).sentences())
         case _:
             return _run_history(arguments)
+
+
+def _run_gate(arguments: argparse.Namespace) -> int:
+    from spinbench.history import gate_files
+    from spinbench.history.gate import gate
+    from spinbench.history.regression_test.formatting import format_verdict
+
+    gate_files.check_files(arguments.output)
+    report = gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
+    for path in arguments.output:
+        gate_files.write_report(report, path)
+    verdict = report.judgement.verdict
+    if arguments.annotate and verdict != "PASS":
+        kind = {"FAIL": "error", "UNDECIDED": "warning"}[verdict]
+        print(f"::{kind} title=spinbench gate::{format_verdict(report.judgement)}")
+    print(report)
+    if verdict == "UNDECIDED":
+        return int(arguments.undecided == "fail")
+    return report.exit_status
 
 
 def _run_history(arguments: argparse.Namespace) -> int:

@@ -36,9 +36,14 @@ class GateReport:
         return int(self.judgement.red)
 
     def __str__(self) -> str:
-        """The report for people."""
-        names = (f"base {self.base[:8]} {self.titles[0]}", f"head {self.head[:8]} {self.titles[1]}")
-        return "\n".join([*names, *formatting.format_lines(self.judgement), *self.left_out, self.summary()])
+        """The report for people, the verdict last."""
+        lines = [*self.heads, *formatting.format_lines(self.judgement), *self.left_out, self.summary()]
+        return "\n".join([*lines, formatting.format_verdict(self.judgement)])
+
+    @property
+    def heads(self) -> tuple[str, str]:
+        """Both commits, a line each."""
+        return (f"base {self.base[:8]} {self.titles[0]}", f"head {self.head[:8]} {self.titles[1]}")
 
     def summary(self) -> str:
         """One sentence."""

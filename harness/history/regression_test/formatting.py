@@ -21,6 +21,11 @@ def format_lines(judgement: Judgement) -> list[str]:
 
 def format_changes(judgement: Judgement) -> list[str]:
     """An aligned table of what is worse, better, fails, is mended or rests on other evidence, if anything is."""
+    return align_columns(change_rows(judgement))
+
+
+def change_rows(judgement: Judgement) -> list[tuple[str, ...]]:
+    """The table's rows, its head first; none where nothing changed."""
     changes = [finding for finding in sort_findings(judgement.findings) if finding.verdict in ("worse", "better")]
     rows = [_format_finding(finding) for finding in changes]
     rows += [
@@ -32,7 +37,7 @@ def format_changes(judgement: Judgement) -> list[str]:
         rows.append((change.verdict, title, place, change.base, change.head, "", "", ""))
     if not rows:
         return []
-    return align_columns([_HEADER, *rows])
+    return [_HEADER, *rows]
 
 
 def format_remarks(judgement: Judgement) -> list[str]:
@@ -55,6 +60,31 @@ def format_summary(judgement: Judgement) -> str:
         f"{counts['not worse than 10 %']} not worse than 10 %, the others undecided; "
         f"{counts['fails']} cells fail that worked, {counts['mended']} work that failed; "
         f"{counts['weaker']} numbers rest on weaker evidence, {counts['stronger']} on stronger"
+    )
+
+
+def format_verdict(judgement: Judgement) -> str:
+    """PASS, FAIL or UNDECIDED, how many tests say so, and the worst of them: what fails, else what may be worst."""
+    verdict = judgement.verdict
+    if failures := [failure for failure in judgement.failures if failure.verdict == "fails"]:
+        error = " ".join(failures[0].error.split())
+        return f"{verdict}: {format_place(failures[0].place)} fails, and worked: {error}"
+    tested = [finding for finding in judgement.findings if finding.p is not None]
+    whose = {"FAIL": judgement.worse, "UNDECIDED": [each for each in tested if each.verdict == "undecided"]}
+    shown = whose.get(verdict, tested)
+    if not shown:
+        return f"{verdict}: no number differs"
+    # The ratio itself tells how bad it is where that is certain, and the interval's end where it is not.
+    worst = max(shown, key=lambda finding: (finding.ratio if verdict == "FAIL" else finding.high) or 0.0)
+    counts = {"FAIL": "worse", "UNDECIDED": "undecided", "PASS": "not worse than 10 %"}
+    return f"{verdict}: {len(shown)} of {len(tested)} tests {counts[verdict]}; {describe_finding(worst)}"
+
+
+def describe_finding(finding: Finding) -> str:
+    """A tested number in one line."""
+    return (
+        f"{format_place(finding.place)}, {finding.metric.title}: x{finding.ratio:.2f} "
+        f"({finding.low:.2f} … {finding.high:.2f}, p {finding.p:.1g}), changes from x{finding.detectable:.2f} are found"
     )
 
 

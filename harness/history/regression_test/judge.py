@@ -41,6 +41,7 @@ class Finding:
         ratio: head / base; above 1 is worse.
         low, high: of the ratio's 95 % interval; None where nothing was tested.
         p: of "worse" or of "better", whichever is less, corrected; None where nothing was tested.
+        detectable: the ratio that would have been found with probability 0.8; None where nothing was tested.
         reason: why nothing was tested.
     """
 
@@ -55,6 +56,7 @@ class Finding:
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    detectable: float | None = None
     reason: str = ""
 
 
@@ -119,6 +121,15 @@ class Judgement:
     def worse(self) -> tuple[Finding, ...]:
         """What is worse beyond noise and margin."""
         return tuple(finding for finding in self.findings if finding.verdict == "worse")
+
+    @property
+    def verdict(self) -> Literal["PASS", "FAIL", "UNDECIDED"]:
+        """FAIL where it is red; PASS where each number that was tested is better, equal or not worse than 10 %."""
+        if self.red:
+            return "FAIL"
+        if any(finding.verdict == "undecided" for finding in self.findings):
+            return "UNDECIDED"
+        return "PASS"
 
     @property
     def red(self) -> bool:
@@ -201,6 +212,7 @@ def _findings_with_test(effects: Effects, decision: Decision, sides: Sides) -> I
             low=math.exp(decision.low[unit]),
             high=math.exp(decision.high[unit]),
             p=float(min(decision.worse[unit], decision.better[unit])),
+            detectable=math.exp(decision.detectable[unit]),
         )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import gate_runs
 import numpy as np
@@ -15,7 +16,7 @@ from gate_runs import CELLS, Factor, group, nothing, slower, wronger
 
 from spinbench import cli
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.history import axes
+from spinbench.history import axes, gate_files
 from spinbench.history.axes import Cell
 from spinbench.history.calibration import calibrate
 from spinbench.history.gate import GateReport, gate
@@ -275,3 +276,68 @@ def test_calibration_of_a_history(
     monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     assert cli.main(["gate", "--calibrate"]) == 0
     assert "unchanged: red" in capsys.readouterr().out
+
+
+def run_gate(*words: str) -> int:
+    return cli.main(["gate", *words])
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "undecided", "status"),
+    [
+        (slower(2.0, SLOW), r"FAIL: \d+ of \d+ tests worse; grid gibbs numba, .*: x(1\.9|2\.)", "pass", 1),
+        (nothing, r"UNDECIDED: \d+ of \d+ tests undecided; .*changes from x1\.\d\d are found", "pass", 0),
+        (nothing, "UNDECIDED: ", "fail", 1),
+    ],
+)
+def test_the_last_line_is_the_verdict(
+    factor: Factor,
+    verdict: str,
+    undecided: str,
+    status: int,
+    project: Any,
+    rng: np.random.Generator,
+    two: Two,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for commit, change in zip(two, (nothing, factor), strict=True):
+        sitting(project, rng, commit, change)
+    files = [str(tmp_path / name) for name in ("gate.md", "gate.xml")]
+    capsys.readouterr()
+    words = ["--undecided", undecided, "--annotate", "--output", files[0], "--output", files[1]]
+    assert run_gate(*words) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(verdict, lines[-1])
+    kind = "error" if lines[-1].startswith("FAIL") else "warning"
+    assert lines[0] == f"::{kind} title=spinbench gate::{lines[-1]}"
+    assert Path(files[0]).read_text().startswith(f"**{lines[-1]}**\n\n- base ")
+    suite = ElementTree.parse(files[1]).getroot().find("testsuite")
+    assert suite is not None
+    counts = {tag: len(suite.findall(f"testcase/{tag}")) for tag in ("failure", "skipped")}
+    assert (suite.get("failures"), suite.get("skipped")) == (str(counts["failure"]), str(counts["skipped"]))
+    judgement = gate(project.root).judgement
+    assert counts["failure"] == len(judgement.worse)
+    assert int(suite.get("tests", 0)) == sum(finding.p is not None for finding in judgement.findings)
+
+
+def test_files_of_a_failed_cell(project: Any, rng: np.random.Generator, two: Two, tmp_path: Path) -> None:
+    base, head = two
+    sitting(project, rng, base)
+    sitting(project, rng, head, cells=CELLS[:1], **{**BROKEN, "error": "killed <&\x1b[31m>"})
+    for name in ("gate.md", "gate.xml"):
+        gate_files.write_report(gate(project.root), tmp_path / name)
+    (failure,) = ElementTree.parse(tmp_path / "gate.xml").getroot().iter("failure")
+    assert failure.get("message", "").startswith("killed <&")
+    assert (
+        (tmp_path / "gate.md")
+        .read_text()
+        .startswith(
+            f"**FAIL: {' '.join(CELLS[0])} fails, and worked: killed &lt;&amp;\N{REPLACEMENT CHARACTER}[31m&gt;**"
+        )
+    )
+
+
+def test_a_report_goes_to_known_files_alone(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_gate("--output", "gate.txt") == 2
+    assert ".md, .xml are the suffixes" in capsys.readouterr().err
