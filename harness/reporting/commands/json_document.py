@@ -191,12 +191,9 @@ class MixingFields(msgspec.Struct, frozen=True, kw_only=True):
         model, method, backend: names.
         verdict: resolved or not resolved.
         sweeps: after which the bound on the distance is below `tv`, 95 % sure.
-        estimate: after which the estimated bound is.
         tv: the distance in total variation that was asked for.
-        lag: sweeps between the chains of a pair.
         met: the share of pairs that have met.
         times: meeting times in sweeps, -1 of pairs that have not met.
-        ran: sweeps that were made at most.
         seconds: spent.
     """
 
@@ -205,12 +202,9 @@ class MixingFields(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     verdict: str
     sweeps: int | None
-    estimate: int | None
     tv: float
-    lag: int
     met: float
     times: list[int]
-    ran: int
     seconds: float
 
 
