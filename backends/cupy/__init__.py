@@ -38,11 +38,9 @@ class CupyBackend(NumpyBackend):
             cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise UnsupportedError(f"backend cupy finds no device=gpu here: {error}") from error
-        # NumpyBackend's own initialisation would ask for device=cpu.
-        Backend.__init__(self, precision=precision, device=device)
+        super().__init__(precision=precision, device=device)
         self._cupy = cupy
         self.xp = namespace
-        self.real = np.dtype(precision)
 
     def to_device(self, array: np.ndarray) -> Array:
         return self._cupy.array(array, dtype=self.real if array.dtype.kind == "f" else None)

@@ -10,7 +10,6 @@ from spinbench.api import Precision
 from spinbench.api.accelerators import Operations
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.errors import UnsupportedError
 
 
 class NumbaBackend(NumpyBackend):
@@ -22,8 +21,6 @@ class NumbaBackend(NumpyBackend):
     install = "pip install numba"
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
-        if device != "cpu":
-            raise UnsupportedError(f"backend numba runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
         from spinbench.backends.numba.compiling import count_compilation, look_for_blas_late

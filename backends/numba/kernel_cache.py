@@ -10,21 +10,18 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 from filelock import FileLock, Timeout
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
-from spinbench.backends.numba.compiling import wait_as_compilation
-from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
+from spinbench.backends.numba import compiling, machine_code
 
-if TYPE_CHECKING:
-    from numba.core.dispatcher import Dispatcher
-
-    # Machine code for arguments of these types, as `Dispatcher.compile` returns it.
-    Compile = Callable[[Any], object]
+# Machine code for arguments of these types, as `Dispatcher.compile` returns it.
+Compile = Callable[[Any], object]
 
 Options = dict[str, Any]
 """Keywords of `numba.njit`."""
@@ -51,11 +48,10 @@ class KernelLocator:
     def __init__(self, function: FunctionType, file: str) -> None:
         place = Path(file).relative_to(SOURCES).with_suffix("")
         name = function.__qualname__.replace("<", "").replace(">", "")
-        digest = sources_digest()
         # Numba reads this attribute.
         self._py_file = file
-        self._folder = Path(config.CACHE_DIR) / f"{KERNELS}{digest}" / place / name  # type: ignore[attr-defined]
-        self._stamp = digest
+        kernels = f"{KERNELS}{machine_code.sources_digest()}"
+        self._folder = Path(config.CACHE_DIR) / kernels / place / name  # type: ignore[attr-defined]
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -74,7 +70,7 @@ class KernelLocator:
 
     def get_source_stamp(self) -> str:
         """What code is fresh for."""
-        return self._stamp
+        return machine_code.sources_digest()
 
     def get_disambiguator(self) -> str:
         """What tells functions of one name apart."""
@@ -90,7 +86,7 @@ def njit(**options: Any) -> Callable[[Callable[..., object]], Dispatcher]:
     """
 
     def decorate(function: Callable[..., object]) -> Any:
-        use_cache_of_sources()
+        machine_code.use_cache_of_sources()
         dispatcher: Any = numba.njit(**options)(function)
         if options.get("cache"):
             dispatcher.compile = _guard_compilation(dispatcher)
@@ -146,7 +142,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
     with suppress(OSError, Timeout):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
-        with wait_as_compilation():
+        with compiling.wait_as_compilation():
             lock.acquire()
     try:
         yield

@@ -19,8 +19,7 @@ from spinbench.backends.numba.tables.sweeps import Request, run_sweeps, sum_weig
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, state_rows, sweep_order
-from spinbench.methods.population.program import Tables
-from spinbench.methods.population.smc import Annealed
+from spinbench.methods.population import program, smc
 
 # Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any.
 UPDATES = 2**22
@@ -199,10 +198,10 @@ class PopulationState:
     populations: int
 
 
-class AnnealedKernel(Kernel[Tables, PopulationState]):
+class AnnealedKernel(Kernel[program.Tables, PopulationState]):
     """All settings of `Annealed`; float32 and float64. Weights are float64."""
 
-    def __init__(self, method: Annealed, backend: Backend, model: Model, tables: Tables) -> None:
+    def __init__(self, method: smc.Annealed, backend: Backend, model: Model, tables: program.Tables) -> None:
         self._method, self._real = method, np.dtype(backend.precision)
         graph = factor_tables(model)
         self._lanes = lane_tables(graph, self._real)

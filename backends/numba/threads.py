@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 
@@ -18,5 +17,4 @@ def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> No
     cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
         # Results are asked for, so that an exception in a thread is one here.
-        for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
-            done.result()
+        list(pool.map(run, map(slice, cuts, cuts[1:])))

@@ -11,8 +11,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from spinbench.api import Backend, Kernel, Model, States, Tables
-from spinbench.backends.peers.chains import Array
-from spinbench.backends.peers.library import setting_refusal
+from spinbench.backends.peers import library
 from spinbench.backends.peers.tables import FloatArray, too_wide
 from spinbench.methods.exact import COST_NAMES, Exact
 
@@ -53,7 +52,7 @@ class LibraryAnswer(Kernel[Tables, int], Generic[Built]):
 
     @classmethod
     def refuses(cls, method: Exact, backend: Backend, model: Model) -> str:
-        why = setting_refusal(backend, method, PLAIN) or cls.takes(backend, model)
+        why = library.setting_refusal(backend, method, PLAIN) or cls.takes(backend, model)
         return why or too_wide(backend.name, model, method.max_bytes / 2**30)
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
@@ -70,7 +69,7 @@ class LibraryAnswer(Kernel[Tables, int], Generic[Built]):
     def init(self, seed: int, start: States) -> int:
         return seed
 
-    def advance(self, state: int, steps: int) -> tuple[int, dict[str, Array]]:
+    def advance(self, state: int, steps: int) -> tuple[int, dict[str, np.ndarray]]:
         answer = self.solve(self._built, state)
         flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in answer.marginals)])
         cost = np.full((len(COST_NAMES), 1), -1.0)

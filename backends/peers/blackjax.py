@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
+from spinbench.backends.peers import library, trajectories
 from spinbench.methods.relaxed.dhmc import DHMC
 
 if TYPE_CHECKING:
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
     from blackjax.mcmc.integrators import Integrator, IntegratorState
     from blackjax.mcmc.metrics import KineticEnergy
 
-    from spinbench.backends.peers.trajectories import LogDensity
 
-
-class BlackJAXBackend(LibraryBackend):
+class BlackJAXBackend(library.LibraryBackend):
     """BlackJAX."""
 
     name = "blackjax"
@@ -31,10 +28,12 @@ class BlackJAXBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class BlackJAXDHMC(LibraryTrajectories["HMCState", "DualAveragingAdaptationState"]):
+class BlackJAXDHMC(trajectories.LibraryTrajectories["HMCState", "DualAveragingAdaptationState"]):
     """`blackjax.hmc`."""
 
-    def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[HMCState, DualAveragingAdaptationState]:
+    def moves(
+        self, method: DHMC, density: trajectories.LogDensity, n: int
+    ) -> trajectories.Moves[HMCState, DualAveragingAdaptationState]:
         import blackjax
         import jax.numpy as jnp
         from blackjax.adaptation.step_size import dual_averaging_adaptation
@@ -51,7 +50,7 @@ class BlackJAXDHMC(LibraryTrajectories["HMCState", "DualAveragingAdaptationState
             real = unit.dtype
             return jnp.exp(average.log_step_size).astype(real), jnp.asarray(final(average), real)
 
-        return Moves(
+        return trajectories.Moves(
             begin=lambda position: blackjax.hmc.init(position, density),
             move=move,
             position=lambda chain: chain.position,
@@ -59,11 +58,11 @@ class BlackJAXDHMC(LibraryTrajectories["HMCState", "DualAveragingAdaptationState
         )
 
 
-def unroll(steps: int) -> Callable[[LogDensity, KineticEnergy], Integrator]:
+def unroll(steps: int) -> Callable[[trajectories.LogDensity, KineticEnergy], Integrator]:
     """Of BlackJAX's integrator so many steps as one."""
     from blackjax.mcmc.integrators import velocity_verlet
 
-    def integrator(log_density: LogDensity, kinetic_energy: KineticEnergy) -> Integrator:
+    def integrator(log_density: trajectories.LogDensity, kinetic_energy: KineticEnergy) -> Integrator:
         step = velocity_verlet(log_density, kinetic_energy)
 
         def many(state: IntegratorState, step_size: jax.Array) -> IntegratorState:

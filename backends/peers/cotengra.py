@@ -15,14 +15,10 @@ import numpy as np
 
 from spinbench.api import Model
 from spinbench.backends.jax import keep_programs
-from spinbench.backends.peers.answers import Answer, LibraryAnswer
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.tables import tables
+from spinbench.backends.peers import answers, library, tables
 
 if TYPE_CHECKING:
     import jax
-
-    from spinbench.backends.peers.tables import Tables
 
     # log Z and its gradients with respect to the tables.
     Contraction = Callable[[Sequence[np.ndarray]], tuple[jax.Array, Sequence[jax.Array]]]
@@ -31,32 +27,32 @@ if TYPE_CHECKING:
 TRIALS = 64
 
 
-class CotengraBackend(LibraryBackend):
+class CotengraBackend(library.LibraryBackend):
     """cotengra, with JAX."""
 
     name = "cotengra"
     requires: ClassVar[tuple[str, ...]] = ("cotengra", "jax")
 
 
-class CotengraExact(LibraryAnswer["tuple[Contraction, Tables]"]):
+class CotengraExact(answers.LibraryAnswer["tuple[Contraction, tables.Tables]"]):
     """log Z and its gradient, compiled."""
 
     compiles = True
     notes = ("the search for an order counts as compilation, since the contraction is compiled for one",)
 
-    def build(self, model: Model) -> tuple[Contraction, Tables]:
+    def build(self, model: Model) -> tuple[Contraction, tables.Tables]:
         import cotengra
         import jax
 
         keep_programs(jax)
-        problem = tables(model)
+        problem = tables.tables(model)
         inputs = [tuple(map(str, scope)) for scope in problem.scopes]
         sizes = {str(v): size for v, size in enumerate(problem.sizes)}
         search = cotengra.RandomGreedyOptimizer(max_repeats=TRIALS, accel=False, seed=0)
         contract = cotengra.array_contract_expression(inputs, (), size_dict=sizes, optimize=search)
         return jax.jit(jax.value_and_grad(lambda arrays: jax.numpy.log(contract(*arrays)))), problem
 
-    def solve(self, built: tuple[Contraction, Tables], seed: int) -> Answer:
+    def solve(self, built: tuple[Contraction, tables.Tables], seed: int) -> answers.Answer:
         import jax
 
         both, problem = built
@@ -67,4 +63,4 @@ class CotengraExact(LibraryAnswer["tuple[Contraction, Tables]"]):
             for scope, gradient, table in zip(problem.scopes, gradients, problem.tables, strict=True)
             if len(scope) == 1
         }
-        return Answer([single[v] for v in range(len(problem.sizes))], float(log_z) + problem.scale)
+        return answers.Answer([single[v] for v in range(len(problem.sizes))], float(log_z) + problem.scale)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Model, PairwiseModel, to_pairwise
+from spinbench.api import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,17 +38,11 @@ def refusal(library: str, model: Model) -> str:
     return f"{library} takes binary variables in pairs without hard zeros, which {model.name} is not"
 
 
-def as_pairs(model: Model) -> PairwiseModel:
-    """A model that is not refused, variable by variable."""
-    return model if isinstance(model, PairwiseModel) else to_pairwise(model)
-
-
 def spins(model: PairwiseModel, order: np.ndarray | None = None) -> Spins:
     """The form, its variables renumbered so that `order[k]` of the model is its k-th."""
     n = model.num_variables
     order = np.arange(n) if order is None else np.asarray(order)
-    place = np.empty(n, dtype=np.int64)
-    place[order] = np.arange(n)
+    place = np.argsort(order)
     J = model.couplings / 4
     first, second = model.edges[:, 0], model.edges[:, 1]
     h = model.biases / 2 + np.bincount(first, J, minlength=n) + np.bincount(second, J, minlength=n)

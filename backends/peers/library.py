@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, ClassVar
 
-from spinbench.api import Backend, Method, Precision
-from spinbench.errors import UnsupportedError
+from spinbench.api import Backend, Method
 
 
 class LibraryBackend(Backend):
@@ -16,11 +15,6 @@ class LibraryBackend(Backend):
     provides: ClassVar[frozenset[str]] = frozenset({"f64"})
     install = "pip install 'spinbench[peers]'"
     peer: ClassVar[bool] = True
-
-    def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
-        if device != "cpu":
-            raise UnsupportedError(f"backend {self.name} runs on device=cpu; device={device} was asked for")
-        super().__init__(precision=precision, device=device)
 
 
 def setting_refusal(backend: Backend, method: Method, allowed: Mapping[str, tuple[object, ...]]) -> str:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
+from spinbench.backends.peers import library, trajectories
 from spinbench.methods.relaxed.dhmc import DHMC
 
 if TYPE_CHECKING:
     import jax
     from numpyro.infer.hmc import HMCState
 
-    from spinbench.backends.peers.trajectories import LogDensity
 
-
-class NumPyroBackend(LibraryBackend):
+class NumPyroBackend(library.LibraryBackend):
     """NumPyro."""
 
     name = "numpyro"
@@ -27,10 +24,12 @@ class NumPyroBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class NumPyroDHMC(LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):
+class NumPyroDHMC(trajectories.LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):
     """`numpyro.infer.hmc.hmc`."""
 
-    def moves(self, method: DHMC, density: LogDensity, n: int) -> Moves[HMCState, tuple[jax.Array, ...]]:
+    def moves(
+        self, method: DHMC, density: trajectories.LogDensity, n: int
+    ) -> trajectories.Moves[HMCState, tuple[jax.Array, ...]]:
         import jax.numpy as jnp
         from numpyro.infer.hmc import hmc
         from numpyro.infer.hmc_util import dual_averaging
@@ -48,7 +47,7 @@ class NumPyroDHMC(LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):
             chain = sample(chain)
             return chain, chain.accept_prob
 
-        return Moves(
+        return trajectories.Moves(
             begin=begin_chain,
             move=move,
             position=lambda chain: chain.z,

@@ -12,22 +12,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Model
-from spinbench.backends.peers.chains import Array, LibraryChains
-from spinbench.backends.peers.ising import as_pairs, spins
-from spinbench.backends.peers.library import LibraryBackend
+from spinbench.api import Backend, Model, to_pairwise
+from spinbench.backends.peers import chains, ising, library
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.graph_plan import GraphTables
 
 
-class OpenJijBackend(LibraryBackend):
+class OpenJijBackend(library.LibraryBackend):
     """OpenJij."""
 
     name = "openjij"
     requires: ClassVar[tuple[str, ...]] = ("openjij",)
 
 
-class OpenJijMetropolis(LibraryChains[Array]):
+class OpenJijMetropolis(chains.LibraryChains[np.ndarray]):
     """Sweeps in the order of the variables' numbers, one chain after another, each with a seed of its own."""
 
     chain_updates = 10_000
@@ -38,7 +36,7 @@ class OpenJijMetropolis(LibraryChains[Array]):
         import openjij
         from openjij import cxxjij
 
-        form = spins(as_pairs(model))
+        form = ising.spins(to_pairwise(model))
         linear = {i: -float(h) for i, h in enumerate(form.h)}
         quadratic = {(int(i), int(j)): -float(J) for (i, j), J in zip(form.edges, form.J, strict=True)}
         problem = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)
@@ -47,12 +45,12 @@ class OpenJijMetropolis(LibraryChains[Array]):
         self._system = cxxjij.system.make_classical_ising([1] * model.num_variables, graph)
         self._run, self._solution = cxxjij.algorithm.Algorithm_SingleSpinFlip_run, cxxjij.result.get_solution
 
-    def begin(self, states: Array) -> Array:
+    def begin(self, states: np.ndarray) -> np.ndarray:
         spun = np.empty((states.shape[1], len(states)), dtype=np.int64)
         spun[:, self._place] = 2 * states.T - 1
         return spun
 
-    def move(self, library_state: Array, steps: int, seed: int, beta: float) -> Array:
+    def move(self, library_state: np.ndarray, steps: int, seed: int, beta: float) -> np.ndarray:
         seeds = np.random.default_rng(seed).integers(2**31, size=len(library_state)).tolist()
         for c, chain_seed in enumerate(seeds):
             self._system.reset_spins(library_state[c])
@@ -60,5 +58,5 @@ class OpenJijMetropolis(LibraryChains[Array]):
             library_state[c] = self._solution(self._system)
         return library_state
 
-    def read(self, library_state: Array) -> Array:
+    def read(self, library_state: np.ndarray) -> np.ndarray:
         return (library_state[:, self._place].T > 0).astype(np.int8)

@@ -16,8 +16,7 @@ from unittest import mock
 import numpy as np
 
 from spinbench.api import Backend, Index, Kernel, Model, States
-from spinbench.backends.peers.chains import Array
-from spinbench.backends.peers.library import LibraryBackend, OnJax, setting_refusal
+from spinbench.backends.peers import library
 from spinbench.errors import UnsupportedError
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
 from spinbench.methods.messages.fixed_points import State, statistics
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}
 
 
-class PGMaxBackend(LibraryBackend):
+class PGMaxBackend(library.LibraryBackend):
     """PGMax, in the precision that is asked for."""
 
     name = "pgmax"
@@ -41,12 +40,12 @@ class PGMaxBackend(LibraryBackend):
     install = "pip install --no-deps pgmax"
 
 
-class PGMaxBP(OnJax, Kernel[Tables, State]):
+class PGMaxBP(library.OnJax, Kernel[Tables, State]):
     """`bp` of binary pairs from the same first messages as `BeliefPropagation`."""
 
     @classmethod
     def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
-        return setting_refusal(backend, method, ALLOWED)
+        return library.setting_refusal(backend, method, ALLOWED)
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
         graph = tables.graph
@@ -91,7 +90,7 @@ class PGMaxBP(OnJax, Kernel[Tables, State]):
     def init(self, seed: int, start: States) -> State:
         return State(self._start, *np.zeros((3, 1)))
 
-    def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         if not state.converged[0]:
             with self._scope():
                 arrays, count, residual = self._jax.block_until_ready(self._iterate(state.values, steps))

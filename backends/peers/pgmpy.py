@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, PairwiseModel
-from spinbench.backends.peers.answers import Answer, LibraryAnswer
-from spinbench.backends.peers.chains import ONE_SIDED, THINNED, UNCUT, Array, LibraryChains
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.tables import Tables, tables
+from spinbench.backends.peers import answers, chains, library, tables
 from spinbench.methods.baselines.metropolis import Metropolis
-from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
     from pgmpy.models import DiscreteMarkovNetwork
@@ -29,21 +25,21 @@ if TYPE_CHECKING:
 MOST_VARIABLES = 12
 
 
-class PgmpyBackend(LibraryBackend):
+class PgmpyBackend(library.LibraryBackend):
     """pgmpy."""
 
     name = "pgmpy"
     requires: ClassVar[tuple[str, ...]] = ("pgmpy",)
 
 
-class PgmpyExact(LibraryAnswer["tuple[DiscreteMarkovNetwork, Tables]"]):
+class PgmpyExact(answers.LibraryAnswer["tuple[DiscreteMarkovNetwork, tables.Tables]"]):
     """log Z and all marginals, each by an elimination of its own."""
 
-    def build(self, model: Model) -> tuple[DiscreteMarkovNetwork, Tables]:
-        problem = tables(model)
+    def build(self, model: Model) -> tuple[DiscreteMarkovNetwork, tables.Tables]:
+        problem = tables.tables(model)
         return _network(problem), problem
 
-    def solve(self, built: tuple[DiscreteMarkovNetwork, Tables], seed: int) -> Answer:
+    def solve(self, built: tuple[DiscreteMarkovNetwork, tables.Tables], seed: int) -> answers.Answer:
         from pgmpy.inference import VariableElimination
 
         network, problem = built
@@ -51,12 +47,12 @@ class PgmpyExact(LibraryAnswer["tuple[DiscreteMarkovNetwork, Tables]"]):
             warnings.simplefilter("ignore")
             inference = VariableElimination(network)
             marginals = [inference.query([str(v)], show_progress=False).values for v in range(len(problem.sizes))]
-        return Answer(
+        return answers.Answer(
             marginals, float(np.log(marginals[0].sum())) + problem.scale
         )  # of Markov networks they add up to Z
 
 
-class PgmpyGibbs(LibraryChains[Array]):
+class PgmpyGibbs(chains.LibraryChains[np.ndarray]):
     """Sweeps variable by variable, in the order of the colours or of the numbers."""
 
     allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
@@ -68,7 +64,7 @@ class PgmpyGibbs(LibraryChains[Array]):
     }
 
     @classmethod
-    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: gibbs.Gibbs | Metropolis, backend: Backend, model: Model) -> str:
         if model.num_variables > MOST_VARIABLES:
             return (
                 f"pgmpy tabulates all states of a model that it samples, {MOST_VARIABLES} variables at most; "
@@ -76,18 +72,18 @@ class PgmpyGibbs(LibraryChains[Array]):
             )
         return super().refuses(method, backend, model)
 
-    def __init__(self, method: Gibbs, backend: Backend, model: PairwiseModel, tables_: GibbsTables) -> None:
+    def __init__(self, method: gibbs.Gibbs, backend: Backend, model: PairwiseModel, tables_: sweeps.Tables) -> None:
         super().__init__(method, backend, model, tables_)
         from pgmpy.sampling import GibbsSampling
 
-        self.notes = (THINNED, UNCUT, *([ONE_SIDED] if method.log_z == "auto" else []))
+        self.notes = (chains.THINNED, chains.UNCUT, *([chains.ONE_SIDED] if method.log_z == "auto" else []))
         self._names = [str(v) for v in self.order]
-        self._sampler = GibbsSampling(_network(tables(model), self.order.tolist()))
+        self._sampler = GibbsSampling(_network(tables.tables(model), self.order.tolist()))
 
-    def begin(self, states: Array) -> Array:
+    def begin(self, states: np.ndarray) -> np.ndarray:
         return states.copy()
 
-    def move(self, library_state: Array, steps: int, seed: int, beta: float) -> Array:
+    def move(self, library_state: np.ndarray, steps: int, seed: int, beta: float) -> np.ndarray:
         from pgmpy.factors.discrete import State
 
         outside = np.random.get_state()  # noqa: NPY002  # the library draws from NumPy's one generator
@@ -101,11 +97,11 @@ class PgmpyGibbs(LibraryChains[Array]):
             np.random.set_state(outside)  # noqa: NPY002
         return library_state
 
-    def read(self, library_state: Array) -> Array:
+    def read(self, library_state: np.ndarray) -> np.ndarray:
         return library_state
 
 
-def _network(problem: Tables, order: list[int] | None = None) -> DiscreteMarkovNetwork:
+def _network(problem: tables.Tables, order: list[int] | None = None) -> DiscreteMarkovNetwork:
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 

@@ -10,31 +10,29 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Model
-from spinbench.backends.peers.answers import NO_LOG_Z, Answer, LibraryAnswer
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.tables import tables
+from spinbench.backends.peers import answers, library, tables
 
 if TYPE_CHECKING:
     import pyagrum
 
 
-class PyAgrumBackend(LibraryBackend):
+class PyAgrumBackend(library.LibraryBackend):
     """pyAgrum."""
 
     name = "pyagrum"
     requires: ClassVar[tuple[str, ...]] = ("pyagrum",)
 
 
-class PyAgrumExact(LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
+class PyAgrumExact(answers.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
     """All marginals."""
 
-    notes = (NO_LOG_Z,)
+    notes = (answers.NO_LOG_Z,)
 
     def build(self, model: Model) -> tuple[pyagrum.MarkovRandomField, int]:
         import pyagrum
 
         pyagrum.setNumberOfThreads(1)
-        problem, field = tables(model), pyagrum.MarkovRandomField()
+        problem, field = tables.tables(model), pyagrum.MarkovRandomField()
         for v, size in enumerate(problem.sizes):
             field.add(pyagrum.RangeVariable(str(v), "", 0, size - 1))
         for scope, table in zip(problem.scopes, problem.tables, strict=True):
@@ -42,10 +40,10 @@ class PyAgrumExact(LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
             factor[:] = np.ascontiguousarray(table.T)  # its last variable is the first axis
         return field, len(problem.sizes)
 
-    def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> Answer:
+    def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> answers.Answer:
         import pyagrum
 
         field, count = built
         inference = pyagrum.ShaferShenoyMRFInference(field)
         inference.makeInference()
-        return Answer([inference.posterior(str(v)).toarray() for v in range(count)])
+        return answers.Answer([inference.posterior(str(v)).toarray() for v in range(count)])

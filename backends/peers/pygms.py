@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, FactorGraph, Model
-from spinbench.backends.peers.answers import Answer, LibraryAnswer
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.tables import tables
+from spinbench.backends.peers import answers, library, tables
 
 if TYPE_CHECKING:
     import pygms
 
 
-class PyGMsBackend(LibraryBackend):
+class PyGMsBackend(library.LibraryBackend):
     """pyGMs."""
 
     name = "pygms"
     requires: ClassVar[tuple[str, ...]] = ("pygms",)
 
 
-class PyGMsExact(LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):
+class PyGMsExact(answers.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):
     """log Z and all marginals, the search for an order and the tree included in what is timed."""
 
     @classmethod
@@ -35,13 +33,13 @@ class PyGMsExact(LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"
     def build(self, model: Model) -> tuple[list[pygms.Var], pygms.GraphModel, float]:
         import pygms
 
-        problem = tables(model)
+        problem = tables.tables(model)
         variables = [pygms.Var(v, size) for v, size in enumerate(problem.sizes)]
         shaped = zip(problem.scopes, problem.tables, strict=True)
         factors = [pygms.Factor([variables[v] for v in scope], table) for scope, table in shaped]
         return variables, pygms.GraphModel(factors), problem.scale
 
-    def solve(self, built: tuple[list[pygms.Var], pygms.GraphModel, float], seed: int) -> Answer:
+    def solve(self, built: tuple[list[pygms.Var], pygms.GraphModel, float], seed: int) -> answers.Answer:
         import pygms
         from pygms import wmb
 
@@ -50,4 +48,4 @@ class PyGMsExact(LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"
         log_z = float(tree.msgForward()) + scale
         scopes = [pygms.VarSet([variable]) for variable in variables]
         beliefs = tree.beliefs(scopes)
-        return Answer([np.asarray(beliefs[scope].t) for scope in scopes], log_z)
+        return answers.Answer([np.asarray(beliefs[scope].t) for scope in scopes], log_z)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from spinbench.api import Backend, Index, Model, PairwiseModel, States
-from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, LibraryChains
+from spinbench.backends.peers import chains, library
 from spinbench.backends.peers.ising import spins
-from spinbench.backends.peers.library import LibraryBackend, OnJax
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.baselines.metropolis import Metropolis
-from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
     from jax import Array as JaxArray
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     Blocks = list[JaxArray]
 
 
-class ThrmlBackend(LibraryBackend):
+class ThrmlBackend(library.LibraryBackend):
     """thrml, with weights in the precision that is asked for."""
 
     name = "thrml"
@@ -36,11 +34,11 @@ class ThrmlBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class ThrmlGibbs(OnJax, LibraryChains[Any]):
+class ThrmlGibbs(library.OnJax, chains.LibraryChains[Any]):
     """Sweeps colour by colour."""
 
     compiles = True
-    _tables: GibbsTables
+    _tables: sweeps.Tables
     allowed: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "scan": ("chromatic",),
         "sample": ("sweep",),
@@ -50,17 +48,17 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
     }
 
     @classmethod
-    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: gibbs.Gibbs | Metropolis, backend: Backend, model: Model) -> str:
         why = super().refuses(method, backend, model)
         return why or (
             "" if isinstance(model, PairwiseModel) and len(model.edges) else "thrml takes models with couplings"
         )
 
-    def __init__(self, method: Gibbs, backend: Backend, model: PairwiseModel, tables: GibbsTables) -> None:
+    def __init__(self, method: gibbs.Gibbs, backend: Backend, model: PairwiseModel, tables: sweeps.Tables) -> None:
         super().__init__(method, backend, model, tables)
-        self.notes = (THINNED,) if self.averaged else ()
+        self.notes = (chains.THINNED,) if self.averaged else ()
         if method.log_z == "auto":
-            self.notes = (*self.notes, ONE_SIDED)
+            self.notes = (*self.notes, chains.ONE_SIDED)
         from thrml import Block, SpinNode
         from thrml.block_sampling import sample_blocks
         from thrml.models import IsingEBM, IsingSamplingProgram
@@ -92,12 +90,12 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
 
         self._run = jax.jit(jax.vmap(chain, in_axes=(0, None, None, 0)))
 
-    def init(self, seed: int, start: States) -> Chains[Any]:
+    def init(self, seed: int, start: States) -> chains.Chains[Any]:
         with self._scope():
             keys = self._jax.random.split(self._jax.random.key(seed % 2**63), start.shape[1])
-        return Chains(seed, 0, (keys, self.begin(start[self.order])))
+        return chains.Chains(seed, 0, (keys, self.begin(start[self.order])))
 
-    def advance(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], dict[str, Array]]:
+    def advance(self, state: chains.Chains[Any], steps: int) -> tuple[chains.Chains[Any], dict[str, np.ndarray]]:
         state, sums = self._sweep_and_sum_blocks(state, steps)
         if self.averaged:
             return state, {"p": steps * self._statistics(state)}
@@ -106,19 +104,19 @@ class ThrmlGibbs(OnJax, LibraryChains[Any]):
         by_number[self.order] = sums_by_block
         return state, {"s": by_number[self._tables.order]}
 
-    def begin(self, states: Array) -> Blocks:
+    def begin(self, states: np.ndarray) -> Blocks:
         return [self._jax.numpy.asarray(part.T > 0) for part in np.split(states, self._cuts)]
 
     def move(self, library_state: tuple[JaxArray, Blocks], steps: int, seed: int, beta: float) -> NoReturn:
         raise AssertionError("steps have numbers of their own")
 
-    def read(self, library_state: tuple[JaxArray, Blocks]) -> Array:
+    def read(self, library_state: tuple[JaxArray, Blocks]) -> np.ndarray:
         return np.concatenate([np.asarray(block) for block in library_state[1]], axis=1).T.astype(np.int8)
 
-    def _advance_library(self, state: Chains[Any], steps: int, beta: float = 1.0) -> Chains[Any]:
+    def _advance_library(self, state: chains.Chains[Any], steps: int, beta: float = 1.0) -> chains.Chains[Any]:
         return self._sweep_and_sum_blocks(state, steps)[0]
 
-    def _sweep_and_sum_blocks(self, state: Chains[Any], steps: int) -> tuple[Chains[Any], Blocks]:
+    def _sweep_and_sum_blocks(self, state: chains.Chains[Any], steps: int) -> tuple[chains.Chains[Any], Blocks]:
         keys, blocks = state.library_state
         with self._scope():
             blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))

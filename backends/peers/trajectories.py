@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from spinbench.api import Backend, Index, Kernel, Model, PairwiseModel, States
-from spinbench.backends.peers.chains import Array
 from spinbench.backends.peers.library import OnJax, setting_refusal
 from spinbench.foundation.trees import Tree
 from spinbench.methods.relaxed.dhmc import DHMC
@@ -78,11 +77,10 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
 
     @classmethod
     def refuses(cls, method: DHMC, backend: Backend, model: Model) -> str:
-        grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-        why = ""
-        if grouped:
-            why = f"{backend.name} takes binary variables; {model.name} has 1-of-K groups"
-        return setting_refusal(backend, method, cls.allowed) or why
+        why = setting_refusal(backend, method, cls.allowed)
+        if isinstance(model, PairwiseModel) and model.groups:
+            return why or f"{backend.name} takes binary variables; {model.name} has 1-of-K groups"
+        return why
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         jax = self.load_jax(backend)
@@ -167,7 +165,7 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
 
     def advance(
         self, state: Trajectories[Chain, Average], steps: int
-    ) -> tuple[Trajectories[Chain, Average], dict[str, Array]]:
+    ) -> tuple[Trajectories[Chain, Average], dict[str, np.ndarray]]:
         with self._scope():
             arguments = state.keys, state.step, steps, state.chains, state.step_size
             state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*arguments))
@@ -175,7 +173,7 @@ class LibraryTrajectories(OnJax, Kernel[RelaxedTables, Trajectories[Chain, Avera
         step_size = np.full(len(p), state.step_size)
         return state, {"p": np.asarray(p).T, "accept": np.asarray(accepted), "step_size": step_size}
 
-    def look(self, state: Trajectories[Chain, Average]) -> dict[str, Array]:
+    def look(self, state: Trajectories[Chain, Average]) -> dict[str, np.ndarray]:
         with self._scope():
             alpha = np.asarray(self._jax.vmap(self._moves.position)(state.chains)).T
         return {} if self._method.log_z == "none" else {"alpha": alpha}

@@ -59,6 +59,8 @@ class Backend(Accelerators):
         Raises:
             UnsupportedError: the precision or device is not offered.
         """
+        if device != "cpu" and "gpu" not in self.provides:
+            raise UnsupportedError(f"backend {self.name} runs on device=cpu; device={device} was asked for")
         self.precision = precision
         self.device = device
 

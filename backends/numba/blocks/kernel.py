@@ -21,8 +21,7 @@ from spinbench.backends.numba.blocks.sums import (
 )
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.kernel_cache import Options, njit
-from spinbench.backends.numba.simd.memory import LINE, Array, zeros_aligned
-from spinbench.backends.numba.simd.random import chain_keys, uniform
+from spinbench.backends.numba.simd import LINE, Array, chain_keys, uniform, zeros_aligned
 from spinbench.backends.numba.tables.array_sweeps import sum_log_weights
 from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.methods.blocks.blocks import Blocks

@@ -19,10 +19,23 @@ from numba import njit
 
 from spinbench.backends.numba.gibbs.shared import vector_width
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
-from spinbench.backends.numba.simd.arrays import copy_into
-from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, larger, log
-from spinbench.backends.numba.simd.memory import Array, Real, address, keep, load_vector, store
-from spinbench.backends.numba.simd.vectors import any_lane, choose
+from spinbench.backends.numba.simd import (
+    ONE,
+    ZERO,
+    Array,
+    Real,
+    address,
+    any_lane,
+    choose,
+    constant,
+    copy_into,
+    exp,
+    keep,
+    larger,
+    load_vector,
+    log,
+    store,
+)
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 OPTIONS: Options = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}

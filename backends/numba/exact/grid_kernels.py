@@ -19,9 +19,7 @@ import numpy as np
 
 from spinbench.backends.numba.exact.shared import SHARED
 from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
-from spinbench.backends.numba.simd.arrays import empty_array, zero_array
-from spinbench.backends.numba.simd.functions import larger, smaller
-from spinbench.backends.numba.simd.memory import address, load, store
+from spinbench.backends.numba.simd import address, empty_array, larger, load, smaller, store, zero_array
 
 # Two blocks of 2^LOW entries of 8 bytes lie in a first-level cache of 32 kB, and no larger ones do.
 LOW = 11

@@ -13,8 +13,7 @@ from spinbench.api import PairwiseModel
 from spinbench.backends.numba.simd import Array, Real, chain_keys, empty_aligned, zeros_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
-from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.sweeps import Tables
+from spinbench.methods.gibbs import gibbs, sweeps
 
 
 class Flat(NamedTuple):
@@ -48,7 +47,7 @@ class Source:
     What large models take memory for is made when it is first read, and dropped when it will not be read again.
     """
 
-    def __init__(self, method: Gibbs, model: PairwiseModel, tables: Tables, real: Real) -> None:
+    def __init__(self, method: gibbs.Gibbs, model: PairwiseModel, tables: sweeps.Tables, real: Real) -> None:
         self.method, self.model, self.tables, self.real = method, model, tables, real
         self.widest = int(np.diff(self.rows.start).max(initial=0))
         # Mean length of a row, 0 where W is sparse: long rows of a sparse model do not lie in sequence in memory.
@@ -100,7 +99,7 @@ class Source:
         self.__dict__.pop("rows", None)
 
 
-def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: Real) -> Flat:
+def make_flat(model: PairwiseModel, tables: sweeps.Tables, rows: AnyRows, real: Real) -> Flat:
     """The tables of a planned model."""
     n, near = model.num_variables, rows.columns
     biases = model.biases[tables.order]

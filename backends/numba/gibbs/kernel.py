@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Backend, Kernel, PairwiseModel
-from spinbench.backends.numba.gibbs import patterns
-from spinbench.backends.numba.gibbs.dense import Dense
+from spinbench.backends.numba.gibbs import dense, pattern_lanes, pattern_rows, patterns, single_updates, sites
 from spinbench.backends.numba.gibbs.form import (
     CLIMB_STREAM,
     LOOK_STREAM,
@@ -32,10 +31,6 @@ from spinbench.backends.numba.gibbs.looks import (
     load_rungs,
     looks,
 )
-from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
-from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
-from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
-from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.simd import Array, chain_keys
 from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
@@ -71,22 +66,24 @@ def choose(source: Source, chains: int) -> type[Form]:
     method, n = source.method, source.model.num_variables
     # Rounded probabilities exist in tables alone.
     if method.precision_bits:
-        return PatternLanes
+        return pattern_lanes.PatternLanes
     if method.sample != "sweep" or method.scan == "random":
-        return SingleUpdates
+        return single_updates.SingleUpdates
     if source.dense_row >= (LONG_ROWS if chains >= MANY_LANES else LONG_ROWS_OF_FEW):
-        return Dense
+        return dense.Dense
     # Tables have no part of log T, which needs the fields of s* against each state.
     tabled = not method.records_log_t
     entries = min(patterns.MOST_ENTRIES, ENTRIES_A_CHAIN * chains)
     if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, entries):
-        return PatternLanes
+        return pattern_lanes.PatternLanes
     if chains >= (MANY_LANES if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return Lanes
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
     # In float64 a vector holds half the rows, so that sites win only where neighbours are loaded, not gathered.
-    return Sites if not small or (wide and (source.real == np.float32 or source.has_windows)) else PatternRows
+    if small and not (wide and (source.real == np.float32 or source.has_windows)):
+        return pattern_rows.PatternRows
+    return sites.Sites
 
 
 @dataclass

@@ -35,6 +35,7 @@ from spinbench.backends.numba.gibbs.shared import (
     draw,
     log_add,
     pointers,
+    set_walk,
     sum_factor,
     vector_width,
 )
@@ -161,13 +162,6 @@ def update_row(f, i, averaged, b, heat):
 
 
 @njit(**INLINE)
-def set_walk(keys, counter, b):
-    """The streams stand at the first number of a sweep; keys (2, B)."""
-    for c in range(b.chains):
-        store(b.walker, c, keys[0, c] + counter * keys[1, c])
-
-
-@njit(**INLINE)
 def fill_lanes(f, i, b):
     """totals[i] = the uniform numbers of row i; rows go in their order."""
     bias = load(f.biases, i)
@@ -200,7 +194,7 @@ def run_lanes(f, request, steps, chains, chib):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)
         b = Block(count, address(s, k * n * count), walker, gammas, spare, totals, levels, log_levels)
         for t in range(steps.first, steps.end):
-            set_walk(keys[k], np.uint64(t) * np.uint64(n + 1), b)
+            set_walk(keys[k], np.uint64(t) * np.uint64(n + 1), walker)
             if chib is not None:
                 log_level[:] = request.fixed
                 log_forced_rows(g, request.tail, b)

@@ -17,10 +17,9 @@ from spinbench.backends.numba.gibbs.lanes import (
     fill_lanes,
     log_forced_rows,
     run_lanes,
-    set_walk,
     update_lanes,
 )
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, set_walk, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
@@ -89,7 +88,7 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
         for side in range(2):
             b = Block(count, states, walker, gammas, spare, v, levels, address(logs, (side * blocks + k) * count))
             if side:
-                set_walk(keys[k], counter, b)
+                set_walk(keys[k], counter, walker)
                 for i in range(n):
                     _begin_row(i, mode[i], b)
                     # All numbers come before the sweep, since streams go forward in rows and the sweep goes back.

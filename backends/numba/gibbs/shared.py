@@ -113,6 +113,13 @@ def add_recent(recent, sums, factor, count):
 
 
 @nb.njit(**INLINE)
+def set_walk(keys, counter, walker):
+    """The streams of B chains stand at the first number of a sweep; keys (2, B)."""
+    for c in range(keys.shape[1]):
+        store(walker, c, keys[0, c] + counter * keys[1, c])
+
+
+@nb.njit(**INLINE)
 def draw_thresholds(key, t, u, v, n):
     """v = log(u / (1 - u)) for the uniform numbers u of sweep t, an array of whole vectors, and a pointer v.
 

@@ -21,13 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Model, States
+from spinbench.api import Backend, Model, States, sweeps
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
-from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
+from spinbench.backends.numba.messages import fixed_points, schedules
 from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
 from spinbench.backends.numba.simd import Array
-from spinbench.mathematics.graphs.colouring import raster_levels
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
 from spinbench.methods.messages.fixed_points import State, statistics
@@ -58,7 +56,7 @@ class Odds:
     message: Array
 
 
-class BPKernel(FixedPointKernel):
+class BPKernel(fixed_points.FixedPointKernel):
     """All schedules of `BeliefPropagation`.
 
     Values of chains are log ratios (r, M) in the order of `message_layouts`, or odds in that of the kernel; totals
@@ -89,7 +87,7 @@ class BPKernel(FixedPointKernel):
         all_totals, queue = np.empty((len(first), len(graph.theta)), dtype=self._real), None
         if self._odds is None:
             for messages, totals in zip(values, all_totals, strict=True):
-                sum_up_all(self._factors, messages, totals)
+                schedules.sum_up_all(self._factors, messages, totals)
             queue = make_queue(self._factors, values) if self._schedule == "residual" else None
         return State((values, all_totals, queue), *np.zeros((3, len(first))))
 
@@ -114,10 +112,10 @@ class BPKernel(FixedPointKernel):
         values, totals, queue = state.values
         at = self._factors, values[c], totals[c], self._method.damping, self._work
         if self._schedule == "parallel":
-            return float(parallel_sweep(*at, self._fresh))
+            return float(schedules.parallel_sweep(*at, self._fresh))
         if queue is not None:
-            return float(residual_sweep(*at, Queue(*(part[c] for part in queue)), begun, self._tolerance))
-        return float(sequential_sweep(*at))
+            return float(schedules.residual_sweep(*at, Queue(*(part[c] for part in queue)), begun, self._tolerance))
+        return float(schedules.sequential_sweep(*at))
 
 
 def _largest_field(graph: Graph) -> float:
@@ -134,14 +132,12 @@ def make_odds(graph: Graph, real: npt.DTypeLike) -> Odds:
     """The tables of a model that has pairs only."""
     n, edges = len(graph.theta), len(graph.pairs.weights)
     # A stable sort keeps ascending order within a level, on which "earlier" and "later" rows of a message rest.
-    order = np.argsort(raster_levels(n, graph.pairs.rows.T), kind="stable")
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    order = np.argsort(sweeps.raster_levels(n, graph.pairs.rows.T), kind="stable")
+    position = np.argsort(order)
     ends = position[graph.pairs.rows]
     row, other = ends.ravel(), ends[::-1].ravel()
     message = np.argsort(row * n + other, kind="stable")
-    entry = np.empty_like(message)
-    entry[message] = np.arange(2 * edges)
+    entry = np.argsort(message)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64)
     return Odds(
         field=np.exp(graph.theta[order]).astype(real),

@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 
-from spinbench.api import Backend, Model, States
+from spinbench.api import Backend, Model, States, messages
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.fixed_points import FixedPointKernel
 from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
 from spinbench.backends.numba.simd import Array
-from spinbench.mathematics.graphs.message_layouts import Pairs
 from spinbench.methods.messages.fixed_points import State, statistics
 from spinbench.methods.messages.mf import MeanField, Tables, start_probabilities
 
@@ -33,7 +32,7 @@ class MFKernel(FixedPointKernel):
         weights, others, start, degree = near[:4] if near else (np.zeros(0), empty, *[np.zeros_like(cards)] * 2)
         self._pairs = theta.astype(self._real), self._first, start, degree, others, weights.astype(self._real)
         # The pairs have a loop of their own, with the weight of one entry, so tables are made of what is left.
-        without = graph._replace(pairs=Pairs(np.zeros(0), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0))))
+        without = graph._replace(pairs=messages.Pairs(np.zeros(0), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0))))
         factors = make_factors(without, self._real)
         self._factors = factors.slots, factors.factors, factors.logs, factors.variables[:, 1].copy(), factors.at
         self._widest = int(cards.max(initial=1))

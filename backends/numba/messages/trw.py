@@ -12,15 +12,13 @@ from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up
 from spinbench.backends.numba.messages.tables import Factors, make_factors, reweight, work_space
 from spinbench.backends.numba.simd import Array, empty_array, larger
 from spinbench.mathematics.graphs.message_layouts import FloatArray
-from spinbench.methods.messages.spanning_trees import Forest
-from spinbench.methods.messages.trw import Tables, TreeReweighted
-from spinbench.methods.messages.trw_kernels import TRWKernel
+from spinbench.methods.messages import spanning_trees, trw, trw_kernels
 
 
-class NumbaTRWKernel(TRWKernel[Array, Factors]):
+class NumbaTRWKernel(trw_kernels.TRWKernel[Array, Factors]):
     """Messages by sequential sweeps; float32 and float64."""
 
-    def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
+    def __init__(self, method: trw.TreeReweighted, backend: Backend, model: Model, tables: trw.Tables) -> None:
         super().__init__(method, backend, model, tables)
         self._real = np.dtype(backend.precision)
         self._factors = make_factors(tables.graph, self._real)
@@ -41,7 +39,7 @@ class NumbaTRWKernel(TRWKernel[Array, Factors]):
         sum_up_all(prepared, messages, totals)
         return messages, float(sequential_sweep(prepared, messages, totals, self._method.damping or 0.0, self._work))
 
-    def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
+    def _forest_log_z(self, forests: list[spanning_trees.Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         edges = self._tables.edges
         return np.array([_forest_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests])
 

@@ -18,9 +18,9 @@ from spinbench.api import States
 from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, draw_field, make_factor
-from spinbench.backends.numba.relaxed.point import add_scaled
-from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.backends.numba.relaxed.tiles import ENTRY, NEVER, ONCE, Layout
+from spinbench.backends.numba.relaxed.matrices import add_scaled
+from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel, TiledState
+from spinbench.backends.numba.relaxed.tiles import ENTRY, NEVER, ONCE
 from spinbench.backends.numba.relaxed.units import (
     Groups,
     add_to_sums,
@@ -52,11 +52,9 @@ class Chains(NamedTuple):
 
 
 @dataclass
-class BlockGibbsState:
-    """What chains follow and where they are, and the counter of the next random number."""
+class BlockGibbsState(TiledState):
+    """What chains follow, and where they are."""
 
-    layout: Layout
-    counter: np.uint64
     system: System
     chains: Chains
 

@@ -8,44 +8,36 @@ import numpy as np
 
 from spinbench.api import Backend, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Copies
-from spinbench.backends.numba.relaxed.factors import make_factor
-from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
-from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
-from spinbench.backends.numba.relaxed.trajectories import Chains, Settings, StepSums, System, take_samples
-from spinbench.backends.numba.relaxed.units import tile_one_of_k_groups
+from spinbench.backends.numba.relaxed import factors, relaxed_kernel, tiles, trajectories, units
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.methods.relaxed.dhmc import DHMC
-from spinbench.methods.relaxed.dhmc_dynamics import Tilt, make_dynamics
+from spinbench.methods.relaxed import dhmc, dhmc_dynamics
 from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_log_odds
 
 
 @dataclass
-class DHMCState:
-    """What chains follow and where they are, and the counter of the next random number.
+class DHMCState(relaxed_kernel.TiledState):
+    """What chains follow, and where they are.
 
     total: sums of p over the window of burn-in, all tiles.
     """
 
-    layout: Layout
-    counter: np.uint64
-    system: System
-    chains: Chains
+    system: trajectories.System
+    chains: trajectories.Chains
     step_size: StepSize
     total: Array
 
 
-class DHMCKernel(RelaxedKernel[DHMCState]):
+class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
     """`spinbench.methods.relaxed.dhmc.DHMC` with the same law, adaptation and statistics as its program."""
 
-    _method: DHMC
+    _method: dhmc.DHMC
 
-    def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
+    def __init__(self, method: dhmc.DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         super().__init__(method, backend, model, tables)
-        self._dynamics = make_dynamics(method, NumpyBackend())
-        self._settings = Settings(
+        self._dynamics = dhmc_dynamics.make_dynamics(method, NumpyBackend())
+        self._settings = trajectories.Settings(
             leaps=method.leapfrog_steps,
             jitter=method.relative_jitter,
             adapts=method.adapts,
@@ -56,14 +48,17 @@ class DHMCKernel(RelaxedKernel[DHMCState]):
     def init(self, seed: int, start: States) -> DHMCState:
         """x ~ p(x|s) and all that follows from it are computed on the host, once."""
         layout, tables, m = self._layout(start.shape[1]), self._tables, np.full(len(start), 0.5)
-        factor, groups = make_factor(tables, self._halves, layout), tile_one_of_k_groups(tables.sites, layout)
+        factor, groups = (
+            factors.make_factor(tables, self._halves, layout),
+            units.tile_one_of_k_groups(tables.sites, layout),
+        )
         position = self._first_position(seed, start)
         frame, points = self._at(layout, position, m)
         return DHMCState(
             layout=layout,
             counter=np.uint64(0),
-            system=System(factor, frame, groups, layout.n),
-            chains=Chains(layout.chains, layout.keys(seed), points, layout.energies()),
+            system=trajectories.System(factor, frame, groups, layout.n),
+            chains=trajectories.Chains(layout.chains, layout.keys(seed), points, layout.energies()),
             step_size=self._restart(tables.first_step),
             total=layout.zeros(),
         )
@@ -105,27 +100,30 @@ class DHMCKernel(RelaxedKernel[DHMCState]):
         """Of plain numbers, as compiled code takes them."""
         return StepSize(*map(float, restart_step_size(np, step)))
 
-    def _at(self, layout: Layout, position: Array, m: Array) -> tuple[Frame, Point]:
+    def _at(self, layout: tiles.Layout, position: Array, m: Array) -> tuple[trajectories.Frame, trajectories.Point]:
         """The columns of a tilt, and everything at a position (N, C), in float64; see the two `travel`."""
         tables, column = self._tables, layout.column
         shift = gram_product(np, tables, m[:, None]) if self._method.rotates else np.zeros((layout.n, 1))
-        frame = Frame(
-            column(tables.bias, NEVER), column(m), column(shift[:, 0]), column(shift[:, 0] + tables.bias, NEVER)
+        frame = trajectories.Frame(
+            column(tables.bias, tiles.NEVER),
+            column(m),
+            column(shift[:, 0]),
+            column(shift[:, 0] + tables.bias, tiles.NEVER),
         )
-        tilt = Tilt(m[:, None], shift, np.zeros_like(position))
+        tilt = dhmc_dynamics.Tilt(m[:, None], shift, np.zeros_like(position))
         # Rounded to the kernel's precision first: point and position must belong together.
         state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
         x, p, push = (layout.scatter(v) for v in (state_point.position, state_point.p, state_point.push))
-        return frame, Point(x, p, push, layout.spread_energies(state_point.potential))
+        return frame, trajectories.Point(x, p, push, layout.spread_energies(state_point.potential))
 
-    def _run(self, state: DHMCState, steps: int, copies: Copies, *, warm: bool) -> StepSums:
+    def _run(self, state: DHMCState, steps: int, copies: Copies, *, warm: bool) -> trajectories.StepSums:
         layout = state.layout
-        sums = StepSums(layout.zeros(), layout.energies(), copies)
+        sums = trajectories.StepSums(layout.zeros(), layout.energies(), copies)
         u, velocity, work, position, p, push = (layout.tile() for _ in range(6))
         energy, potential = np.zeros((2, layout.lanes))
-        target = Point(position, p, push, potential)
-        scratch = Scratch(layout.tile(state.system.factor.noise), u, velocity, work, energy, target)
-        counter, state.step_size = take_samples(
+        target = trajectories.Point(position, p, push, potential)
+        scratch = trajectories.Scratch(layout.tile(state.system.factor.noise), u, velocity, work, energy, target)
+        counter, state.step_size = trajectories.take_samples(
             *(state.system, self._settings, state.chains, state.step_size, scratch, sums),
             *(state.counter, warm, steps),
         )

@@ -16,12 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from spinbench.api import relaxation, sweeps
 from spinbench.backends.numba.relaxed.matrices import (
     Banded,
     Dense,
     Entries,
     Sparse,
     add_banded_product,
+    add_scaled,
     count_diagonals,
     entries,
     make_banded,
@@ -29,11 +31,8 @@ from spinbench.backends.numba.relaxed.matrices import (
     make_sparse,
     product,
 )
-from spinbench.backends.numba.relaxed.point import add_scaled
 from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coefficient, stride, unit, zeros
 from spinbench.backends.numba.simd import Array, address, by_types, load_vector, store
-from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.mathematics.relaxation.density import EdgeFactor
 from spinbench.methods.relaxed.tables import RelaxedTables
 
 # Diagonals of B, as a share of its rows, up to which elimination pays: S⁻¹ saves three quarters of the dense product,
@@ -65,7 +64,7 @@ class Eliminated(NamedTuple):
 def two_colours(Q: Array) -> Halves | None:
     """Where there are two and both have many variables; else None."""
     edges = np.argwhere(np.triu(Q, 1))
-    if len(edges) > MOST_EDGES * len(Q) or (colours := colouring(len(Q), edges)).max() != 1:
+    if len(edges) > MOST_EDGES * len(Q) or (colours := sweeps.colouring(len(Q), edges)).max() != 1:
         return None
     first, second = (np.flatnonzero(colours == colour) for colour in (0, 1))
     # A lopsided split, a star for instance, eliminates little.
@@ -144,7 +143,7 @@ class Precision(NamedTuple):
 Factor = Harmonium | Gram | Precision
 
 
-def bandwidth(edges: EdgeFactor) -> int:
+def bandwidth(edges: relaxation.EdgeFactor) -> int:
     """Rows below the diagonal that Q and its root have."""
     return int(np.abs(edges.ends[:, 0] - edges.ends[:, 1]).max(initial=0))
 
@@ -166,7 +165,7 @@ def make_factor(tables: RelaxedTables, halves: Halves | None, layout: Layout) ->
     return Precision(make_eliminated(halves, tables.precision, layout), n)
 
 
-def _make_sparse(edges: EdgeFactor, layout: Layout) -> Gram:
+def _make_sparse(edges: relaxation.EdgeFactor, layout: Layout) -> Gram:
     """By diagonals where the band is narrow, with a normal number a variable; else with one an edge, too."""
     n, (i, j) = layout.n, edges.ends.T
     rows, couplings = np.arange(n), edges.weights * edges.signs

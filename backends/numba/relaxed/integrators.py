@@ -14,19 +14,14 @@ sample one draw of N(0, Q) more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numba as nb
 
+from spinbench.backends.numba.kernel_cache import Options
 from spinbench.backends.numba.relaxed.factors import Harmonium
-from spinbench.backends.numba.relaxed.matrices import product
-from spinbench.backends.numba.relaxed.point import add_scaled
+from spinbench.backends.numba.relaxed.matrices import add_scaled, product
 from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
-
-if TYPE_CHECKING:
-    from spinbench.backends.numba.kernel_cache import Options
 
 # A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
 _INLINED: Options = {**KERNEL, "forceinline": True}
@@ -55,13 +50,15 @@ def force(factor, system, scratch):
 
 
 @nb.njit(**KERNEL)
-def _half_dot(x, y, n):
-    """½ x·y in every lane, summed in float64."""
+def _dot(x, y, n):
+    """x·y in every lane, summed in float64; y a tile or a column."""
     left, right, result = address(x, 0), address(y, 0), convert(zeros(x), 0.0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        result = result + convert(load_vector(left, at) * load_vector(right, at), 0.0)
-    return over_variables(x, result) * 0.5
+        # As in `add_scaled`, one of the two is compiled.
+        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
+        result = result + convert(load_vector(left, at) * other, 0.0)
+    return over_variables(x, result)
 
 
 def travel_by_leapfrog(system, leaps, size, scratch, origin):
@@ -75,7 +72,7 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
     step = convert(size, x.dtype.type(0))
     half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
     # Energies are summed in float64: the Metropolis test takes their difference, which is small beside them.
-    kinetic = quadratic = _half_dot(r, r, n)
+    kinetic = quadratic = 0.5 * _dot(r, r, n)
     add_scaled(r, -half, origin.push, n, r)
     add_scaled(origin.position, step, r, n, x)
     for k in range(leaps):
@@ -87,8 +84,8 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
             add_scaled(x, step, r, n, x)
         else:
             add_scaled(r, -half, target.push, n, r)
-            quadratic = _half_dot(x, Kx, n)
-    after = _half_dot(r, r, n)
+            quadratic = 0.5 * _dot(x, Kx, n)
+    after = 0.5 * _dot(r, r, n)
     potential = quadratic - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)
     return (after - kinetic) + (potential - load_lanes(address(origin.potential, 0), 0, lanes(x)))
@@ -124,17 +121,6 @@ def _turn(cosine, sine, centre, n, y, w, u):
         store(odds, at, turned + coefficient(shift, i, y))
 
 
-@nb.njit(**KERNEL)
-def _tilt(m, u, n):
-    """m·u."""
-    odds, means = address(u, 0), address(m, 0)
-    result = convert(zeros(u), 0.0)
-    for i in range(0, n, stride(u)):
-        term = coefficient(means, i, u) * load_vector(odds, i * unit(u))
-        result = result + convert(term, 0.0)
-    return over_variables(u, result)
-
-
 def travel_by_rotation(system, leaps, size, scratch, origin):
     """From `origin` to scratch.target with a velocity drawn from scratch.noise, which is overwritten.
 
@@ -159,6 +145,6 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
         gained = gained + _kick(target.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
     # y was relative to the tilt's centre; positions are kept without it, since the tilt changes in burn-in.
     add_scaled(scratch.u, -1.0, frame.bias, n, y)
-    potential = _tilt(frame.m, scratch.u, n) - log_normaliser(scratch.u, system.groups, n, scratch.energy)
+    potential = _dot(scratch.u, frame.m, n) - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)
     return gained + (potential - load_lanes(address(origin.potential, 0), 0, lanes(y)))

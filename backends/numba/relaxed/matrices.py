@@ -207,3 +207,14 @@ def _sparse_product(matrix, v, out):
                 others = load_vector(x, load(places, at) * np.uint64(unit(v)))
             total = total + coefficient(weights, at, v) * others
         store(to, i * unit(v), total)
+
+
+@nb.njit(**KERNEL)
+def add_scaled(x, scale, y, n, out):
+    """out = x + scale · y, `scale` a number or in vectors, y a tile or a column; out may be x."""
+    left, right, to = address(x, 0), address(y, 0), address(out, 0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        # Which of the two is part of the type: one of them is compiled.
+        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
+        store(to, at, load_vector(left, at) + scale * other)

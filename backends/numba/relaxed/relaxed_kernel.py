@@ -3,83 +3,82 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from spinbench.api import Backend, Kernel, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Copies
-from spinbench.backends.numba.relaxed.factors import WIDEST_BAND, two_colours
-from spinbench.backends.numba.relaxed.tiles import Layout
+from spinbench.backends.numba.relaxed import factors, tiles
 from spinbench.backends.numba.simd import Array, zeros_aligned
-from spinbench.mathematics.relaxation.density import Relaxation
-from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
-from spinbench.methods.relaxed.block_gibbs import BlockGibbs
-from spinbench.methods.relaxed.dhmc import DHMC
+from spinbench.mathematics.relaxation import density, estimators
+from spinbench.methods.relaxed import block_gibbs, dhmc
 from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
 
 
-class HasLayout(Protocol):
-    """A state whose chains lie in tiles."""
+@dataclass
+class TiledState:
+    """Chains that lie in tiles: how, and the counter of the next random number."""
 
-    @property
-    def layout(self) -> Layout: ...
+    layout: tiles.Layout
+    counter: np.uint64
 
 
-TiledState = TypeVar("TiledState", bound=HasLayout)
+StateT = TypeVar("StateT", bound=TiledState)
 # Steps of block Gibbs that a look takes at draws which were copied on the way; it takes fewer of `dhmc`, whose steps
 # are longer.
 LOOK_STEPS = 3
 
 
-class RelaxedKernel(Kernel[RelaxedTables, TiledState]):
+class RelaxedKernel(Kernel[RelaxedTables, StateT]):
     """The layout of chains, where they begin, and looks for log Z."""
 
     def __init__(
-        self, method: BlockGibbs | DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables
+        self, method: block_gibbs.BlockGibbs | dhmc.DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables
     ) -> None:
         self._real = np.dtype(backend.precision)
         self._method, self._tables = method, tables
-        self._has_looks = method.log_z != "none" and len(tables.bias) <= MAX_VARIABLES
+        self._has_looks = method.log_z != "none" and len(tables.bias) <= estimators.MAX_VARIABLES
         needed = tables.precision is not None
-        self._halves = two_colours(Relaxation(model, tables.d).gram) if needed else None
+        self._halves = factors.two_colours(density.Relaxation(model, tables.d).gram) if needed else None
 
     @abstractmethod
-    def sample(self, state: TiledState, steps: int, copies: Copies) -> dict[str, Array]:
+    def sample(self, state: StateT, steps: int, copies: Copies) -> dict[str, Array]:
         """So many steps of the state, their statistics, and copies of `positions` on the way."""
 
     @abstractmethod
-    def positions(self, state: TiledState) -> Array:
+    def positions(self, state: StateT) -> Array:
         """(T, P) or (T, N, L): u or x, all tiles."""
 
-    def advance(self, state: TiledState, steps: int) -> tuple[TiledState, dict[str, Array]]:
+    def advance(self, state: StateT, steps: int) -> tuple[StateT, dict[str, Array]]:
         return state, self.sample(state, steps, self._copies(state.layout, steps + 1, 1, 0))
 
-    def look(self, state: TiledState) -> dict[str, Array]:
+    def look(self, state: StateT) -> dict[str, Array]:
         # rounded as the tiles are, so that a state's α does not depend on the batch
         return {"alpha": self._alpha(state.layout.gather(self.positions(state)))} if self._has_looks else {}
 
-    def look_steps(self, state: TiledState) -> int:
+    def look_steps(self, state: StateT) -> int:
         return LOOK_STEPS if self._has_looks else 0
 
     def advance_and_look(
-        self, state: TiledState, steps: int, first: int, every: int
-    ) -> tuple[TiledState, dict[str, Array], dict[str, Array]]:
+        self, state: StateT, steps: int, first: int, every: int
+    ) -> tuple[StateT, dict[str, Array], dict[str, Array]]:
         copies = self._copies(state.layout, first, every, 1 + (steps - first) // every)
         statistics = self.sample(state, steps, copies)
         return state, statistics, {"alpha": self._alpha(state.layout.gather(copies.states))}
 
-    def _copies(self, layout: Layout, first: int, every: int, count: int) -> Copies:
+    def _copies(self, layout: tiles.Layout, first: int, every: int, count: int) -> Copies:
         return Copies(first, every, zeros_aligned((count, layout.tiles, *layout.shape(layout.n)), np.dtype(np.float64)))
 
     def _alpha(self, positions: Array) -> Array:
         """(…, N, C) from u or x."""
         return positions - self._tables.bias[:, None]
 
-    def _layout(self, chains: int) -> Layout:
+    def _layout(self, chains: int) -> tiles.Layout:
         n = len(self._tables.bias)
         order = np.arange(n) if self._halves is None else np.concatenate(self._halves[1:])
-        return Layout(chains, self._real, order, n if self._tables.edges is None else min(n, WIDEST_BAND))
+        return tiles.Layout(chains, self._real, order, n if self._tables.edges is None else min(n, factors.WIDEST_BAND))
 
     def _first_position(self, seed: int, start: States) -> Array:
         """(N, C): x ~ p(x|s), in float64. That of a chain does not depend on C."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,7 @@ from spinbench.backends.numba.simd import (
     wide,
     zeros_aligned,
 )
-
-if TYPE_CHECKING:
-    from spinbench.backends.numba.simd.vectors import Operation
+from spinbench.backends.numba.simd.vectors import Operation
 
 IntArray = npt.NDArray[np.int64]
 

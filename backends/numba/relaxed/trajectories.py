@@ -1,5 +1,7 @@
 """Samples of DHMC in compiled code: trajectories and their Metropolis tests, one tile of chains after the other.
 
+Arrays of chains are tiles (`tiles`) in the kernel's precision; energies are float64, one in each lane.
+
 What limits a sample: its products, one (A = I) or two (the harmonium) a leapfrog step, N sigmoids a step, and N normal
 numbers. A tile's trajectory stays in the first-level cache.
 
@@ -20,16 +22,53 @@ from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
 from spinbench.backends.numba.relaxed.integrators import travel_by_leapfrog, travel_by_rotation
-from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, move
-from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes
-from spinbench.backends.numba.relaxed.units import (
-    Groups,
-    add_to_sums,
-    chain_uniforms,
-    draw_noise,
+from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes, stride, unit
+from spinbench.backends.numba.relaxed.units import Groups, add_to_sums, chain_uniforms, draw_noise
+from spinbench.backends.numba.simd import (
+    Array,
+    address,
+    by_types,
+    choose,
+    exp,
+    in_lanes,
+    load_lanes,
+    load_vector,
+    smaller,
+    store,
 )
-from spinbench.backends.numba.simd import Array, address, by_types, choose, exp, in_lanes, smaller, store
 from spinbench.methods.relaxed.step_size import dual_averaging
+
+
+class Point(NamedTuple):
+    """As `spinbench.methods.relaxed.dhmc_dynamics.Point`, without u, of one tile, or of all (T, …).
+
+    The potential is (L,) or (T, L).
+    """
+
+    position: Array
+    p: Array
+    push: Array
+    potential: Array
+
+
+class Frame(NamedTuple):
+    """Columns (P,): b; for the rotating forms m and Qm of the tilt, and Qm + b."""
+
+    bias: Array
+    m: Array
+    shift: Array
+    centre: Array
+
+
+class Scratch(NamedTuple):
+    """Work space of a tile: noise; u, velocity and work; energy (L,) float64; a trajectory's end."""
+
+    noise: Array
+    u: Array
+    velocity: Array
+    work: Array
+    energy: Array
+    target: Point
 
 
 class System(NamedTuple):
@@ -144,3 +183,29 @@ def _mean_acceptance(accept, count):
         row, lane = (c, 0) if count == len(accept) else (c // accept.shape[1], c % accept.shape[1])
         mean += accept[row, lane] / count
     return mean
+
+
+@nb.njit(**KERNEL)
+def add_energies(more, out, lanes):
+    """out += more: float64, one in each lane."""
+    to = address(out, 0)
+    store(to, 0, load_lanes(to, 0, lanes) + load_lanes(address(more, 0), 0, lanes))
+
+
+@nb.njit(**KERNEL)
+def move(moving, proposal, current, n):
+    """The chains whose proposal is accepted move."""
+    _take(moving, proposal.position, current.position, n)
+    _take(moving, proposal.p, current.p, n)
+    _take(moving, proposal.push, current.push, n)
+    new, old = address(proposal.potential, 0), address(current.potential, 0)
+    store(old, 0, choose(moving, load_lanes(new, 0, lanes(current.p)), load_lanes(old, 0, lanes(current.p))))
+
+
+@nb.njit(**KERNEL)
+def _take(moving, new, old, n):
+    source, target = address(new, 0), address(old, 0)
+    for i in range(0, n, stride(old)):
+        at = i * unit(old)
+        value = choose(moving, load_vector(source, at), load_vector(target, at))
+        store(target, at, value)

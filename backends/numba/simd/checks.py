@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
@@ -22,9 +23,6 @@ from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED, use_cache_of_sources
 from spinbench.backends.numba.simd.vectors import Typed
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"

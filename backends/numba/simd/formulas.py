@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -26,11 +26,10 @@ from spinbench.backends.numba.simd.vectors import (
     with_parameters_of,
 )
 
-if TYPE_CHECKING:
-    # The instructions of a call with the context, the builder, its signature and the values of its arguments.
-    Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
-    # What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
-    Definition = Callable[..., tuple[Signature, Generate] | None]
+# The instructions of a call with the context, the builder, its signature and the values of its arguments.
+Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
+# What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
+Definition = Callable[..., tuple[Signature, Generate] | None]
 
 Values = tuple["Value", ...]
 Body = Callable[..., "Value | Values"]

@@ -41,7 +41,7 @@ TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
 MINUS_TWO = constant(-2.0)
 # Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise.
-UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False}
+_INNER: Options = {"error_model": "numpy", "_nrt": False, **CALLEE}
 
 # Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
 
@@ -122,7 +122,6 @@ def _make_fill(pair: Formula, hashes: int, lanes: tuple[int, ...]) -> tuple[Fill
 
 
 Fill = Callable[..., np.uint64]
-_INNER: Options = {**UNCOUNTED, **CALLEE}
 
 
 def _choose_fill(pairs: dict[types.Type, tuple[Formula, int, tuple[int, ...]]]) -> Fill:

@@ -15,8 +15,7 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights, TableBath
-from spinbench.methods.baselines.draws import ForestDraws, Layers
-from spinbench.methods.baselines.weighted import Importance
+from spinbench.methods.baselines import draws, weighted
 
 Plan = TypeVar("Plan")
 JIT: Options = {"error_model": "numpy", "cache": True, "nogil": True}
@@ -194,10 +193,10 @@ def sum_log_weights(entries, shift, x):
     return sums
 
 
-class CompiledForestDraws(ForestDraws):
+class CompiledForestDraws(draws.ForestDraws):
     """Of NumPy arrays."""
 
-    def draw_states(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
+    def draw_states(self, layers: draws.Layers, u: Array, x: Array) -> tuple[Array, Array]:
         x, log_q = x.copy(), np.zeros_like(u[0])
         _draw_forest(layers, u, x, log_q)
         return x, log_q
@@ -205,7 +204,7 @@ class CompiledForestDraws(ForestDraws):
 
 def compile_forest_draws(precision: Precision) -> None:
     """Compile what `CompiledForestDraws` calls, or find it compiled."""
-    backend, t = small_model_tables(precision, Importance().plan)
+    backend, t = small_model_tables(precision, weighted.Importance().plan)
     CompiledForestDraws(backend).draw_states(
         t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32)
     )

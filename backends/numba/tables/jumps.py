@@ -77,20 +77,21 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
 @njit(**CALLED)
 def _choose_jump(rest, sums, rates):
     """(variable, state) where the sum of rates passes `rest`; rounding ends at none that has no rate."""
-    v, chosen = -1, -1
-    for each in range(len(sums)):
-        if sums[each] > 0:
-            v = each
-            if rest < sums[each]:
+    v, rest = _find_passing(rest, sums)
+    return v, _find_passing(rest, rates[v])[0]
+
+
+@njit(**CALLED)
+def _find_passing(rest, rates):
+    """(place at which the sum of rates passes `rest`, what is left of that there)."""
+    place = -1
+    for k in range(len(rates)):
+        if rates[k] > 0:
+            place = k
+            if rest < rates[k]:
                 break
-            rest -= sums[each]
-    for state in range(rates.shape[1]):
-        if rates[v, state] > 0:
-            chosen = state
-            if rest < rates[v, state]:
-                break
-            rest -= rates[v, state]
-    return v, chosen
+            rest -= rates[k]
+    return place, rest
 
 
 @njit(**CALLED)

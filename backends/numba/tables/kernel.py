@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Backend, Kernel, Model, States
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, keys_after
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, block_keys, keys_after
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
     STATE,
@@ -15,7 +15,6 @@ from spinbench.backends.numba.tables.layout import (
     lane_chains,
     lane_tables,
     merge_lane_blocks,
-    put_states,
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import (
@@ -31,8 +30,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.baselines.metropolis import Metropolis
-from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.methods.gibbs import gibbs, graph_plan
 
 SILENT = Request(False, False, 0, 0)
 # Steps that a look takes: it goes over all variables three times (a reversed sweep and log T from both sides), and
@@ -51,8 +49,8 @@ class GraphState:
         step: steps so far, burn-in included; climbed: sweeps at other temperatures.
         lanes: the chains.
         p: (K, R, B) conditional probabilities as of the last updates; of chains that are advanced one by one.
-        looks, climbs: as many more chains, of whose numbers looks and sweeps at other temperatures are made; those of
-            `climbs`, and of `looks` where there are none, have no variables.
+        looks: (K, 2, B) keys of the numbers that looks take.
+        climbs: as many more chains, without variables, of whose numbers sweeps at other temperatures are made.
     """
 
     chains: int
@@ -60,17 +58,17 @@ class GraphState:
     climbed: int
     lanes: LaneChains
     p: Array
-    looks: LaneChains
+    looks: Array
     climbs: LaneChains
 
 
-class GraphKernel(Kernel[GraphTables, GraphState]):
+class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
     """All scans, and all settings of `Gibbs` that factor graphs have; float32 and float64.
 
     Single updates and random scans compute in float64 with tables of the precision.
     """
 
-    def __init__(self, method: Gibbs, backend: Backend, model: Model, tables: GraphTables) -> None:
+    def __init__(self, method: gibbs.Gibbs, backend: Backend, model: Model, tables: graph_plan.GraphTables) -> None:
         self._single = method.sample == "update" or method.scan == "random"
         if self._single and method.records_log_t:
             raise UnsupportedError(
@@ -92,9 +90,7 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         p = np.zeros(self._shape(lanes) if self._is_scalar(start.shape[1]) else (0, 0, 0))
         if p.size:
             conditionals(self._t, self._order, lanes.x, p)
-        # Without log Z nothing is looked at: chains without variables take no memory.
-        looked_at = start if self._method.log_z != "none" else start[:0]
-        looks = lane_chains(seed + LOOK_STREAM, looked_at, self._real)
+        looks = block_keys(seed + LOOK_STREAM, *lanes.betas.shape)
         climbs = lane_chains(seed + CLIMB_STREAM, start[:0], self._real)
         return GraphState(start.shape[1], 0, 0, lanes, p, looks, climbs)
 
@@ -114,11 +110,8 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
     def look(self, state: GraphState) -> dict[str, Array]:
         if self._method.log_z == "none":
             return {}
-        looks = state.looks
-        put_states(looks, np.repeat(self._mode[:, None], state.chains, axis=1))
-        request = SILENT._replace(first=state.step, end=state.step + 1)
-        run_sweeps(self._t, self._back, request, looks, self._nothing(looks))
-        return {"log_t": self._log_t(state, state.lanes.x), "log_r": self._log_t(state, looks.x)}
+        logs = self._looks(state, np.array([state.step]), state.lanes.x[None].copy())
+        return {name: values[0] for name, values in logs.items()}
 
     def look_steps(self, state: GraphState) -> int:
         is_plain = self._method.log_z != "none" and not self._method.records_log_t and self._method.threads == 1
@@ -138,11 +131,11 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         return state, statistics, self._looks(state, looked_at, copies.states)
 
     def _looks(self, state: GraphState, steps: Array, copies: Array) -> dict[str, Array]:
-        """(L, C) of the states (L, K, N, B) after `steps` (L,)."""
+        """(L, C) of the states (L, K, N, B) after `steps` (L,), which are overwritten."""
         count, blocks, n, lanes = copies.shape
         betas, x = zeros_aligned((count * blocks, lanes), self._real), empty_aligned((count * blocks, n, lanes), STATE)
         betas[:], x[:] = 1.0, self._mode[:, None]
-        reversed_chains = LaneChains(keys_after(state.looks.keys, steps, n), x, betas)
+        reversed_chains = LaneChains(keys_after(state.looks, steps, n), x, betas)
         run_sweeps(self._t, self._back, SILENT._replace(end=1), reversed_chains, self._nothing(reversed_chains))
         logs = {}
         for name, states in (("log_t", copies.reshape(x.shape)), ("log_r", x)):
@@ -191,11 +184,6 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
         sum_weights(self._t, True, state.lanes.x, values)
         return merge_lane_blocks(values, state.chains)
 
-    def _log_t(self, state: GraphState, x: Array) -> Array:
-        levels = np.zeros(state.lanes.betas.shape)
-        force_sweep(self._t, self._order, self._mode, x.copy(), levels)
-        return _logs(levels, state.chains)
-
     def _run(self, state: GraphState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums (K, R, B) and log of the sum of T (K, B)."""
         sums, log_t = np.zeros(self._shape(state.lanes)), np.full(state.lanes.betas.shape, -np.inf)
@@ -222,8 +210,8 @@ class GraphKernel(Kernel[GraphTables, GraphState]):
 class MetropolisKernel(GraphKernel):
     """All settings of `Metropolis`: as Gibbs sampling without log Z, but for the law of an update."""
 
-    def __init__(self, method: Metropolis, backend: Backend, model: Model, tables: GraphTables) -> None:
-        super().__init__(Gibbs(log_z="none", marginals=method.marginals), backend, model, tables)
+    def __init__(self, method: Metropolis, backend: Backend, model: Model, tables: graph_plan.GraphTables) -> None:
+        super().__init__(gibbs.Gibbs(log_z="none", marginals=method.marginals), backend, model, tables)
         self._law = (method.proposal == "uniform",)
 
     def _is_scalar(self, chains: int) -> bool:

@@ -139,20 +139,13 @@ def lane_chains(seed: int, states: Array, real: Real) -> LaneChains:
     lanes = -(-chains // LANES)
     blocks = -(-lanes * LANES // BLOCK)
     size = -(-lanes // blocks) * LANES
-    betas = zeros_aligned((blocks, size), real)
+    betas, x = zeros_aligned((blocks, size), real), zeros_aligned((blocks, n, size), STATE)
     betas[:] = 1.0
-    lane_state = LaneChains(block_keys(seed, blocks, size), zeros_aligned((blocks, n, size), STATE), betas)
-    put_states(lane_state, states)
-    return lane_state
-
-
-def put_states(chains: LaneChains, states: Array) -> None:
-    """Sets the chains to states (N, C)."""
-    blocks, n, size = chains.x.shape
     # Idle lanes run like the others: a state of 0 might meet hard zeros, those of the first chain do not.
     padded = np.repeat(states[:, :1], blocks * size, axis=1)
-    padded[:, : states.shape[1]] = states
-    chains.x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
+    padded[:, :chains] = states
+    x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
+    return LaneChains(block_keys(seed, blocks, size), x, betas)
 
 
 def merge_lane_blocks(values: Array, chains: int) -> Array:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, vector_width
+from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, set_walk, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     INVERSE_SCALE,
@@ -154,18 +154,6 @@ def _update_any(t, v, b, c, request, uniform):
         credit_states(b, load(t.rows, v), size, state, total, request.averaged, c)
 
 
-@njit(**INLINE)
-def set_walk(keys, k, counter, walker):
-    for c in range(keys.shape[2]):
-        store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
-
-
-@njit(**INLINE)
-def _set_shifts(betas, floored, shifts):
-    for c in range(betas.size):
-        shifts[c] = floored if betas[c] < 1 else np.uint32(0)
-
-
 @njit(**JIT)
 def run_sweeps(t, order, request, chains, sums, uniform=None):
     """Sweeps number asked.first … asked.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
@@ -189,11 +177,12 @@ def run_sweeps(t, order, request, chains, sums, uniform=None):
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * rows * count)
-        _set_shifts(betas[k], t.floored, shifts)
+        for c in range(count):
+            shifts[c] = t.floored if betas[k, c] < 1 else np.uint32(0)
         at, states = address(betas, k * count), address(x, k * n * count)
         b = Lane(count, states, totals, at, address(shifts, 0), line_address(numbers), line_address(weights))
         for s in range(request.first, request.end):
-            set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
+            set_walk(keys[k], np.uint64(s) * np.uint64(n + 1), walker)
             for q in range(order.size):
                 v = order[q]
                 for c in range(0, count, 16):

@@ -9,18 +9,14 @@ import numpy as np
 from spinbench.api import Backend, Kernel, Model, States, to_pairwise
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd import Array
-from spinbench.backends.numba.tempering.looked_up import LookedUp
+from spinbench.backends.numba.tempering import looked_up, rung_tables, swaps
 from spinbench.backends.numba.tempering.replicas import Graphs, Pairs, Replicas, flat_tables
-from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, fit_layout
-from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, begin_ladders, zero_tally
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
-from spinbench.methods.tempering.program import Tables, assign_start_ladders
-from spinbench.methods.tempering.pt import ParallelTempering
+from spinbench.methods.tempering import ladders, program, pt
 from spinbench.methods.tempering.replicas import PairTables
 
-Form = LookedUp | Pairs | Graphs
+Form = looked_up.LookedUp | Pairs | Graphs
 # Added to the seed for the numbers of swaps.
 SWAP_STREAM = 1 << 128
 
@@ -40,14 +36,14 @@ class TemperingState:
     step: int
     chains: int
     replicas: Replicas
-    ladder: Ladder
-    sums: Sums
+    ladder: swaps.Ladder
+    sums: ladders.Sums
 
 
-class TemperingKernel(Kernel[Tables, TemperingState]):
+class TemperingKernel(Kernel[program.Tables, TemperingState]):
     """All settings of `ParallelTempering`; float32 and float64."""
 
-    def __init__(self, method: ParallelTempering, backend: Backend, model: Model, tables: Tables) -> None:
+    def __init__(self, method: pt.ParallelTempering, backend: Backend, model: Model, tables: program.Tables) -> None:
         self._method, self._model, self._tables = method, model, tables
         self._real = np.dtype(backend.precision)
         self._made: dict[int, Form] = {}
@@ -55,8 +51,8 @@ class TemperingKernel(Kernel[Tables, TemperingState]):
     def init(self, seed: int, start: States) -> TemperingState:
         rungs, chains = len(self._tables.betas), start.shape[1]
         form = self._form_for(chains)
-        starts = start[:, assign_start_ladders(np, rungs, chains)]
-        ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
+        starts = start[:, program.assign_start_ladders(np, rungs, chains)]
+        ladder = swaps.begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
         replicas = form.begin(seed, starts)
         form.weigh(replicas, ladder)
         return TemperingState(1, chains, replicas, ladder, _none(rungs, chains))
@@ -65,7 +61,7 @@ class TemperingKernel(Kernel[Tables, TemperingState]):
         if steps:
             tally, _ = self._run(state, steps)
             before, chains_part = state.sums, slice(state.chains)
-            state.sums = Sums(
+            state.sums = ladders.Sums(
                 before.rejected + tally.rejected[:, chains_part],
                 before.at + tally.at[:, chains_part],
                 before.steps + steps,
@@ -74,7 +70,7 @@ class TemperingKernel(Kernel[Tables, TemperingState]):
 
     def adapt(self, state: TemperingState, last: bool) -> TemperingState:
         ladder = state.ladder
-        rungs = Ladders(HostArrays()).adapt_rungs(Rungs(ladder.betas, ladder.levels), state.sums)
+        rungs = ladders.Ladders(HostArrays()).adapt_rungs(ladders.Rungs(ladder.betas, ladder.levels), state.sums)
         np.put_along_axis(ladder.heat, ladder.slot.astype(np.int64), rungs.betas[:, None].astype(self._real), axis=0)
         state.ladder = ladder._replace(betas=rungs.betas, levels=rungs.levels)
         return replace(state, sums=_none(len(rungs.betas), state.chains))
@@ -103,22 +99,26 @@ class TemperingKernel(Kernel[Tables, TemperingState]):
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             model = to_pairwise(self._model)
-            layout = fit_layout(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
-            if self._method.sweeps <= MOST_SWEEPS and layout is not None and fit(model.num_variables, layout):
+            layout = rung_tables.fit_layout(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
+            if (
+                self._method.sweeps <= rung_tables.MOST_SWEEPS
+                and layout is not None
+                and rung_tables.fit(model.num_variables, layout)
+            ):
                 flat = flat_tables(model, tables, np.dtype(np.float64))
-                return LookedUp(flat, tables.order, self._real, rungs, layout)
+                return looked_up.LookedUp(flat, tables.order, self._real, rungs, layout)
             return Pairs(model, tables, self._real, rungs, chains)
         return Graphs(factor_tables(self._model), self._real, rungs, chains)
 
-    def _run(self, state: TemperingState, steps: int) -> tuple[Tally, Array]:
+    def _run(self, state: TemperingState, steps: int) -> tuple[swaps.Tally, Array]:
         form = self._form_for(state.chains)
-        tally = zero_tally(len(state.ladder.betas), form.ladders)
+        tally = swaps.zero_tally(len(state.ladder.betas), form.ladders)
         numbered, method = Steps(state.step, state.step + steps), self._method
-        request = Request(numbered, method.sweeps)
+        request = swaps.Request(numbered, method.sweeps)
         p = form.run(state.replicas, state.ladder, tally, request)
         state.step += steps
         return tally, p
 
 
-def _none(rungs: int, chains: int) -> Sums:
-    return Sums(np.zeros((rungs - 1, chains)), np.zeros((rungs, chains)), np.zeros(chains))
+def _none(rungs: int, chains: int) -> ladders.Sums:
+    return ladders.Sums(np.zeros((rungs - 1, chains)), np.zeros((rungs, chains)), np.zeros(chains))

@@ -185,8 +185,6 @@ def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
 class LookedUp:
     """Of one model, by rows in float64, and so many ladders of R rungs."""
 
-    zeros = False
-
     def __init__(self, flat: Flat, order: Array, real: Real, rungs: int, layout: Layout) -> None:
         self._order, self._layout, self.slots = order, layout, rungs
         self.ladders = layout.share * layout.groups

@@ -14,9 +14,9 @@ import numpy as np
 
 from spinbench.api import PairwiseModel
 from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
-from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
+from spinbench.backends.numba.gibbs.lanes import Block, Heat, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
-from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, sum_factor
+from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, set_walk, sum_factor
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import Array, Real, address, keep, line_address, zeros_aligned
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
@@ -48,8 +48,6 @@ class Slots:
         lanes: of a vector.
         order: (N,) the variables in the order of the rows of states, whose type is `dtype`.
     """
-
-    zeros = False
 
     def __init__(self, rungs: int, chains: int, lanes: int, order: Array, dtype: np.dtype[np.number]) -> None:
         self._order, self._dtype = order, dtype
@@ -98,7 +96,7 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
             b = Block(count, states, walker, gammas, spare, totals, deltas, deltas)
             heat = Heat(address(w.heat, k * count), address(w.cold, k * count), deltas)
             for j in range(sweeps):
-                set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), b)
+                set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), walker)
                 for i in range(n):
                     update_row(g, i, True, b, heat)
             change[:] = 0.0

@@ -12,9 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, FactorGraph, Kernel, Model, States
-from spinbench.backends.peers.chains import Array
-from spinbench.backends.peers.library import LibraryBackend, setting_refusal
-from spinbench.backends.peers.program import ProgramAnswer, call_program, folder_of
+from spinbench.backends.peers import library, program
 from spinbench.errors import InvalidResultError, UnsupportedError
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
@@ -25,7 +23,7 @@ PROGRAM = "spinbench-libdai"
 SCHEDULES = {"auto": "SEQMAX", "residual": "SEQMAX", "parallel": "PARALL", "sequential": "SEQFIX"}
 
 
-class LibDAIBackend(LibraryBackend):
+class LibDAIBackend(library.LibraryBackend):
     """libDAI 0.3."""
 
     name = "libdai"
@@ -33,7 +31,7 @@ class LibDAIBackend(LibraryBackend):
     install = f"build libDAI (make lib DEBUG=) and g++ -O3 -o {PROGRAM} {SOURCE} -ldai -lgmpxx -lgmp, for the PATH"
 
 
-class LibDAIExact(ProgramAnswer):
+class LibDAIExact(program.ProgramAnswer):
     """log Z and all marginals, by HUGIN updates on a junction tree of a min-fill order."""
 
     most_nats = 300.0
@@ -51,7 +49,7 @@ class LibDAIBP(Kernel[Tables, State]):
 
     @classmethod
     def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
-        return setting_refusal(backend, method, {"restarts": (1,)})
+        return library.setting_refusal(backend, method, {"restarts": (1,)})
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
         if not len(tables.graph.first):
@@ -59,12 +57,12 @@ class LibDAIBP(Kernel[Tables, State]):
                 f"libdai takes models of one variable or more; {model.name}, simplified, has none left"
             )
         self._method, self._graph = method, tables.graph
-        self._folder = folder_of(lower(tables.graph))
+        self._folder = program.folder_of(lower(tables.graph))
 
     def init(self, seed: int, start: States) -> State:
         return State(np.zeros((0, 1)), *np.zeros((3, 1)))
 
-    def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         if not state.converged[0]:
             state = self._run(int(state.iterations[0]) + steps)
         return state, statistics("messages", state.values, state)
@@ -74,7 +72,9 @@ class LibDAIBP(Kernel[Tables, State]):
         settings = f"tol={method.tolerance!r},maxiter={steps},damping={method.damping!r},logdomain=1"
         name = f"BP[updates={SCHEDULES[method.schedule]},{settings}]"
         messages_file = home / "messages"
-        call_program("libdai", (PROGRAM, "{model}", name, "{mar}", "{pr}", str(messages_file)), home, self.seconds)
+        program.call_program(
+            "libdai", (PROGRAM, "{model}", name, "{mar}", "{pr}", str(messages_file)), home, self.seconds
+        )
         try:
             head, *lines = messages_file.read_text().splitlines()
             iterations, change = (float(token) for token in head.split())
@@ -98,7 +98,7 @@ def lower(graph: Graph) -> FactorGraph:
     return FactorGraph.from_log_tables(sizes, tables)
 
 
-def _gather_messages(graph: Graph, lines: list[str]) -> Array:
+def _gather_messages(graph: Graph, lines: list[str]) -> np.ndarray:
     """(M, 1) messages in the layout of the graph, as log ratios to the first state."""
     logs_by_edge = {}
     for line in lines:

@@ -14,13 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.backends.peers.answers import Answer
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.program import ProgramAnswer
+from spinbench.backends.peers import answers, library, program
 from spinbench.errors import InvalidResultError
 
 
-class MerlinBackend(LibraryBackend):
+class MerlinBackend(library.LibraryBackend):
     """The program, version 1.7; the six decimals that it writes are those of single precision."""
 
     name = "merlin"
@@ -29,7 +27,7 @@ class MerlinBackend(LibraryBackend):
     install = "build https://github.com/radum2275/merlin with cmake and Boost, and put it on the PATH"
 
 
-class MerlinExact(ProgramAnswer):
+class MerlinExact(program.ProgramAnswer):
     """log Z and all marginals."""
 
     notes = (
@@ -42,7 +40,7 @@ class MerlinExact(ProgramAnswer):
         *("--algorithm", "bte", "--output-format", "json", "--output-file", "{folder}/model"),
     )
 
-    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> answers.Answer:
         """From its JSON, which has both."""
         try:
             content = json.loads((home / "model.MAR.json").read_text())
@@ -56,4 +54,4 @@ class MerlinExact(ProgramAnswer):
             raise InvalidResultError(
                 f"merlin wrote marginals of {len(marginals)} variables, not of {len(cardinalities)}"
             )
-        return Answer(marginals, log_z)
+        return answers.Answer(marginals, log_z)

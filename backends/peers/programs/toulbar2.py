@@ -17,9 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, to_factor_graph
-from spinbench.backends.peers.answers import NO_MARGINALS, Answer
-from spinbench.backends.peers.library import LibraryBackend
-from spinbench.backends.peers.program import ProgramAnswer
+from spinbench.backends.peers import answers, library, program
 from spinbench.errors import InvalidResultError
 
 # That costs, which are integers, keep of logarithms of weights.
@@ -31,7 +29,7 @@ ELIMINATION = (*SEARCH, "-O=-3", "-p=60")  # of variables of any number of neigh
 _BOUNDS = re.compile(r"(-?[\d.]+|-?inf) <= Log\(Z\) <= (-?[\d.]+|-?inf)")
 
 
-class Toulbar2Backend(LibraryBackend):
+class Toulbar2Backend(library.LibraryBackend):
     """The program, in a version that writes as many decimals as it is asked for."""
 
     name = "toulbar2"
@@ -39,11 +37,11 @@ class Toulbar2Backend(LibraryBackend):
     install = "build https://github.com/toulbar2/toulbar2 with cmake and Boost, and put it on the PATH"
 
 
-class Toulbar2Exact(ProgramAnswer):
+class Toulbar2Exact(program.ProgramAnswer):
     """log Z."""
 
     notes = (
-        NO_MARGINALS,
+        answers.NO_MARGINALS,
         f"the program counts in integers: logarithms of weights are rounded to {DECIMALS} decimals",
     )
     command: tuple[str, ...] = ELIMINATION
@@ -63,7 +61,7 @@ class Toulbar2Exact(ProgramAnswer):
             self.command = SEARCH
         return built
 
-    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> answers.Answer:
         """The middle of the bounds that it prints, which are as far apart as their last decimals."""
         if (match := _BOUNDS.search(output)) is None:
             raise InvalidResultError("toulbar2 wrote no readable bounds of log Z")
@@ -74,4 +72,4 @@ class Toulbar2Exact(ProgramAnswer):
             raise InvalidResultError(
                 f"toulbar2 wrote {match.group(1)} for log Z; a later version tells {DECIMALS} decimals"
             )
-        return Answer([], (lower + upper) / 2)
+        return answers.Answer([], (lower + upper) / 2)

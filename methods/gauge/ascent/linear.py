@@ -29,8 +29,7 @@ class BandSolver:
         """
         self._rows, self._columns = rows, columns
         self._order = _bandwidth_order(owners[rows], owners[columns], owners)
-        place = np.empty_like(self._order)
-        place[self._order] = np.arange(len(owners))
+        place = np.argsort(self._order)
         below = np.abs(place[rows] - place[columns])
         self._width = int(below.max(initial=0)) + 1
         self._spots = below + self._width * np.minimum(place[rows], place[columns])
@@ -80,6 +79,5 @@ def _bandwidth_order(rows: IntArray, columns: IntArray, owners: IntArray) -> Int
     number = int(owners.max()) + 1
     ends = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     graph = coo_array((np.ones(len(ends[0])), ends), shape=(number, number)).tocsr()
-    rank = np.empty(number, dtype=np.int64)
-    rank[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(number)
+    rank = np.argsort(reverse_cuthill_mckee(graph, symmetric_mode=True))
     return np.argsort(rank[owners], kind="stable")
