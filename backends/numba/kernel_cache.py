@@ -10,15 +10,17 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 from filelock import FileLock, Timeout
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
 
 from spinbench.backends.numba import compiling, machine_code
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
 
 # Machine code for arguments of these types, as `Dispatcher.compile` returns it.
 Compile = Callable[[Any], object]

@@ -29,6 +29,8 @@ from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 Array = np.ndarray
+# The methods that these kernels are of.
+SweepMethod = Gibbs | Metropolis
 
 Library = TypeVar("Library")
 """Chains as the library keeps them."""
@@ -74,12 +76,10 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
     compiles: ClassVar[bool] = False
 
     @classmethod
-    def refuses(cls, method: Gibbs | Metropolis, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: SweepMethod, backend: Backend, model: Model) -> str:
         return setting_refusal(backend, method, cls.allowed) or ising.refusal(backend.name, model)
 
-    def __init__(
-        self, method: Gibbs | Metropolis, backend: Backend, model: Model, tables: GibbsTables | GraphTables
-    ) -> None:
+    def __init__(self, method: SweepMethod, backend: Backend, model: Model, tables: GibbsTables | GraphTables) -> None:
         self.method, self._tables = method, tables
         self.averaged = "p" in method.reductions
         self._climbs = self.tempered and getattr(method, "may_use_stones", False)

@@ -13,7 +13,6 @@ import numpy as np
 
 from spinbench.api import Backend, Model, PairwiseModel
 from spinbench.backends.peers import answers, chains, library, tables
-from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class PgmpyGibbs(chains.LibraryChains[np.ndarray]):
     }
 
     @classmethod
-    def refuses(cls, method: gibbs.Gibbs | Metropolis, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: chains.SweepMethod, backend: Backend, model: Model) -> str:
         if model.num_variables > MOST_VARIABLES:
             return (
                 f"pgmpy tabulates all states of a model that it samples, {MOST_VARIABLES} variables at most; "

@@ -16,7 +16,6 @@ from spinbench.api import Backend, Index, Model, PairwiseModel, States
 from spinbench.backends.peers import chains, library
 from spinbench.backends.peers.ising import spins
 from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class ThrmlGibbs(library.OnJax, chains.LibraryChains[Any]):
     }
 
     @classmethod
-    def refuses(cls, method: gibbs.Gibbs | Metropolis, backend: Backend, model: Model) -> str:
+    def refuses(cls, method: chains.SweepMethod, backend: Backend, model: Model) -> str:
         why = super().refuses(method, backend, model)
         return why or (
             "" if isinstance(model, PairwiseModel) and len(model.edges) else "thrml takes models with couplings"

@@ -143,11 +143,6 @@ class Precision(NamedTuple):
 Factor = Harmonium | Gram | Precision
 
 
-def bandwidth(edges: relaxation.EdgeFactor) -> int:
-    """Rows below the diagonal that Q and its root have."""
-    return int(np.abs(edges.ends[:, 0] - edges.ends[:, 1]).max(initial=0))
-
-
 def make_factor(tables: RelaxedTables, halves: Halves | None, layout: Layout) -> Factor:
     """From the host's tables. Where there are `halves`, for Q⁻¹, `layout.order` has one after the other."""
     n = layout.n
@@ -172,7 +167,8 @@ def _make_sparse(edges: relaxation.EdgeFactor, layout: Layout) -> Gram:
     diagonal = edges.rest + np.bincount(np.append(i, j), np.tile(edges.weights, 2), minlength=n)
     values = np.concatenate([diagonal, couplings, couplings])
     gram = Entries(np.concatenate([rows, i, j]), np.concatenate([rows, j, i]), values, n)
-    width = bandwidth(edges)
+    # Rows below the diagonal that Q and its root have.
+    width = int(np.abs(edges.ends[:, 0] - edges.ends[:, 1]).max(initial=0))
     if width <= WIDEST_BAND:
         return Gram(make_banded(gram, layout), make_banded(_band_root(gram, width), layout), n)
     count = len(couplings)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.base import BaseContext
 from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.simd.vectors import Emitter, Operation, Typed, intrinsic_of
+from spinbench.backends.numba.simd.vectors import Emitter, Operation, intrinsic_of
 
 
 def _maker(clear: bool) -> Operation:
@@ -21,8 +20,7 @@ def _maker(clear: bool) -> Operation:
 
     @intrinsic_of(lambda shape, dtype: types.Array(dtype.dtype, getattr(shape, "count", 1), "C"))
     def new_array(emitter, shape, dtype):
-        sizes = _sizes(emitter.context, emitter.builder, emitter.typed[0])
-        return _allocate(emitter, sizes, clear)
+        return _allocate(emitter, _sizes(emitter), clear)
 
     return new_array
 
@@ -51,7 +49,8 @@ def copy_into(emitter, target, source):
     cgutils.raw_memmove(builder, to.data, origin.data, origin.nitems, origin.itemsize)
 
 
-def _sizes(context: BaseContext, builder: ir.IRBuilder, shape: Typed) -> list[ir.Value]:
+def _sizes(emitter: Emitter) -> list[ir.Value]:
+    context, builder, _, (shape, _) = emitter
     kind, value = shape
     many = isinstance(kind, types.BaseTuple)
     dims = list(zip(kind, cgutils.unpack_tuple(builder, value), strict=True)) if many else [shape]

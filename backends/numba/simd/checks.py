@@ -10,19 +10,21 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.core.base import BaseContext
-from numba.core.datamodel.manager import DataModelManager
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED, use_cache_of_sources
 from spinbench.backends.numba.simd.vectors import Typed
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.datamodel.manager import DataModelManager
 
 LIFETIME = "lifetime: the array of this address is gone; keep(array) at the end of the function holds it"
 BOUNDS = "bounds: this is outside of the array that the address is of"

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.base import BaseContext
-from numba.core.typing.context import BaseContext as TypingContext
-from numba.core.typing.templates import Signature
 
 from spinbench.backends.numba.simd.vectors import (
     Operation,
@@ -26,10 +23,15 @@ from spinbench.backends.numba.simd.vectors import (
     with_parameters_of,
 )
 
-# The instructions of a call with the context, the builder, its signature and the values of its arguments.
-Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
-# What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
-Definition = Callable[..., tuple[Signature, Generate] | None]
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import BaseContext as TypingContext
+    from numba.core.typing.templates import Signature
+
+    # The instructions of a call with the context, the builder, its signature and the values of its arguments.
+    Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
+    # What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
+    Definition = Callable[..., tuple[Signature, Generate] | None]
 
 Values = tuple["Value", ...]
 Body = Callable[..., "Value | Values"]

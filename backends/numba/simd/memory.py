@@ -8,20 +8,22 @@ on the package's page.
 from __future__ import annotations
 
 import math
-from typing import Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core.errors import TypingError
-from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
+
+if TYPE_CHECKING:
+    from numba.core.typing.templates import Signature
 
 Array = np.ndarray
 # What compiled code alone has: the address of an element, of which no Python function computes anything.

@@ -6,15 +6,17 @@ addition (four cycles, two each cycle).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typing.templates import Signature
 
 from spinbench.backends.numba.simd.memory import read, require, write
 from spinbench.backends.numba.simd.vectors import Operation, Vector, element, intrinsic_of, spread_over, wide
+
+if TYPE_CHECKING:
+    from numba.core.typing.templates import Signature
 
 
 @intrinsic_of(lambda vector, like: Vector(element(like), vector.lanes))

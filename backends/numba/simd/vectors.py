@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from llvmlite import ir
 from numba import types
-from numba.core.base import BaseContext
-from numba.core.datamodel.manager import DataModelManager
 from numba.core.extending import _Intrinsic
-from numba.core.typing.context import BaseContext as TypingContext
-from numba.core.typing.templates import Signature
 from numba.extending import lower_builtin, models, overload, register_model, type_callable
 
 if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.datamodel.manager import DataModelManager
+    from numba.core.typing.context import BaseContext as TypingContext
+    from numba.core.typing.templates import Signature
+
     from spinbench.backends.numba.simd.formulas import Definition, Generate, Value
 
 BITS = 512
