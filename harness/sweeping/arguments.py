@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.remarks import unknown_name
 from spinbench.measuring.records import COMMAND_FILE
 
 # Of ours, and those of Hydra that make sense here.
@@ -86,6 +87,12 @@ class Arguments:
                     "experiment/mine.yaml, are found beside them with --config-dir FOLDER"
                 )
             elif argument.startswith("-") and name not in FLAGS:
+                # Here and not above: no command needs it that is spelt right.
+                from difflib import get_close_matches
+
+                # Above the usual 0.6, at which `--model=grid` would get --help.
+                if get_close_matches(name, FLAGS, cutoff=0.75):
+                    raise unknown_name("option of spinbench sweep", name, FLAGS)
                 plain = argument.lstrip("-")
                 raise SpinbenchError(
                     f"{argument} is no flag of spinbench sweep; settings are given without dashes, as "

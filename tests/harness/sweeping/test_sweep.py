@@ -275,6 +275,7 @@ def test_a_plugin_s_report_and_metrics_that_go_wrong(
             ["--method=gibbs"],
             "--method=gibbs is no flag of spinbench sweep; settings are given without dashes, as method=",
         ),
+        (["--resmue", "x"], "no option of spinbench sweep is named '--resmue'; did you mean --resume"),
         (["--frobnicate"], "--frobnicate is no flag of spinbench sweep"),
         (["budget.samples=5"], "a budget takes either samples or seconds"),
         (["model=file"], "model.path was not given; add model.path=VALUE"),
