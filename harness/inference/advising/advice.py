@@ -13,7 +13,7 @@ from spinbench.inference.advising import ranking
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.evidence import LEVELS, Level
+from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, bracket_evidence
 from spinbench.inference.result import Result
 
 
@@ -98,6 +98,8 @@ class Advice:
         """What the target rests on: its bracket where that is narrow, else others ("supported"), else the winner's own
         checks ("converged")."""
         level = self.answer.evidence[self.target].level
+        if self.resolved and (bracket := narrow_bracket(self.answer, self.target)) is not None:
+            return min(level, bracket.level, key=LEVELS.index)
         if self.resolved and LEVELS.index(level) > LEVELS.index("supported"):
             return "supported"
         return level
@@ -142,12 +144,32 @@ class Verdict(NamedTuple):
     next: str
 
 
-def conclude(views: Sequence[View], budget: float, target: Target) -> Verdict:
-    """Whether the first of the views, which are in order, may be believed."""
+def narrow_bracket(answer: Result, target: Target) -> Evidence | None:
+    """What a bracket says of log Z, if that is the target and it leaves no gross error; else None.
+
+    Brackets hold whether anything has mixed or not, so that nobody needs to agree.
+    """
+    if target != "log_z" or answer.log_z is None:
+        return None
+    return bracket_evidence(answer.log_z, answer.bounds, ranking.LARGEST["log_z"])
+
+
+def conclude(views: Sequence[View], budget: float, target: Target, bracket: Evidence | None = None) -> Verdict:
+    """Whether the first of the views, which are in order, may be believed.
+
+    Args:
+        views: of all candidates.
+        budget: of the race, in seconds.
+        target: what is judged.
+        bracket: `narrow_bracket` of the first view's answer, between the bounds of all candidates.
+    """
     winner = views[0]
     name, longer = winner.candidate.label, f"a budget of {4 * budget:g} s"
     if winner.exact:
         return Verdict(True, f"resolved: {name} is exact here, nothing had to be split", "")
+    if bracket is not None:
+        grade = "certified" if bracket.level == "certified" else "probable"
+        return Verdict(True, f"resolved: {name} is at most {bracket.error_bound:.2g} off, by a {grade} bracket", "")
     others = ranking.witnesses(views, winner)
     if not winner.believed:
         best = f"{name} claims no error"

@@ -10,7 +10,7 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import deadline
 from spinbench.inference.advising import ranking
-from spinbench.inference.advising.advice import Advice, Entry, conclude, python_call, sweep_command
+from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_bracket, python_call, sweep_command
 from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
@@ -143,11 +143,12 @@ def _advice_of_race(
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None
-    conclusion = conclude(views, race.budget, race.target)
+    answer = ranking.attach_bounds(winner.candidate, winner.result, race.bounds())
+    conclusion = conclude(views, race.budget, race.target, narrow_bracket(answer, race.target))
     place = winner.candidate, winner.request, race.chains, winner.seed
     expected = ranking.score(views[0], views)
     return Advice(
-        answer=ranking.attach_bounds(winner.candidate, winner.result, race.bounds()),
+        answer=answer,
         error=float(np.sqrt(expected)),
         resolved=conclusion.resolved,
         verdict=f"{conclusion.sentence}; interrupted" if interrupted else conclusion.sentence,

@@ -66,14 +66,8 @@ def log_z_evidence(
         return Evidence("exact", 0.0)
     se, error_bound = errors
     tolerance = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * se if se is not None and math.isfinite(se) else 0.0)
-    brackets: tuple[tuple[Level, tuple[Grade, ...]], ...] = (
-        ("certified", CERTAIN),
-        ("bounded", (*CERTAIN, "probable")),
-    )
-    for level, grades in brackets:
-        distance = _largest_possible_error(log_z, [bound for bound in bounds if bound.grade in grades])
-        if distance <= tolerance:
-            return Evidence(level, distance)
+    if (bracket := bracket_evidence(log_z, bounds, tolerance)) is not None:
+        return bracket
     reason = _doubts(status, "log Z")
     certain = [bound for bound in bounds if bound.grade in CERTAIN]
     if kind != "estimate":
@@ -85,6 +79,19 @@ def log_z_evidence(
     if error_bound <= tolerance:
         return Evidence("converged", error_bound)
     return Evidence("doubtful", error_bound, _WIDE)
+
+
+def bracket_evidence(log_z: float, bounds: Sequence[Bound], tolerance: float) -> Evidence | None:
+    """Certified or bounded where a bracket on log Z shows that a number is at most `tolerance` nats off; else None."""
+    brackets: tuple[tuple[Level, tuple[Grade, ...]], ...] = (
+        ("certified", CERTAIN),
+        ("bounded", (*CERTAIN, "probable")),
+    )
+    for level, grades in brackets:
+        distance = _largest_possible_error(log_z, [bound for bound in bounds if bound.grade in grades])
+        if distance <= tolerance:
+            return Evidence(level, distance)
+    return None
 
 
 def marginals_evidence(

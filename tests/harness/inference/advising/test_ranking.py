@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.api.bounds import Bound
+from spinbench.api.bounds import Bound, Grade
 from spinbench.foundation.child import OverdueError
 from spinbench.inference.advising import exact_and_bounds, ranking
-from spinbench.inference.advising.advice import conclude
+from spinbench.inference.advising.advice import conclude, narrow_bracket
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.ranking import View
 from spinbench.models import FactorGraph, PairwiseModel
@@ -97,6 +97,21 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
     twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
     (bound,) = ranking.tightest(twice)
     assert (bound.value, bound.delta) == (11.0, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("grade", "half", "level"),
+    [("certified", 0.3, "certified"), ("probable", 0.07, "bounded"), ("certified", 0.6, None), ("assumed", 0.01, None)],
+)
+def test_a_narrow_bracket_needs_no_witness(grade: Grade, half: float, level: str | None) -> None:
+    alone = View(Candidate("wmb", "numba"), np.array([10.0]), 1e-4, believed=True, exact=False, doubt="")
+    exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
+    bounds = (Bound(10.0 - half, "lower", grade, 5e-4), Bound(10.0 + half, "upper", grade, 5e-4))
+    answer = replace(exact, log_z=10.0, log_z_kind="estimate", bounds=bounds)
+    bracket = narrow_bracket(answer, "log_z")
+    assert (None if bracket is None else bracket.level) == level
+    assert narrow_bracket(answer, "marginals") is None
+    assert conclude([alone], 1.0, "log_z", bracket).resolved == (level is not None)
 
 
 def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
