@@ -66,12 +66,12 @@ COMMANDS = {
     "gate": CommandHelp(
         "Exit with 1 if a commit is less accurate or slower, beyond noise.",
         "--base main~1 --head main",
-        "something is worse, or fails that worked",
+        "something is worse, or fails that worked, or with --undecided fail is undecided",
     ),
     "history": CommandHelp("Show at which commits accuracy or cost changed, beyond noise.", "--since main~5 --worse"),
     "check": CommandHelp(
         "Run the conformance suite on a backend or a method.",
-        "--method gibbs --backend numba",
+        "--method gibbs --backend numba --seconds 20",
         "a check fails, or none can be run",
     ),
     "advise": CommandHelp(
