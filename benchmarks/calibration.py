@@ -105,9 +105,10 @@ def runs(model: Model, methods: Sequence[str], lengths: Sequence[int], seconds: 
         with contextlib.suppress(SpinbenchError):
             result = spinbench.run(model, method, "numba", samples, seed=seed)
             yield Run(method, samples, result, {name: each.level for name, each in result.evidence.items()})
-    for target in TARGETS if seconds else ():
-        advice = spinbench.advise(model, f"{seconds:g} s", target, seed=seed)
-        yield Run("advise", 0, advice.answer, {target: advice.level})
+    if seconds:
+        for target in TARGETS:
+            advice = spinbench.advise(model, f"{seconds:g} s", target, seed=seed)
+            yield Run("advise", 0, advice.answer, {target: advice.level})
 
 
 def numbers(result: spinbench.Result, quantity: str) -> list[np.ndarray]:

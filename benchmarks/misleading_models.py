@@ -34,7 +34,7 @@ def planted_parities(rng: np.random.Generator, states: int, odd: int) -> tuple[M
         factors.append((scope.tolist(), np.where(value == weights @ planted[scope] % states, 0.0, -2.0)))
     if odd:
         factors.append(([0, number], rng.normal(0.0, 0.3, (states, odd))))
-    model = FactorGraph.from_log_tables([states] * number + ([odd] if odd else []), factors)
+    model = FactorGraph.from_log_tables([*[states] * number, *filter(None, [odd])], factors)
     heaviest = np.array([[*planted, *end] for end in ([[k] for k in range(odd)] or [[]])])
     return model, Truth(None, float(np.logaddexp.reduce(model.log_weight(heaviest))), is_bound=True)
 

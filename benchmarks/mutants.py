@@ -178,7 +178,7 @@ def try_mutant(mutant: Mutant, tests: list[str], scratch: Path) -> tuple[str, st
         done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, check=False)
         file.write_bytes(original)
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    killer = failed[0].partition(" ")[2].partition(" - ")[0] if failed else ""
+    killer = next(iter(failed), "").partition(" ")[2].partition(" - ")[0]
     outcomes = {0: "survived", 124: "timeout", 137: "timeout", -9: "timeout"}
     return outcomes.get(done.returncode, "killed"), killer
 

@@ -24,7 +24,8 @@ def read_records(folder: Path) -> Records:
         test, _, duration, outcome = json.loads(text)
         test = test.rpartition("@")[0]  # pytest-xdist appends the group
         seconds[test] += duration
-        failed |= {test} if outcome != "passed" else set()
+        if outcome != "passed":
+            failed.add(test)
     passed = {test: duration for test, duration in seconds.items() if test not in failed}
     for test in passed:
         by_file[test.partition("::")[0]].add(test)

@@ -11,7 +11,6 @@ least of several short rounds in which the rows take turns, so that a slow minut
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import resource
@@ -20,20 +19,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import machine
 from rich.progress import track
 
 import spinbench
-from spinbench.api import Precision
 from spinbench.history.suite.kernels import Sampler, step_seconds, three_state_torus
 from spinbench.inference import registry
 from spinbench.measuring import environment
 from spinbench.models import Model, generators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinbench.api import Precision
 
 ROUNDS, COLD_ROUNDS = 15, 4  # a cold call takes up to 6 s
 SHORTEST_SECONDS = 0.05  # of what is timed at once
@@ -133,10 +135,10 @@ def list_rows() -> list[Row]:
     """All rows of the table, in its order."""
     rows = []
     for (precision, numbers), methods in KERNELS.items():
-        pairs = [(method, model) for method, models in methods.items() for model in models]
-        for (method, model), chains in itertools.product(pairs, numbers):
-            name = f"{method}, {model}, chains={chains}, {precision}"
-            rows.append(Row(name, "ns per update", partial(prepare_kernel, method, model, chains, precision)))
+        for method, model in ((method, model) for method, models in methods.items() for model in models):
+            for chains in numbers:
+                name = f"{method}, {model}, chains={chains}, {precision}"
+                rows.append(Row(name, "ns per update", partial(prepare_kernel, method, model, chains, precision)))
     for method, models, samples in CALLS:
         rows += [Row(f"call of {method}, {m}", "ms", partial(prepare_call, method, m, samples)) for m in models]
     rows += [Row(f"cold {method}, grid {n}", "s", partial(prepare_cold_call, method, n)) for method, n in COLD]

@@ -8,21 +8,18 @@ Kernel: CPU seconds of the kept samples; rest: of all else in the call, burn-in 
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import random
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -30,6 +27,9 @@ from rich.table import Table
 
 import spinbench
 from spinbench.models import generators, lattices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 # Seconds of a call that no ratio counts.
@@ -92,30 +92,9 @@ def _make_uai_file() -> Path:
 
 
 def _make_records() -> list[Any]:
-    """5000: 50 models, 20 step sizes, 5 seeds; like one that was measured, but with numbers of their own."""
-    from spinbench.measuring.measure import measure_cell
-    from spinbench.measuring.record_types import parse_record
+    import varied_records
 
-    cell = {
-        "model": {"name": "grid", "rows": 4, "cols": 4},
-        "method": {"name": "dhmc", "step_size": 0.1},
-        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
-        "budget": {"samples": 200, "seconds": None, "burn_in": None},
-        "chains": 16,
-        "seed": 0,
-    }
-    measured, draw = measure_cell(cell, git={"commit": "b" * 40, "dirty": False, "diff": None}), random.Random(0)
-    numbers = json.dumps({name: measured[name] for name in ("result", "metrics", "stages")})
-    records = []
-    for number in range(5000):
-        varied_numbers = json.loads(numbers, parse_float=lambda text: float(text) * (1 + 0.1 * draw.random()))
-        record = {**measured, **varied_numbers, "config": copy.deepcopy(measured["config"])}
-        record |= {"id": f"{draw.getrandbits(128):032x}", "key": f"{draw.getrandbits(64):016x}"}
-        record["config"]["seed"] = number % 5
-        record["config"]["method"]["step_size"] = 0.01 * (1 + number // 5 % 20)
-        record["axes"] = {**measured["axes"], "model": f"grid(seed={number // 100})"}
-        records.append(parse_record(record))
-    return records
+    return varied_records.make_records()
 
 
 def _write_report(records: list[Any]) -> Any:
@@ -181,8 +160,9 @@ def measure(row: Row) -> dict[str, float]:
     if row.before and seconds < SHORT_CALL_SECONDS:
         figures["s"] = statistics.median(_time_call(call)[0] for _ in range(N_SHORT_CALLS))
     laps = getattr(result, "laps", None)
-    figures["kernel"] = laps.mean_cpu * result.samples if laps is not None else 0.0
-    figures["rest / kernel"] = 0.0
+    figures["kernel"] = figures["rest / kernel"] = 0.0
+    if laps is not None:
+        figures["kernel"] = laps.mean_cpu * result.samples
     if figures["kernel"]:
         figures["rest / kernel"] = (figures["s"] - figures["kernel"] - UNCOUNTED_SECONDS) / figures["kernel"]
     figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
@@ -197,9 +177,10 @@ def measure_in_process(name: str) -> dict[str, float] | str:
     """`measure` in a process of its own, or why it ended; byte code is kept, as that of an installed package is."""
     with tempfile.TemporaryDirectory() as folder:
         variables = {variable: value for variable, value in os.environ.items() if variable != "PYTHONDONTWRITEBYTECODE"}
-        environment = {**variables, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
+        if ROWS[name].cold:
+            variables["SPINBENCH_CACHE_DIR"] = folder
         command = [sys.executable, __file__, "--row", name]
-        done = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
+        done = subprocess.run(command, capture_output=True, check=False, text=True, env=variables)
     if done.returncode:
         return (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

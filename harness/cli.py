@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import io
@@ -12,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 from spinbench.command_help import COMMANDS
 from spinbench.command_options import DEBUG_VARIABLE, GLOBAL_OPTIONS, build_parser
@@ -21,7 +19,6 @@ from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
 from spinbench.foundation.remarks import printable, unknown_name
 from spinbench.history.command import COMMANDS as HISTORY
-from spinbench.history.command import history_root
 
 USER_ERROR = 2
 # Of each command the function that is called with its arguments and returns the exit status; imported only then.
@@ -40,9 +37,9 @@ HANDLERS = {
     "rerun": "reporting.commands.report:run_rerun",
     "warm": "reporting.commands.warm:run",
     "completion": "reporting.commands.completion:run",
-    "publish": "cli:publish",
-    "check": "cli:check",
-    "init": "cli:init",
+    "publish": "reporting.commands.publishing:run",
+    "check": "testing.command:run",
+    "init": "scaffold.command:run",
     **dict.fromkeys(HISTORY, "history.command:run"),
 }
 
@@ -107,34 +104,3 @@ def _dispatch(words: list[str]) -> int:
     arguments.stdout = sys.stdout
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
         return int(handle(arguments))
-
-
-def check(arguments: argparse.Namespace) -> int:
-    """`spinbench check`."""
-    from spinbench.testing.command import main
-
-    how = {name: getattr(arguments, name) for name in ("tier", "kernel", "device", "chains", "seconds")}
-    return main(arguments.backend, arguments.method, setting_texts=arguments.set, **how)
-
-
-def init(arguments: argparse.Namespace) -> int:
-    """`spinbench init`: the package of a plugin, or a history."""
-    from spinbench.scaffold import history as tracked
-    from spinbench.scaffold import package
-
-    kinds = [kind for kind in package.GROUPS if getattr(arguments, kind) is not None]
-    folder = arguments.folder
-    lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else tracked.init(folder)
-    print("\n".join(lines))
-    return 0
-
-
-def publish(arguments: argparse.Namespace) -> int:
-    """`spinbench publish`."""
-    from spinbench.history import publish as site
-    from spinbench.reporting.progress_display import short_path
-
-    index = site.publish(history_root(), offline=arguments.offline)
-    server = f"{Path(sys.executable).name} -m http.server -d {short_path(index.parent)}"
-    print(f"site: {short_path(index)}; see it with: {server}")
-    return 0

@@ -206,9 +206,9 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         checks += [check_chains(thin_draws, events, None), check_symmetry(model, thin_draws)]
         checks += [check_modes(model, thin_draws, notes), check_bracket(model, draws, until, seed, notes)]
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
-    times = np.ones(1)
+    times, r_hat = np.ones(1), math.nan
     if read.chained:
-        times = autocorrelation_times(log_weights[None])
+        times, r_hat = autocorrelation_times(log_weights[None]), largest_r_hat(looked, events)
     if looked.number < draws.number:
         notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
     done = [check for check in checks if check is not None]
@@ -225,6 +225,6 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         beta=beta[0],
         beta_se=beta[1],
         beta_by=beta[2],
-        r_hat=largest_r_hat(looked, events) if read.chained else math.nan,
+        r_hat=r_hat,
         notes=tuple(notes),
     )

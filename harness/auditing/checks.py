@@ -97,7 +97,12 @@ class Draws(NamedTuple):
 
 def marginal_events(model: Model) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """(variables, states) of single variables; of binary ones state 1 alone."""
-    return [((v,), (k,)) for v, size in enumerate(model.cardinalities) for k in range(1 if size == 2 else 0, size)]
+    return [((v,), (k,)) for v, size in enumerate(model.cardinalities) for k in informative_states(size)]
+
+
+def informative_states(size: int) -> range:
+    """All states of a variable; of a binary one state 1 alone."""
+    return range({2: 1}.get(size, 0), size)
 
 
 def pair_events(model: Model) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -177,7 +182,8 @@ def check_state_frequencies(model: Model, draws: Draws) -> Check | None:
     step = 1
     if draws.chained:
         times = autocorrelation_times(np.concatenate([draws.states.astype(np.float64), draws.log_weights[None]]))
-        step = math.ceil(THINNED * float(times.max())) if times.max() > 1.0 else 1
+        if times.max() > 1.0:
+            step = math.ceil(THINNED * float(times.max()))
     places = np.asarray(
         np.ravel_multi_index(tuple(draws.states[..., ::step].reshape(len(sizes), -1)), sizes), dtype=np.int64
     )
@@ -269,7 +275,7 @@ def check_conditionals(draws: Draws, logits: Logits) -> Check | None:
     tests: list[tuple[float, int, int, float]] = []
     for v, size in enumerate(len(rows) for rows in logits.values):
         p = probabilities(logits, v)
-        for k in range(1 if size == 2 else 0, size):
+        for k in informative_states(size):
             variance = float((p[k] * (1 - p[k])).sum())
             if variance < MIN_INFORMATION:
                 continue

@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 
 from spinbench.api import Estimate
-from spinbench.auditing.checks import Check, Draws, check_heaviest
+from spinbench.auditing.checks import Check, Draws, check_heaviest, informative_states
 from spinbench.auditing.effective_sizes import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.inference.bracketing.bracket import bracket
@@ -44,7 +44,7 @@ def event_probabilities(answer: Result, model: Model) -> FloatArray:
     """(Q,) of `marginal_events`."""
     assert answer.marginals is not None
     parts = answer.marginals.by_variable()
-    return np.concatenate([p[1 if size == 2 else 0 :] for p, size in zip(parts, model.cardinalities, strict=True)])
+    return np.concatenate([p[informative_states(size)] for p, size in zip(parts, model.cardinalities, strict=True)])
 
 
 def heaviest_probability(answer: Result) -> float:

@@ -69,8 +69,11 @@ def read_samples(source: object, model: Model) -> Samples:
         SpinbenchError: what is there is no samples of the model's variables, in one sentence.
         UnavailableError: dimod or ArviZ is needed and not installed.
     """
-    name = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
-    raw = _read_file(Path(source)) if isinstance(source, str | os.PathLike) else _read_object(source, name)
+    if isinstance(source, str | os.PathLike):
+        name, raw = str(source), _read_file(Path(source))
+    else:
+        name = type(source).__name__
+        raw = _read_object(source, name)
     if raw.values.dtype == object or raw.values.dtype.kind not in "biuf":
         raise SpinbenchError(f"{name}: the samples are of type {raw.values.dtype}; numbers are needed")
     if not raw.values.size or raw.values.size > MAX_NUMBERS:
@@ -143,7 +146,7 @@ def _states_of_columns(table: np.ndarray, header: Sequence[str], path: Path) -> 
     """A table of a line a draw, perhaps with columns "chain" and "draw"."""
     places = {PLACES[name.lower()]: k for k, name in enumerate(header) if name.lower() in PLACES}
     variables = [k for k in range(table.shape[1]) if k not in places.values()]
-    labels = tuple(header[k] for k in variables) if header else ()
+    labels = tuple(header[k] for k in variables if header)
     numbers = table[:, list(places.values())]
     if not np.isfinite(numbers).all():
         row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
@@ -193,7 +196,7 @@ def _read_object(source: Any, name: str) -> _Raw:
 
 def _read_posterior(posterior: Any, name: str) -> _Raw:
     arrays = {key: posterior[key] for key in posterior.data_vars}
-    chosen = arrays.get("x") if "x" in arrays else next(iter(arrays.values()), None)
+    chosen = arrays.get("x", next(iter(arrays.values()), None))
     if chosen is None or (len(arrays) > 1 and "x" not in arrays) or len(chosen.dims) != 3:
         raise SpinbenchError(f"{name}: the posterior needs one variable x of dimensions chain, draw and node")
     axes = tuple(dim if dim in ("chain", "draw") else "variable" for dim in chosen.dims)

@@ -55,3 +55,8 @@ def unknown_name(
     close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
     return UnknownNameError(f"no {kind} is named {name!r}; {hint}")
+
+
+def plus_minus(error: float | None) -> str:
+    """ " ± 0.01" behind a number; empty where its error is not known."""
+    return "" if error is None else f" ± {error:.2g}"

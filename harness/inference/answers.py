@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,24 +18,24 @@ from spinbench import reference
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
 from spinbench.errors import SpinbenchError
-from spinbench.inference import kernels, registry
+from spinbench.inference import kernels, origins, registry
 from spinbench.inference.batch_timings import Seconds
 from spinbench.inference.budget import parse_seconds
 from spinbench.inference.marginals import wrap_marginals
-from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
-from spinbench.models import Model
-from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
-from spinbench.reference.choice import DEFAULT_SECONDS
-from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.elimination.matrix_tree import MatrixTree
-from spinbench.reference.memory import MAX_GIB, default_max_bytes
-from spinbench.reference.network import IntArray
+from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers, choice, memory
+from spinbench.reference.elimination import bucket_tree, matrix_tree
 from spinbench.reference.orders.order import ENTRY_SECONDS
-from spinbench.reference.problem import Problem
-from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import MANY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinbench.models import Model
+    from spinbench.reference.network import IntArray
+    from spinbench.reference.problem import Problem
+    from spinbench.reference.solver import Solver
 
 # Seconds by which NumPy has to be slower before loading compiled code pays.
 _LONG = 1.5
@@ -83,8 +83,8 @@ class _Grid:
         """Whether a bucket tree in NumPy has the answer before compiled code is loaded."""
         rows, columns = problem.sites.shape
         entries = rows * columns * 2.0 ** min(columns + 1, 1000)
-        seconds = entries * (BucketTree.entry_seconds + BucketTree.message_seconds / 2)
-        seconds += rows * columns * BucketTree.variable_seconds
+        seconds = entries * (bucket_tree.BucketTree.entry_seconds + bucket_tree.BucketTree.message_seconds / 2)
+        seconds += rows * columns * bucket_tree.BucketTree.variable_seconds
         if self.built or rows * columns > MANY or self.spent + seconds > _LONG:
             return False
         self.spent += seconds
@@ -111,7 +111,7 @@ class _WherePays:
         entry or more, and is there for many variables, whose plan in Python takes longer than loading it."""
         if len(problem.cardinalities) > MANY:
             return numba_solvers().kinds["bucket_tree"].build(problem)
-        solver = MatrixTree.build(problem)
+        solver = matrix_tree.MatrixTree.build(problem)
         entries = problem.order.entries if solver.planned else math.inf
         if solver.seconds <= _LONG + 2.5 * ENTRY_SECONDS * entries:
             return solver
@@ -137,7 +137,7 @@ def solve(
     method: str = "auto",
     marginals: bool = True,
     max_bytes: int | None = None,
-    seconds: float = DEFAULT_SECONDS,
+    seconds: float = choice.DEFAULT_SECONDS,
     order: Sequence[int] | None = None,
     cache: bool = True,
 ) -> ExactAnswer:
@@ -173,8 +173,10 @@ def bytes_allowed(max_gib: object) -> int:
         SpinbenchError: it is no such number.
     """
     if max_gib is None:
-        return default_max_bytes()
-    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MAX_GIB):
+        return memory.default_max_bytes()
+    if isinstance(max_gib, bool) or not (
+        isinstance(max_gib, int | float | np.number) and 0 < max_gib <= memory.MAX_GIB
+    ):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
     return max(int(max_gib * 2**30), 1)
 
@@ -186,7 +188,7 @@ def seconds_allowed(budget: str | None) -> float:
         BudgetError: it is no such text, a number of samples, or of the CPU.
     """
     if budget is None:
-        return DEFAULT_SECONDS
+        return choice.DEFAULT_SECONDS
     return parse_seconds(budget, "an exact answer", cpu=False)[0]
 
 
@@ -208,8 +210,12 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         log_z_kind="exact",
         pairs=reference.pairs(model, max_bytes=max_bytes) if pairs else None,
     )
-    estimate = wrap_marginals(in_terms_of_origin(model, answer_estimate, draws=1))
-    digest = "" if answer.cost is None else answer.cost.order_digest
+    estimate = wrap_marginals(origins.in_terms_of_origin(model, answer_estimate, draws=1))
+    settings, order = {"solver": answer.method}, None
+    if answer.cost is not None:
+        order = answer.cost.order
+        if answer.cost.order_digest:
+            settings["order"] = answer.cost.order_digest
     return Result(
         marginals=estimate.marginals,
         marginals_se=None,
@@ -227,7 +233,7 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         backend=answer.backend,
         model=model.name,
         diagnostics=answer.diagnostics,
-        settings={"solver": answer.method} | ({"order": digest} if digest else {}),
-        order=None if answer.cost is None else answer.cost.order,
+        settings=settings,
+        order=order,
         source=RunSource(pairs=(estimate.pairs, None), model=model, max_bytes=max_bytes),
     )

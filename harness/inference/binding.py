@@ -6,25 +6,27 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Precision, State, Tables, Tier
-from spinbench.api.trace import Trace
 from spinbench.errors import BrokenPluginError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import kernels, registry
-from spinbench.inference.budget import Budget
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.inference.origins import allowing_for
 from spinbench.inference.preflight import planning
 from spinbench.mathematics.rounding import work_of
-from spinbench.models import Model
 from spinbench.models.simplification import Simplification, compute_simplification
+
+if TYPE_CHECKING:
+    from spinbench.api.trace import Trace
+    from spinbench.inference.budget import Budget
+    from spinbench.models import Model
 
 # Programs whose compiled code is kept in memory, for one model's shapes each: a sweep goes over few methods by turns.
 PROGRAMS = 4
@@ -79,7 +81,7 @@ def plan_and_bind(
         UnavailableError, BrokenPluginError: as of `registry.require_support`.
     """
     since = time.perf_counter()
-    with one_blas_thread(), nullcontext() if budget is None else planning(method, model, budget):
+    with one_blas_thread(), planning(method, model, budget):
         tables = method.plan(model)
         seconds = time.perf_counter() - since
         bound = bind(method, backend, model, tables, precision=precision, device=device, wish=wish)

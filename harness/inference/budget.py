@@ -59,13 +59,12 @@ class Tolerance:
 
     def error(self, estimate: Estimate) -> float:
         """The largest; infinite where none is known, or a doubt names the marginals or log Z."""
-        errors = estimate.marginals_se
+        errors, largest = estimate.marginals_se, math.inf
         if self.what == "se":
-            largest = math.inf
             if errors is not None:
                 largest = float(all_states.errors_of_all_states(errors).max(initial=0.0))
-        else:
-            largest = math.inf if estimate.log_z_se is None else estimate.log_z_se
+        elif estimate.log_z_se is not None:
+            largest = estimate.log_z_se
         if math.isnan(largest) or estimate.doubted(ERRORS[self.what]):
             return math.inf
         return largest
@@ -142,16 +141,15 @@ class Budget:
             return budget if burn_in is None else replace(budget, burn_in=burn_in)
         text = str(budget)
         match = _TEXT.fullmatch(text.replace("_", ""))
-        unit = match[2] if match else ""
+        digits, unit, of_cpu = match.groups() if match else ("", "", None)
         try:
-            number = float(match[1]) if match else math.nan
+            number = float(digits)
         except ValueError:
             number = math.nan
-        of_cpu = bool(match and match[3])
-        if not math.isfinite(number) or unit not in (*_UNITS, *(() if of_cpu else ("", "sample", "samples"))):
+        if not math.isfinite(number) or (unit not in _UNITS and (of_cpu or unit not in ("", "sample", "samples"))):
             raise BudgetError(f"budget {text!r} is not understood; {_EXAMPLES}")
         if unit in _UNITS:
-            return cls(seconds=number * _UNITS[unit], burn_in=burn_in, cpu=of_cpu or None)
+            return cls(seconds=number * _UNITS[unit], burn_in=burn_in, cpu=bool(of_cpu) or None)
         if not number.is_integer():
             raise BudgetError(f"budget {text!r} is no whole number of samples; seconds are written '{number:g} s'")
         return cls(samples=int(number), burn_in=burn_in)

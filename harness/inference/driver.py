@@ -118,7 +118,7 @@ def drive(
     run.compile_seconds += clock.compiled
     if run.trajectory and run.trajectory[-1].samples == trace.samples:
         run.trajectory.pop()
-    run.estimate = estimate(trace) if final is None else final
+    run.estimate = final or estimate(trace)
     run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
     return run
 

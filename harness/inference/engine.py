@@ -103,8 +103,8 @@ class ProgramEngine:
         statistics = self._fetch(statistics)
         self.transfer_seconds += time.perf_counter() - since
         # the last value may be the state itself, which steps to come may write into
-        owned = {name: np.array(a) if self._reductions[name] == "last" else a for name, a in statistics.items()}
-        return (key, index + steps, inner), owned
+        owned = {name: np.array(a) for name, a in statistics.items() if self._reductions[name] == "last"}
+        return (key, index + steps, inner), {**statistics, **owned}
 
     def look(self, state: State) -> dict[str, np.ndarray]:
         key, index, inner = state
@@ -206,7 +206,7 @@ class ProgramEngine:
         return self._reductions[name] == "sum" and self._backend.precision == "float32"
 
     def _empty(self, name: str, like: Array) -> Array | tuple[Array, Array]:
-        fill = -np.inf if self._reductions[name] == "logsumexp" else 0.0
+        fill = {"logsumexp": -np.inf}.get(self._reductions[name], 0.0)
         total = self._backend.xp.full_like(like, fill)
         if self._compensates(name):
             return (total, self._backend.xp.full_like(like, 0.0))

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinbench.api import Estimate
-from spinbench.api.trace import Trace
-from spinbench.inference.binding import BoundMethod
-from spinbench.inference.checks import validity
+from spinbench.api.bounds import stated
+from spinbench.inference.batch_timings import Seconds
+from spinbench.inference.budget import ERRORS
+from spinbench.inference.checks import evidence, validity
 from spinbench.inference.checks.best_states import by_draws
 from spinbench.inference.checks.disconnected_support import flag_disconnected_support
 from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
 from spinbench.inference.checks.missed_modes import flag_missed_modes, is_long
 from spinbench.inference.marginals import wrap_marginals
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
-from spinbench.inference.request import Request
-from spinbench.models import FactorGraph, Model
-from spinbench.models.simplification import Simplification
+from spinbench.inference.result import Result
+from spinbench.models import FactorGraph
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from spinbench.api.host_arrays import PairsWithErrors
+    from spinbench.api.trace import Trace
+    from spinbench.inference.binding import BoundMethod
+    from spinbench.inference.driver import Run
+    from spinbench.inference.request import Request
+    from spinbench.inference.stored_states.source import RunSource
+    from spinbench.models import Model
+    from spinbench.models.simplification import Simplification
 
 
 class Estimator:
@@ -88,6 +96,62 @@ class Estimator:
         if samples >= self._samples:
             self._newest, self._samples = copy_pairs(estimate), samples
         return replace(estimate, pairs=None, pairs_se=None)
+
+    def result(self, outcome: Run, prepared: float, source: RunSource) -> Result:
+        """What a run came to.
+
+        Args:
+            outcome: of the run, whose estimate is one of these.
+            prepared: seconds that simplification and initial states took.
+            source: of pairs and of the best state.
+        """
+        estimate, bound, how = outcome.estimate, self._bound, self._request.how
+        method, tolerance, sentence, reached = bound.method, how.budget.until, "", None
+        if tolerance is not None:
+            reason, reached = "", tolerance.reached(estimate)
+            if reached:
+                reason = evidence.doubt(estimate, ERRORS[tolerance.what])
+            sentence = tolerance.sentence(estimate, reason)
+        return Result(
+            marginals=estimate.marginals,
+            marginals_se=estimate.marginals_se,
+            marginals_error_bound=estimate.marginals_error_bound,
+            log_z=estimate.log_z,
+            log_z_se=estimate.log_z_se,
+            log_z_error_bound=estimate.log_z_error_bound,
+            log_z_kind=estimate.log_z_kind,
+            bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, method.name),
+            ess=estimate.ess,
+            r_hat=estimate.r_hat,
+            draws=estimate.draws,
+            seconds=Seconds(
+                plan=prepared + bound.plan_seconds,
+                compile=bound.bind_seconds + outcome.compile_seconds,
+                burn_in=outcome.burn_in_seconds,
+                run=outcome.run_seconds,
+                transfer=getattr(bound.engine, "transfer_seconds", 0.0),
+            ),
+            samples=outcome.trace.samples,
+            tier=bound.tier,
+            status=estimate.status,
+            method=method.name,
+            backend=how.backend,
+            model=self._request.model.name,
+            trajectory=tuple(outcome.trajectory),
+            log_z_estimates=estimate.log_z_estimates,
+            diagnostics=estimate.diagnostics,
+            settings=asdict(method),  # type: ignore[call-overload]
+            chains=self._chains if method.anytime else 1,
+            seed=how.seed,
+            precision=how.precision,
+            device=how.device,
+            burn_in=outcome.burn_in,
+            laps=outcome.laps,
+            kernel=bound.kernel,
+            reached=reached,
+            notes=tuple(filter(None, [self._simple.note, sentence, *bound.notes])),
+            source=source,
+        )
 
     def pairs(self) -> PairsWithErrors | Callable[[], PairsWithErrors]:
         """Joint probabilities of the newest estimate and their errors, of the variables that were given, or what gives

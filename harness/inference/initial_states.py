@@ -36,12 +36,11 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
         UnsupportedError: states of positive weight were not found.
     """
     if possible and isinstance(model, FactorGraph) and model.has_zeros:
-        return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
+        return feasible_starts(model, chains, seed).astype(_signed_dtype(model))
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
     if not model.all_binary:
-        ends, max_states = np.array(model.cardinalities)[:, None], max(model.cardinalities)
-        dtype = np.int8 if max_states < 128 else np.int32
-        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(dtype)
+        ends = np.array(model.cardinalities)[:, None]
+        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(_signed_dtype(model))
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
     for group in getattr(model, "groups", ()):
         start[list(group)] = 0
@@ -83,7 +82,12 @@ def check_start(start: np.ndarray, model: Model) -> np.ndarray:
         raise SpinbenchError(
             f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {values} is needed"
         )
-    return states.astype(np.int8 if max_states < 128 else np.int32)
+    return states.astype(_signed_dtype(model))
+
+
+def _signed_dtype(model: Model) -> type[np.signedinteger[Any]]:
+    """int8, or where a variable has too many states for it, int32."""
+    return np.int8 if max(model.cardinalities, default=2) < 128 else np.int32
 
 
 def merge_start(start: np.ndarray, model: Model, method_model: Model) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
+from spinbench.mathematics import all_states
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.groups import FloatArray, merge_groups
 from spinbench.models.simplification import Simplification
@@ -174,10 +175,12 @@ class _Joint:
 
 def _columns(step: Origin, marginals: PerVariable, *, errors: bool) -> list[FloatArray]:
     """(K,) of each variable that was given."""
-    values = step.diagnostics(marginals, 0.0, conditionals.propagate_errors) if errors else step.marginals(marginals)
-    if not isinstance(values, np.ndarray):
-        return values
-    return [np.array([p if errors else 1.0 - p, p]) for p in values]
+    if not errors:
+        return all_states.by_variable(step.marginals(marginals))
+    values = step.diagnostics(marginals, 0.0, conditionals.propagate_errors)
+    if isinstance(values, np.ndarray):
+        return list(all_states.errors_of_all_states(values).reshape(-1, 2))
+    return values
 
 
 def _by_variable(scopes: Sequence[tuple[int, ...]]) -> Mapping[int, list[int]]:

@@ -77,7 +77,7 @@ def preflight(
             prepare = getattr(engine, "prepare", None) if compiles else None
             if prepare:
                 state = prepare(state)
-            with deadline.within(math.inf if budget.seconds is None else max(budget.seconds, LOADING)):
+            with deadline.within(max(budget.seconds or math.inf, LOADING)):
                 if not compiles:
                     engine.advance(copy.deepcopy(state), 1)
                 elif prepare:
@@ -104,13 +104,13 @@ def preflight(
 
 
 @contextmanager
-def planning(method: Method, model: Model, budget: Budget) -> Iterator[None]:
+def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[None]:
     """Inside, plans are made.
 
     Raises:
         UnsupportedError: this is seen to take more than half as long as the run itself, beforehand or while it does.
     """
-    if budget.seconds is None:
+    if budget is None or budget.seconds is None:
         yield
         return
     room, about = PLANNING * budget.seconds, method.planning_seconds(model)

@@ -79,17 +79,15 @@ def backend_class(name: str) -> type[Backend]:
 
 def missing(plugin: type[Backend] | type[Method]) -> list[str]:
     """Modules and programs that a backend or a method requires and that are not here; none is imported or called."""
-    programs = plugin.programs if issubclass(plugin, Backend) else ()
     modules = [module for module in plugin.requires if not plugins.is_there(module)]
-    return [*modules, *(program for program in programs if shutil.which(program) is None)]
+    return [*modules, *(program for program in getattr(plugin, "programs", ()) if shutil.which(program) is None)]
 
 
 def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) -> str:
     """Which modules and programs are missing, and what installs them; empty if none is."""
-    hint = f": {plugin.install}" if plugin.install else ""
     names = missing(plugin)
     if names:
-        return f"{subject} needs {', '.join(names)}, not installed here{hint}"
+        return ": ".join(filter(None, [f"{subject} needs {', '.join(names)}, not installed here", plugin.install]))
     return ""
 
 
@@ -135,15 +133,16 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     except BrokenPluginError as error:
         return Support("broken", str(error))
     native, notes = bool(kernels.candidates(m.name, backend, wish)), kernels.describe_others(m.name, backend, wish)
-    if not native and (why := _no_engine(m, b, wish)):
-        elsewhere = [_elsewhere(m)] if wish == ANY else []
-        return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
-    lacking = _missing_requirements(b, f"backend {backend}") or (
-        "" if native else _missing_requirements(m, f"method {m.name}")
-    )
+    tier: Tier = "native"
+    lacking = _missing_requirements(b, f"backend {backend}")
+    if not native:
+        if why := _no_engine(m, b, wish):
+            elsewhere = [_elsewhere(m)] if wish == ANY else []
+            return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
+        tier, lacking = "generic", lacking or _missing_requirements(m, f"method {m.name}")
     if lacking:
         return Support("unavailable", lacking)
-    return Support("native" if native else "generic", notes=notes)
+    return Support(tier, notes=notes)
 
 
 def require_support(method: str | Method, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
@@ -164,8 +163,7 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     """Why a pair without a kernel to ask does not run; empty if the program does."""
     owner = "" if wish.kernel is None else f" from {wish.kernel}"
     if owner or wish.tier == "native" or (wish == ANY and not _has_program(method)):
-        why = f": {method.kernels_alone}" if method.kernels_alone else ""
-        return f"{method.name} has no kernel for {backend.name}{owner}{why}"
+        return ": ".join(filter(None, [f"{method.name} has no kernel for {backend.name}{owner}", method.kernels_alone]))
     why = why_no_program(method, backend)
     if why and wish == ANY:
         return f"{why} and there is no kernel {method.name}.{backend.name}"

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.api import LogZKind, Precision, Tier, host_arrays
-from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
-from spinbench.inference.batch_timings import Checkpoint, Laps, Seconds
+from spinbench.foundation.remarks import plus_minus
 from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, log_z_evidence, marginals_evidence
 from spinbench.inference.stored_states import exports
 from spinbench.inference.stored_states.source import RunSource, StateAndWeight
 from spinbench.mathematics import all_states
-from spinbench.models import Model
-from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 
-# Of the files that hold an answer.
-SUFFIXES = (".MAR", ".PR", ".MPE", ".csv", ".order")
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from spinbench.api import LogZKind, Precision, Tier, host_arrays
+    from spinbench.api.bounds import Bound
+    from spinbench.inference.batch_timings import Checkpoint, Laps, Seconds
+    from spinbench.models import Model
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,9 @@ class Result:
         Raises:
             SpinbenchError: there are no marginals.
         """
-        marginals = self._require_marginals()
+        marginals = self.marginals
+        if marginals is None:
+            raise SpinbenchError(f"{self.method} gives no marginals")
         variables, states = all_states.names(marginals)
         columns = {"variable": variables, "state": states, "marginal": all_states.marginals_of_all_states(marginals)}
         errors = {"standard_error": self.marginals_se, "error_bound": self.marginals_error_bound}
@@ -250,34 +250,9 @@ class Result:
         """
         target = Path(path)
         try:
-            atomic.write_bytes(target, self._encode(target))
+            atomic.write_bytes(target, exports.encode(self, target))
         except OSError as error:
             raise SpinbenchError(f"{target}: the file cannot be written ({error.strerror or error})") from None
-
-    def _encode(self, path: Path) -> bytes:
-        match path.suffix.lower():
-            case ".mar":
-                return format_mar(all_states.by_variable(self._require_marginals()))
-            case ".pr":
-                if self.log_z is None:
-                    raise SpinbenchError(f"{self.method} gives no log Z")
-                return format_pr(float(self.log_z))
-            case ".mpe":
-                if self.best_state is None:
-                    raise SpinbenchError(f"{self.method} found no state of positive weight")
-                return format_mpe(self.best_state)
-            case ".order":
-                if self.order is None:
-                    raise SpinbenchError(f"{path}: there is no order, since nothing was eliminated")
-                return f"{' '.join(map(str, self.order))}\n".encode()
-            case ".csv":
-                text = io.StringIO()
-                writer, columns = csv.writer(text), self.columns()
-                writer.writerow(columns)
-                writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))
-                return text.getvalue().encode()
-            case suffix:
-                raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
 
     @cached_property
     def _joint(self) -> host_arrays.PairsWithErrors:
@@ -296,16 +271,12 @@ class Result:
     def _about(self) -> dict[str, str | int]:
         return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}
 
-    def _require_marginals(self) -> Any:
-        if self.marginals is None:
-            raise SpinbenchError(f"{self.method} gives no marginals")
-        return self.marginals
-
     def __repr__(self) -> str:
-        spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
-        log_z = "no log Z" if self.log_z is None else f"log Z {self.log_z_kind} {self.log_z:.6g}{spread}"
-        heaviest = self.heaviest_weight
-        answer = log_z if heaviest is None else f"heaviest state of log weight {heaviest:.6g}"
+        answer = "no log Z"
+        if self.log_z is not None:
+            answer = f"log Z {self.log_z_kind} {self.log_z:.6g}{plus_minus(self.log_z_se)}"
+        elif self.heaviest_weight is not None:
+            answer = f"heaviest state of log weight {self.heaviest_weight:.6g}"
         notes = "".join(f"; {note}" for note in self.notes)
         return (
             f"Result({self.method} on {self.backend}, model {self.model!r}: {answer}, "

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
-
-from spinbench.api import Engine, Method, Precision, State
-from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import deadline
-from spinbench.foundation.platforms import one_blas_thread
-from spinbench.inference import answers, initial_states, registry
-from spinbench.inference.batch_timings import Seconds
-from spinbench.inference.binding import BoundMethod, plan_and_bind
-from spinbench.inference.budget import ERRORS, Budget
-from spinbench.inference.checks.evidence import doubt
-from spinbench.inference.driver import Run, answer_at_once, drive
+from spinbench.foundation import deadline, platforms
+from spinbench.inference import answers, binding, driver, initial_states, origins, registry
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.notebook.progress import show_progress
-from spinbench.inference.origins import model_for_method
-from spinbench.inference.preflight import WarmUp, check_step
+from spinbench.inference.preflight import check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
-from spinbench.inference.result import Result
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.stored_states.source import RunSource
-from spinbench.models import Model
 from spinbench.models.simplification import Simplification, compute_simplification
 from spinbench.reference.memory import default_max_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy as np
+
+    from spinbench.api import Engine, Method, Precision, State
+    from spinbench.inference.budget import Budget
+    from spinbench.inference.preflight import WarmUp
+    from spinbench.inference.result import Result
+    from spinbench.models import Model
 
 
 @contextmanager
@@ -128,11 +125,11 @@ def run(
         return maximum(request)
     since = time.perf_counter()
     simple = compute_simplification(model) if request.simplifies else Simplification(model, model)
-    method_model = model_for_method(simple.model, request.method)
+    method_model = origins.model_for_method(simple.model, request.method)
     states = _starting_states(request, method_model)
     prepared = time.perf_counter() - since
     how = request.how
-    bound = plan_and_bind(
+    bound = binding.plan_and_bind(
         request.method, backend, method_model, precision=precision, device=device, wish=how.wish, budget=how.budget
     )
     check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
@@ -148,7 +145,7 @@ def run(
         stored=None if recorder is None else recorder.last_states(seed),
         max_bytes=default_max_bytes() if request.method.heaviest == "exact" else None,
     )
-    return _result(request, bound, outcome, simple.note, states.shape[1], prepared, source)
+    return estimator.result(outcome, prepared, source)
 
 
 def exact(
@@ -201,7 +198,7 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     return initial_states.check_start(initial_states.resample_draws(draws, model, how.chains, how.seed, start), model)
 
 
-def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> RecordingEngine | None:
+def _recorder(request: Request, bound: binding.BoundMethod, states: np.ndarray) -> RecordingEngine | None:
     keep, budget = request.options.keep, request.how.budget
     if keep is None:
         return None
@@ -212,16 +209,16 @@ def _recorder(request: Request, bound: BoundMethod, states: np.ndarray) -> Recor
 
 def _drive(
     request: Request,
-    bound: BoundMethod,
+    bound: binding.BoundMethod,
     states: np.ndarray,
     estimator: Estimator,
     recorder: RecordingEngine | None,
     *,
     at_once: bool,
-) -> Run:
+) -> driver.Run:
     """The run itself, or one step of it where that is enough for the answer."""
     method, how, chains = request.method, request.how, states.shape[1]
-    engine = bound.engine if recorder is None else cast(Engine, recorder)
+    engine = cast("Engine", recorder or bound.engine)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
     trace.digest = method.digest(bound.model, bound.tables, chains)
@@ -229,13 +226,13 @@ def _drive(
     if request.options.start is not None:
         warm_up = initial_states.warm_up_then_restart(warm_up, states, how.seed)
     with (
-        one_blas_thread(),
+        platforms.one_blas_thread(),
         deadline.budgets_on(cpu=bool(how.budget.cpu)),
         show_progress(request.who, how.budget, lambda: trace.samples, chains),
     ):
         if at_once:
-            return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
-        return drive(
+            return driver.answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
+        return driver.drive(
             engine,
             trace,
             estimator,
@@ -246,64 +243,6 @@ def _drive(
             finished=method.finished,
             checkpoints=request.options.checkpoints,
         )
-
-
-def _result(
-    request: Request,
-    bound: BoundMethod,
-    outcome: Run,
-    note: str,
-    chains: int,
-    prepared: float,
-    source: RunSource,
-) -> Result:
-    estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
-    sentence = ""
-    if tolerance is not None:
-        reason = ""
-        if tolerance.reached(estimate):
-            reason = doubt(estimate, ERRORS[tolerance.what])
-        sentence = tolerance.sentence(estimate, reason)
-    return Result(
-        marginals=estimate.marginals,
-        marginals_se=estimate.marginals_se,
-        marginals_error_bound=estimate.marginals_error_bound,
-        log_z=estimate.log_z,
-        log_z_se=estimate.log_z_se,
-        log_z_error_bound=estimate.log_z_error_bound,
-        log_z_kind=estimate.log_z_kind,
-        bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, method.name),
-        ess=estimate.ess,
-        r_hat=estimate.r_hat,
-        draws=estimate.draws,
-        seconds=Seconds(
-            plan=prepared + bound.plan_seconds,
-            compile=bound.bind_seconds + outcome.compile_seconds,
-            burn_in=outcome.burn_in_seconds,
-            run=outcome.run_seconds,
-            transfer=getattr(bound.engine, "transfer_seconds", 0.0),
-        ),
-        samples=outcome.trace.samples,
-        tier=bound.tier,
-        status=estimate.status,
-        method=method.name,
-        backend=how.backend,
-        model=request.model.name,
-        trajectory=tuple(outcome.trajectory),
-        log_z_estimates=estimate.log_z_estimates,
-        diagnostics=estimate.diagnostics,
-        settings=dataclasses.asdict(method),  # type: ignore[call-overload]
-        chains=chains if method.anytime else 1,
-        seed=how.seed,
-        precision=how.precision,
-        device=how.device,
-        burn_in=outcome.burn_in,
-        laps=outcome.laps,
-        kernel=bound.kernel,
-        reached=tolerance.reached(estimate) if tolerance else None,
-        notes=tuple(filter(None, [note, sentence, *bound.notes])),
-        source=source,
-    )
 
 
 def _last_states(method: Method, engine: Engine, state: State) -> np.ndarray | Callable[[], np.ndarray | None] | None:

@@ -138,10 +138,10 @@ class TimeSchedule(Schedule):
         self._free = ESTIMATING * budget.seconds
         self._estimates, self._estimated, self._briefest, self._per_batch = 0, 0.0, math.inf, math.inf
         self._least_seconds: dict[int, float] = {}
-        self.end_of_burn_in = math.inf if budget.burn_in is not None else MAX_BURN_IN * budget.seconds
         if budget.burn_in is not None:
-            self.burn_in = budget.burn_in
+            self.end_of_burn_in, self.burn_in = math.inf, budget.burn_in
         else:
+            self.end_of_burn_in = MAX_BURN_IN * budget.seconds
             self.burn_in = max(1, round(budget.seconds / 10 / seconds_per_step))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import socket
@@ -80,8 +81,7 @@ def timing_cores() -> dict[int, int]:
     processors: dict[int, int] = {}
     for processor in sorted(affinity()):
         processors.setdefault(_first_sibling(processor), processor)
-    allowed = _cpu_quota()
-    count = len(processors) if allowed is None else min(len(processors), max(1, int(allowed)))
+    count = max(1, int(min(len(processors), _cpu_quota())))
     return dict(list(processors.items())[-count:])
 
 
@@ -94,16 +94,16 @@ def _first_sibling(processor: int) -> int:
         return processor
 
 
-def _cpu_quota() -> float | None:
-    """Processors' worth of time that the control group allows; None: no bound, or none that is known."""
+def _cpu_quota() -> float:
+    """Processors' worth of time that the control group allows; infinite: no bound, or none that is known."""
     group = Path("/sys/fs/cgroup")
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             limit, period = " ".join((group / name).read_text(encoding="ascii") for name in names).split()
-            return int(limit) / int(period) if limit not in ("max", "-1") else None
+            return float({"max": "inf", "-1": "inf"}.get(limit, limit)) / int(period)
         except (OSError, ValueError):
             continue
-    return None
+    return math.inf
 
 
 def history_root() -> Path | None:
@@ -210,13 +210,13 @@ def git_state(checkout: Path | None) -> dict[str, object]:
         return state
     with suppress(OSError):  # git is not installed
         head = git.ask(checkout, "rev-parse", "--verify", "HEAD")
-        difference = None if head.returncode else git.difference(checkout)
         if not head.returncode:
             state["commit"] = head.stdout.decode().strip()
-        if difference is not None:
-            state["dirty"] = bool(difference)
-        if difference:
-            state["diff"] = hashlib.sha256(difference).hexdigest()[:16]
+            difference = git.difference(checkout)
+            if difference is not None:
+                state["dirty"] = bool(difference)
+            if difference:
+                state["diff"] = hashlib.sha256(difference).hexdigest()[:16]
     return state
 
 

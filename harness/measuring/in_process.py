@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import os
 import traceback
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.foundation.remarks import format_count
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
-from spinbench.measuring import compilation, environment, result_metrics
+from spinbench.measuring import compilation, environment, process_state, result_metrics
 from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Load, Memory, Stages
@@ -27,10 +22,11 @@ from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
 from spinbench.reference import pairs as joint_tables
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 # Memory for exact pairs, which are not kept: more would take seconds in each cell.
 PAIRS_BYTES = 2**28
-# Of the seconds of a run: a process that waits longer than that for its core does not have it to itself.
-WAITING_SHARE = 0.05
 # The distance in total variation to which the sweeps of "mixing" are counted.
 MIXING_TV = 0.01
 MIXING_TITLE = f"sweeps to TV < {MIXING_TV:g}"
@@ -65,14 +61,6 @@ def measure_here(cell: Mapping[str, object], *, warm: bool = False) -> Answer:
     return {**cleaned, "stages": stages.seconds}
 
 
-def _make_arrays_read_only(result: Result | None) -> None:
-    """Nobody may write into its arrays from now on: other metrics see them, too."""
-    for part in () if result is None else vars(result).values():
-        for array in part if isinstance(part, list | tuple) else (part,):
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
-
-
 def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("imports"):
         _import_method_and_backend(cell)
@@ -85,8 +73,8 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
     with stages("metrics"):
         metric_entries, spread = result_metrics.result_metrics(result, reference, reference_entry)
         summary = result_metrics.summarize_result(result, reference)
-        for each in (result, reference):
-            _make_arrays_read_only(each)
+        for each in filter(None, (result, reference)):
+            result_metrics.make_arrays_read_only(each)
         metric_entries = metrics.measure_all(model, result, reference) | metric_entries
     if (seconds := cell.get(MIXING)) is not None:
         with stages("mixing"):
@@ -107,7 +95,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
             "memory": dataclasses.asdict(memory),
         },
         "reference": reference_entry,
-        "oversubscribed": _oversubscription_message(load),
+        "oversubscribed": process_state.oversubscription_message(load),
     }
 
 
@@ -149,19 +137,6 @@ def _run_method(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[
     return result, load, memory
 
 
-def _oversubscription_message(load: Load) -> str | None:
-    """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
-    cores = len(environment.affinity())
-    for name in environment.THREAD_VARIABLES:
-        value = os.environ.get(name, "1")
-        if value.isdigit() and int(value) > cores:
-            return f"{name}={value} asked for more threads than the {format_count(cores, 'core')} of its process"
-    if load.waited_seconds is None or load.waited_seconds <= WAITING_SHARE * load.wall_seconds:
-        return None
-    share = load.waited_seconds / load.wall_seconds
-    return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
-
-
 def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, object]]:
     """The exact answer, or None with the reason; neither may cost the measurement."""
     try:
@@ -189,7 +164,7 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
     method, backend = cell["method"], cell["backend"]["name"]
     if method["name"] not in METHODS:
         return {}
-    options = {"scan": method["scan"]} if "scan" in method else {}
+    options = {name: method[name] for name in ("scan",) if name in method}
     mixing_backend = backend if backend in BACKENDS else None
     try:
         mixing_time = mixing(
@@ -204,41 +179,3 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
 
 def _missing_entry(reason: str) -> dict[str, object]:
     return {"failed": reason, "remark": reason}
-
-
-class ProcessState(NamedTuple):
-    """Of this process.
-
-    Attributes:
-        limits: the system's on it, by name; none where the system has none.
-        folder: the working directory; None: it is gone.
-        file_mask: of new files.
-        cores: that it may run on.
-        arithmetic: what NumPy does where it fails.
-    """
-
-    limits: dict[str, tuple[int, int]]
-    folder: str | None
-    file_mask: int
-    cores: set[int]
-    arithmetic: Any
-
-
-def current_process_state() -> ProcessState:
-    """Of this process and, for arithmetic, of the thread that calls."""
-    folder = None
-    with contextlib.suppress(FileNotFoundError):
-        folder = os.getcwd()
-    # There is no way to read it alone.
-    mask = os.umask(0)
-    os.umask(mask)
-    return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
-
-
-def _resource_limits() -> dict[str, tuple[int, int]]:
-    try:
-        import resource
-    except ImportError:  # not a Unix
-        return {}
-    names = (name for name in dir(resource) if name.startswith("RLIMIT_"))
-    return {name: resource.getrlimit(getattr(resource, name)) for name in names}

@@ -13,16 +13,17 @@ import sys
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
-from spinbench.measuring import environment
+from spinbench.measuring import compilation, environment
 from spinbench.measuring.answer import Answer, failure_answer
-from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Warm workers kept at most: a JAX process holds about 300 MB.
 MAX_IDLE_WORKERS = 4
@@ -259,11 +260,13 @@ def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]
     variables |= dict.fromkeys(environment.THREAD_VARIABLES, "1")
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
-    for name, folder in zip(CACHE_VARIABLES, (numba_folder(), cache_folder() / "compiled" / "jax"), strict=True):
+    folders = numba_folder(), cache_folder() / "compiled" / "jax"
+    for name, folder in zip(compilation.CACHE_VARIABLES, folders, strict=True):
         variables.setdefault(name, str(ensure_folder(folder)))
-    variables.pop(OWN_CACHE_VARIABLE, None)
+    variables.pop(compilation.OWN_CACHE_VARIABLE, None)
     if cache is not None:
-        variables |= {name: str(cache / name) for name in CACHE_VARIABLES} | {OWN_CACHE_VARIABLE: "1"}
+        variables |= {name: str(cache / name) for name in compilation.CACHE_VARIABLES}
+        variables[compilation.OWN_CACHE_VARIABLE] = "1"
     variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     # Several warm workers may hold a GPU: none of them may take all of its memory at once.
     variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -63,8 +63,8 @@ def plugin_states() -> dict[str, str]:
 def _plugin_state(point: EntryPoint) -> dict[str, Any]:
     state_entry: dict[str, Any] = {
         "name": point.name,
-        "distribution": None if point.dist is None else point.dist.name,
-        "version": None if point.dist is None else point.dist.version,
+        "distribution": getattr(point.dist, "name", None),
+        "version": getattr(point.dist, "version", None),
     }
     home = next(iter(_module_locations(point.module)), None)
     if home is None:
@@ -129,11 +129,10 @@ def _sibling_modules(module: str, distribution: Distribution) -> list[str]:
     """Modules in the folder of one that is in no package, unless it is that of what pip installed: of an editable
     distribution."""
     homes = _module_locations(module)
-    folder = homes[0].parent if homes and homes[0].is_file() else None
     installed = Path(str(distribution.locate_file(""))).resolve()
-    if folder is None or folder.resolve() == installed:
+    if not homes or not homes[0].is_file() or homes[0].parent.resolve() == installed:
         return []
-    return [file.stem for file in sorted(folder.glob("*.py")) if file.stem.isidentifier()]
+    return [file.stem for file in sorted(homes[0].parent.glob("*.py")) if file.stem.isidentifier()]
 
 
 def _module_locations(module: str) -> list[Path]:

@@ -228,12 +228,11 @@ def parse_record(content: Mapping[str, Any]) -> Record:
 
 def _field_path(message: str, *above: str) -> str:
     """The part that msgspec's message is about, "result.log_z"; of a table's entries the table."""
-    path = re.search(r"at `(?:key` in `)?\$\.?([^`]*)`", message)
-    missing = re.search(r"missing required field `([^`]*)`", message)
-    place = path.group(1) if path else ""
+    place = "".join(re.findall(r"at `(?:key` in `)?\$\.?([^`]*)`", message)[:1])
+    missing = re.findall(r"missing required field `([^`]*)`", message)[:1]
     if "[" in place:
         return ".".join([*above, place.partition("[")[0]])
-    return ".".join([*above, *filter(None, [place, missing.group(1) if missing else ""])])
+    return ".".join([*above, *filter(None, [place, *missing])])
 
 
 def _setting_names(config: Mapping[str, object]) -> Iterator[str]:

@@ -145,8 +145,7 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
     files = [hashes.get(name) for name in ("path", "evidence")]
     if config["model"].get("corpus"):
         files.append(hashes["corpus"])
-    spinbench_code = [git["spinbench"]] if git.get("spinbench") else []
-    code = [git.get("commit") or __version__, git.get("diff"), *spinbench_code, *([plugins] if plugins else [])]
+    code = [git.get("commit") or __version__, git.get("diff"), *filter(None, [git.get("spinbench"), plugins])]
     return digest([config, files, *code])
 
 

@@ -81,25 +81,17 @@ def _log_z_error(estimate: Result | Estimate, reference: Result | None) -> float
 
 def _cost_metrics(result: Result) -> dict[str, dict[str, object]]:
     """Seconds, in all and of a step, and what an effective sample takes of them and of samples."""
-    import numpy as np
-
-    reason = f"{result.method} gives no"
-    sizes = np.zeros(0)
-    if result.ess is not None:
-        sizes = _flatten(result.ess)
-    ess = float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else math.nan
+    ess = _statistic(np.nanmedian, result.ess)
+    costs = {"seconds_per_ess": result.seconds.run, "samples_per_ess": result.samples * result.chains}
+    per_ess: dict[str, Any] = {name: {"failed": f"{result.method} gives no effective sample size"} for name in costs}
     # A short run of few accepted draws has none.
-    has_ess = ess > 0
+    if ess is not None and ess > 0:
+        per_ess = {name: _metric_entry(cost / ess, None, "") for name, cost in costs.items()}
     return {
         "run_seconds": _metric_entry(result.seconds.run, None, ""),
         **_step_time_metrics(result),
         "compile_seconds": _metric_entry(result.seconds.compile, None, ""),
-        "seconds_per_ess": _metric_entry(
-            result.seconds.run / ess if has_ess else None, None, f"{reason} effective sample size"
-        ),
-        "samples_per_ess": _metric_entry(
-            result.samples * result.chains / ess if has_ess else None, None, f"{reason} effective sample size"
-        ),
+        **per_ess,
     }
 
 
@@ -111,7 +103,9 @@ def _step_time_metrics(result: Result) -> dict[str, dict[str, Any]]:
     decile, _, median = laps.cpu if result.device == "cpu" else laps.wall
     # Scatter of the batches: more on a busy day.
     scatter = math.log(median / decile) if decile > 0 else 0.0
-    mean = {"value": laps.mean_cpu, "scatter": scatter} if result.device == "cpu" else {"failed": "it ran on a device"}
+    mean: dict[str, Any] = {"failed": "it ran on a device"}
+    if result.device == "cpu":
+        mean = {"value": laps.mean_cpu, "scatter": scatter}
     return {"step_seconds": {"value": decile, "scatter": scatter}, "step_cpu_seconds": mean}
 
 
@@ -154,13 +148,14 @@ def _flatten(marginals: PerVariable) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 
 
-def summarize_result(result: Result, reference: Result | None) -> dict[str, object]:
-    def statistic(function: Callable[[np.ndarray], float], values: PerVariable | None) -> float | None:
-        flat = np.zeros(0)
-        if values is not None:
-            flat = _flatten(values)
-        return float(function(flat)) if np.isfinite(flat).any() else None
+def _statistic(function: Callable[[np.ndarray], float], values: PerVariable | None) -> float | None:
+    """Of numbers of variables; None where none of them is finite."""
+    if values is None or not np.isfinite(flat := _flatten(values)).any():
+        return None
+    return float(function(flat))
 
+
+def summarize_result(result: Result, reference: Result | None) -> dict[str, object]:
     return {
         "tier": result.tier,
         "kernel": result.kernel,
@@ -176,11 +171,11 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, obje
         "log_z_kind": result.log_z_kind,
         "bounds": [dataclasses.asdict(bound) for bound in result.bounds],
         "log_z_estimates": result.log_z_estimates,
-        "ess_min": statistic(np.nanmin, result.ess),
-        "ess_median": statistic(np.nanmedian, result.ess),
-        "r_hat_max": statistic(np.nanmax, result.r_hat),
-        "marginals_se": statistic(_root_mean_square, result.marginals_se),
-        "marginals_error_bound": statistic(_root_mean_square, result.marginals_error_bound),
+        "ess_min": _statistic(np.nanmin, result.ess),
+        "ess_median": _statistic(np.nanmedian, result.ess),
+        "r_hat_max": _statistic(np.nanmax, result.r_hat),
+        "marginals_se": _statistic(_root_mean_square, result.marginals_se),
+        "marginals_error_bound": _statistic(_root_mean_square, result.marginals_error_bound),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
         "laps": None if result.laps is None else dataclasses.asdict(result.laps),
         "answer": _fingerprint(result.log_z, [] if result.marginals is None else result.marginals),
@@ -211,3 +206,11 @@ def _fingerprint(*values: object) -> str:
         for array in arrays:
             content.update(array.tobytes() if isinstance(array, np.ndarray) else repr(array).encode())
     return content.hexdigest()[:16]
+
+
+def make_arrays_read_only(result: Result) -> None:
+    """Nobody may write into its arrays from now on: other metrics see them, too."""
+    for part in vars(result).values():
+        for array in part if isinstance(part, list | tuple) else (part,):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)

@@ -27,7 +27,8 @@ def main(core: int) -> None:
     inbox: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_queue_requests, args=(requests, inbox), daemon=True).start()
 
-    from spinbench.measuring.in_process import current_process_state, measure_here
+    from spinbench.measuring.in_process import measure_here
+    from spinbench.measuring.process_state import current_process_state
 
     answers.write(b"ready\n")
     answers.flush()

@@ -213,7 +213,7 @@ def _add_legend(figure: Figure, styles: PlotStyles, *, has_doubted: bool) -> Non
         entry = Line2D([], [], color=colour, linewidth=3, label=_LABELS.get(method, method))
         if (fill := styles.fills[method]) != "full":
             entry.set(marker="s", markersize=7, linewidth=1.4, fillstyle=fill, markerfacecoloralt="white")
-            entry.set_markerfacecolor("white" if fill == "none" else colour)
+            entry.set_markerfacecolor({"none": "white"}.get(fill, colour))
         entries.append(entry)
     entries += [
         Line2D([], [], color=plotting.MUTED, linestyle=line, marker=marker, markersize=4, label=backend)

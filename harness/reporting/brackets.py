@@ -94,10 +94,11 @@ class LogZBracket:
             if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0):
                 return WRONG
             return None
-        wrong = (kind == "lower" and value > high + _rounding_slack(high)) or (
+        if (kind == "lower" and value > high + _rounding_slack(high)) or (
             kind == "upper" and value < low - _rounding_slack(low)
-        )
-        return VIOLATED if wrong else None
+        ):
+            return VIOLATED
+        return None
 
 
 def log_z_bracket(records: Iterable[Record]) -> LogZBracket:
@@ -119,7 +120,7 @@ def log_z_bracket(records: Iterable[Record]) -> LogZBracket:
     exact_values += [value for value, _, kind in claims if kind == "exact"]
     deltas = [bound.delta for bound in bounds if bound.grade == "probable" and bound.value is not None]
     sides = (lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]))
-    return LogZBracket(exact_values[0] if exact_values else None, *sides, min(sum(deltas), 1.0))
+    return LogZBracket(next(iter(exact_values), None), *sides, min(sum(deltas), 1.0))
 
 
 def bracket_of_rows(rows: Iterable[Row]) -> LogZBracket:

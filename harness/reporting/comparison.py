@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
 from spinbench.history.regression_test import formatting, judge, measurements
-from spinbench.history.regression_test.judge import Failure, Finding, Judgement, LevelChange
 from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring import environment, records
-from spinbench.measuring.record_types import Record
 from spinbench.reporting import page
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import new_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.table import Table
+
     from spinbench.history.recorder import History
+    from spinbench.history.regression_test.judge import Failure, Finding, Judgement, LevelChange
+    from spinbench.measuring.record_types import Record
 
 PAGE = "compare.html"
 VERDICT_STYLES = {

@@ -125,8 +125,8 @@ def best_method(group: Sequence[Record], error: Number) -> BestMethod | None:
     for method, runs in group_by_variant(group).items():
         errors = sorted(map(error, runs))
         candidates.append(BestMethod(method, statistics.median(errors), errors[0], errors[-1]))
-    least = min(candidates, key=lambda candidate: candidate.median, default=None)
-    return least if least is not None and math.isfinite(least.median) else None
+    finite = (candidate for candidate in candidates if math.isfinite(candidate.median))
+    return min(finite, key=lambda candidate: candidate.median, default=None)
 
 
 def _group_by_model_and_budget(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
@@ -139,16 +139,16 @@ def _group_by_model_and_budget(records: Sequence[Record]) -> dict[tuple[str, flo
 
 
 def _format_cells(best: BestMethod | None, target: float) -> tuple[str, str, str]:
-    goal = "–" if math.isnan(target) else f"≤ {format_number(target)}"
-    if best is None:
-        return "none", "–", goal if math.isnan(target) else f"{goal}, not reached"
-    verdict = ""
+    goal = "–"
     if not math.isnan(target):
-        verdict = ", reached" if best.median <= target else ", not reached"
+        is_reached = best is not None and best.median <= target
+        goal = f"≤ {format_number(target)}, {'reached' if is_reached else 'not reached'}"
+    if best is None:
+        return "none", "–", goal
     return (
         best.method,
         f"{format_number(best.median)} ({format_number(best.smallest)}–{format_number(best.largest)})",
-        goal + verdict,
+        goal,
     )
 
 
@@ -174,10 +174,9 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
         if kernels.is_peer(str(backend_records[0].config["backend"]["name"]))
     ]
     peer_rates = [rate for name, rate in rates.items() if rate and name in peers]
-    unit = "samples" if is_sampler(group[0]) else "solutions"
-    chains_text = ""
-    if unit == "samples":
-        chains_text = f", {format_count(chains, 'chain')}"
+    unit, chains_text = "solutions", ""
+    if is_sampler(group[0]):
+        unit, chains_text = "samples", f", {format_count(chains, 'chain')}"
     title = f"{method}, {model}{chains_text} ({unit})"
     columns = ("kernel, /s", "× library", *NUMBER_COLUMNS)
     output = new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))

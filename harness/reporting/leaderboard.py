@@ -18,7 +18,7 @@ from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.ranks import ReplicateMean
-from spinbench.reporting.variants import difference_labels, flat_settings
+from spinbench.reporting.variants import difference_labels, flat_settings, median_of_available
 
 # Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01).
 R_HAT_LIMIT = 1.05
@@ -180,7 +180,7 @@ def format_number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+        return str(value).replace("inf", "∞")
     if value == 0:
         return "0"
     size = math.floor(math.log10(abs(value)))
@@ -215,7 +215,7 @@ def _summarise_seeds(
             if result.marginal_rmse is not None
         ]
     rmse = ranks.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
-    seconds_per_ess = _median_of_available(record.metric("seconds_per_ess").value for record in successes)
+    seconds_per_ess = median_of_available(record.metric("seconds_per_ess").value for record in successes)
     peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
     # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
     seconds_to_target = statistics.median(map(trust.seconds_to_error_or_inf, group))
@@ -228,21 +228,21 @@ def _summarise_seeds(
         rmse=rmse.value,
         rmse_se=rmse.standard_error,
         rmse_margin=rmse.half_width,
-        log_z_error=_median_of_available(record.metric("log_z_error").value for record in successes),
+        log_z_error=median_of_available(record.metric("log_z_error").value for record in successes),
         ess_per_second=1 / seconds_per_ess if seconds_per_ess else None,
-        compile_seconds=_median_of_available(
+        compile_seconds=median_of_available(
             compiled if any(compiled) else [result.timing.compile for result in results]
         ),
-        run_seconds=_median_of_available(result.timing.run for result in results),
+        run_seconds=median_of_available(result.timing.run for result in results),
         tier=_tier_label(successes[0]) if successes else "",
         status=_status_text(group, successes, bracket),
         time_to_error=seconds_to_target if math.isfinite(seconds_to_target) else None,
         records=tuple(group),
-        log_z=_median_of_available(result.log_z for result in results),
+        log_z=median_of_available(result.log_z for result in results),
         doubted=any(result.status != "ok" for result in results),
         marginals_level=_weakest_level(results, "marginals"),
         log_z_level=_weakest_level(results, "log_z"),
-        peak_mib=_median_of_available(None if peak is None else peak / 2**20 for peak in peaks),
+        peak_mib=median_of_available(peak / 2**20 for peak in peaks if peak is not None),
         metric_means=_average_metrics(successes, headings),
     )
 
@@ -250,12 +250,8 @@ def _summarise_seeds(
 def _weakest_level(results: Iterable[RecordedResult], quantity: str) -> str:
     """Of all that have one; levels of other versions are the weakest."""
     levels = {level for result in results if (level := (result.levels or {}).get(quantity))}
-    return max(sorted(levels), key=lambda level: LEVELS.index(level) if level in LEVELS else len(LEVELS), default="")
-
-
-def _median_of_available(values: Iterable[float | None]) -> float | None:
-    available = [value for value in values if value is not None]
-    return statistics.median(available) if available else None
+    places: dict[str, int] = {level: place for place, level in enumerate(LEVELS)}
+    return max(sorted(levels), key=lambda level: places.get(level, len(LEVELS)), default="")
 
 
 def metric_titles(board: Iterable[Row]) -> list[str]:

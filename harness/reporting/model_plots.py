@@ -178,11 +178,11 @@ def _draw_answers(panel: Axes, row: Row, place: int, colour: str, name: str) -> 
         panel.plot([position], [place], marker=marker, markersize=6, alpha=alpha, clip_on=False, **style)
         if is_within and error:
             panel.plot([value - 2 * error, value + 2 * error], [place, place], linewidth=1.4, **style)
-    for sign, limit in ((-1, low), (1, high)):
+    for sign, limit, alignment in ((-1, low, "left"), (1, high, "right")):
         if beyond := [value for value, _, _ in answers_of_row if sign * value > sign * limit]:
             text = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(beyond), max(beyond))))
             # above the row's line, on which its other answers lie
-            side: dict[str, Any] = {"ha": "left" if sign < 0 else "right", "xytext": (-4 * sign, 3.5)}
+            side: dict[str, Any] = {"ha": alignment, "xytext": (-4 * sign, 3.5)}
             panel.annotate(text, (limit, place), textcoords="offset points", va="bottom", fontsize=7.5, **side)
 
 

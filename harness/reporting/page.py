@@ -8,9 +8,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -20,16 +18,20 @@ from markupsafe import Markup, escape
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
-from spinbench.measuring.record_types import Record
 from spinbench.reporting import accuracy_plots, export, leaderboard, page_content, plotting, settings_plots
 from spinbench.reporting import model_plots as model_panels
-from spinbench.reporting.leaderboard import Row
 from spinbench.reporting.plotting import PlotStyles
 from spinbench.reporting.profiles import rendering
-from spinbench.reporting.profiles.profile import Profile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from matplotlib.figure import Figure
+
+    from spinbench.measuring.record_types import Record
+    from spinbench.reporting.leaderboard import Row
+    from spinbench.reporting.profiles.profile import Profile
 
 PAGE = "report.html"
 # Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly.

@@ -49,8 +49,9 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
         )
     if len(matches) > 1:
         paths = [str(path) for path in matches.values()]
-        listing = paths if len(paths) <= MAX_LISTED_PATHS else [*paths[:MAX_LISTED_PATHS], "…"]
-        raise RecordError(f"{name} fits {len(paths)} records ({', '.join(listing)}); give a path")
+        if len(paths) > MAX_LISTED_PATHS:
+            paths[MAX_LISTED_PATHS:] = ["…"]
+        raise RecordError(f"{name} fits {len(matches)} records ({', '.join(paths)}); give a path")
     return next(iter(matches.values()))
 
 

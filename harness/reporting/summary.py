@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich import box, cells
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -19,21 +16,26 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring import environment
-from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.reporting import accuracy_plots, brackets, leaderboard, page_content
-from spinbench.reporting.leaderboard import (
-    Row,
-    format_number,
-    format_with_error,
-    is_disqualified,
-    metric_titles,
-    rank_label,
-    rows_by_model,
-)
-from spinbench.reporting.profiles import rendering
-from spinbench.reporting.profiles.profile import profile
+from spinbench.reporting.profiles import profile, rendering
 from spinbench.reporting.progress_display import console, print_line, print_parts, short_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from spinbench.measuring.record_types import Record
+    from spinbench.reporting.leaderboard import Row
+
+    CellText = Callable[[Row], str | Text]
+    # What compares methods over many models in an experiment's own way, by the name that a configuration gives
+    # (`report`): a function of (records, folder), registered as an entry point of `spinbench.reports`.
+    #
+    # It returns what is to be printed, and may write files into the folder.
+    Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
 
 ACCURACY_PICTURE = "accuracy.png"
 PROFILES_PICTURE = "profiles.png"
@@ -45,13 +47,6 @@ OPTIONAL_COLUMNS = ("tier", "level", "compile\nseconds", "ESS/s", "seeds", "run\
 # Columns that may take several lines, and how narrow they get.
 FOLDED_MIN_WIDTHS = {"settings": 16, "status": 12}
 SHARED_RANK_NOTE = "=: within noise (95 %) of others of this rank"
-CellText = Callable[[Row], "str | Text"]
-
-# What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
-# a function of (records, folder), registered as an entry point of `spinbench.reports`.
-#
-# It returns what is to be printed, and may write files into the folder.
-Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
 
 
 def find_report(name: str) -> Report:
@@ -61,7 +56,7 @@ def find_report(name: str) -> Report:
         UnknownNameError: there is none; the closest names are offered.
         BrokenPluginError: it raised on import or is no function, or two distributions claim the name.
     """
-    return cast(Report, plugins.load("reports", name, lambda plugin: "" if callable(plugin) else "is no function"))
+    return cast("Report", plugins.load("reports", name, lambda plugin: "" if callable(plugin) else "is no function"))
 
 
 def report_name(folder: Path) -> str | None:
@@ -106,7 +101,7 @@ def show_leaderboards(records: Sequence[Record]) -> None:
 
 
 def _show_profile(records: Sequence[Record], folder: Path) -> None:
-    profiles = profile(records)
+    profiles = profile.profile(records)
     print_parts(rendering.render_profile(profiles))
     _print_oversubscribed(records)
     # "failed: …" comes before "skipped: …".
@@ -184,7 +179,7 @@ def leaderboard_tables(board: Sequence[Row], width: int | None = None) -> list[T
         board: rows.
         width: columns of the terminal; where a table is wider, some of `LEFT_OUT` are, and it says so. None: any.
     """
-    return [_fit_table(model, list(rows.values()), width) for model, rows in rows_by_model(board).items()]
+    return [_fit_table(model, list(rows.values()), width) for model, rows in leaderboard.rows_by_model(board).items()]
 
 
 def _fit_table(model: str, board: Sequence[Row], width: int | None) -> Table:
@@ -194,7 +189,7 @@ def _fit_table(model: str, board: Sequence[Row], width: int | None) -> Table:
     columns = _leaderboard_columns(board, has_bounds=sentence is not None)
     dropped_columns: list[str] = []
     table = _leaderboard_table(model, board, columns, notes)
-    for name in (*map(wrap_heading, metric_titles(board)), *OPTIONAL_COLUMNS):
+    for name in (*map(wrap_heading, leaderboard.metric_titles(board)), *OPTIONAL_COLUMNS):
         if width is None or Console(width=10_000, markup=False).measure(table).minimum <= width:
             break
         if columns.pop(name, None) is not None:
@@ -208,19 +203,23 @@ def _leaderboard_columns(board: Sequence[Row], *, has_bounds: bool) -> dict[str,
     """What stands in the columns, by heading; those without anything to tell are none."""
     any_reached = any(row.time_to_error is not None for row in board)
     columns: list[tuple[str, CellText, bool]] = [
-        ("#", rank_label, any(row.rank is not None for row in board)),
+        ("#", leaderboard.rank_label, any(row.rank is not None for row in board)),
         ("method", lambda row: row.method, True),
         ("backend", lambda row: row.backend, True),
         ("settings", lambda row: row.variant, any(row.variant for row in board)),
         ("seeds", lambda row: str(row.replicates), any(row.replicates > 1 for row in board)),
-        ("marginal\nRMSE", lambda row: format_with_error(row.rmse, row.rmse_se), True),
-        ("log Z", lambda row: format_number(None) if row.log_z is None else f"{row.log_z:.6g}", has_bounds),
-        ("|log Z\nerror|", lambda row: format_number(row.log_z_error), not has_bounds),
-        (f"seconds to\n{100 * TARGET_RMSE:g} % RMSE", lambda row: format_number(row.time_to_error), any_reached),
-        *((wrap_heading(title), partial(_format_metric, title), True) for title in metric_titles(board)),
-        ("ESS/s", lambda row: format_number(row.ess_per_second), True),
-        ("compile\nseconds", lambda row: format_number(row.compile_seconds), True),
-        ("run\nseconds", lambda row: format_number(row.run_seconds), True),
+        ("marginal\nRMSE", lambda row: leaderboard.format_with_error(row.rmse, row.rmse_se), True),
+        ("log Z", lambda row: leaderboard.format_number(None) if row.log_z is None else f"{row.log_z:.6g}", has_bounds),
+        ("|log Z\nerror|", lambda row: leaderboard.format_number(row.log_z_error), not has_bounds),
+        (
+            f"seconds to\n{100 * TARGET_RMSE:g} % RMSE",
+            lambda row: leaderboard.format_number(row.time_to_error),
+            any_reached,
+        ),
+        *((wrap_heading(title), partial(_format_metric, title), True) for title in leaderboard.metric_titles(board)),
+        ("ESS/s", lambda row: leaderboard.format_number(row.ess_per_second), True),
+        ("compile\nseconds", lambda row: leaderboard.format_number(row.compile_seconds), True),
+        ("run\nseconds", lambda row: leaderboard.format_number(row.run_seconds), True),
         ("tier", lambda row: row.tier, True),
         ("level", lambda row: row.level, any(row.level for row in board)),
         ("status", _status_with_style, True),
@@ -237,11 +236,11 @@ def _leaderboard_table(
         title_style="bold",
         caption="\n".join(filter(None, notes)) or None,
         caption_justify="left",
-        box=SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD,
         padding=(0, 0),
     )
     for name, cell in columns.items():
-        widest = max(map(cell_len, [*name.split("\n"), *(str(cell(row)) for row in board)]))
+        widest = max(map(cells.cell_len, [*name.split("\n"), *(str(cell(row)) for row in board)]))
         is_text = name in ("method", "backend", "settings", "tier", "level", "status")
         table.add_column(
             name,
@@ -263,10 +262,11 @@ def wrap_heading(title: str) -> str:
 def _format_metric(title: str, row: Row) -> str:
     mean = row.metric_means.get(title)
     if mean is None:
-        return format_number(None)
-    return format_with_error(mean.value, mean.standard_error)
+        return leaderboard.format_number(None)
+    return leaderboard.format_with_error(mean.value, mean.standard_error)
 
 
 def _status_with_style(row: Row) -> Text:
-    style = "" if row.status == "ok" else "dim"
-    return Text(row.status, style="red" if is_disqualified(row) else style)
+    if leaderboard.is_disqualified(row):
+        return Text(row.status, style="red")
+    return Text(row.status, style="" if row.status == "ok" else "dim")

@@ -129,5 +129,10 @@ def rms_over_models(records: Iterable[Record], value: RecordValue) -> RootMeanSq
 
 def median_over_records(records: Iterable[Record], value: RecordValue) -> float | None:
     """The median over all records that have the number."""
-    numbers = [x for record in records if (x := value(record)) is not None]
-    return statistics.median(numbers) if numbers else None
+    return median_of_available(map(value, records))
+
+
+def median_of_available(values: Iterable[float | None]) -> float | None:
+    """The median of those that are not None; None where all are."""
+    available = [value for value in values if value is not None]
+    return statistics.median(available) if available else None

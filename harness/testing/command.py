@@ -6,6 +6,7 @@ import math
 import sys
 import time
 import traceback
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from spinbench.api.types import Tier
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
+
+
+def run(arguments: Namespace) -> int:
+    """`spinbench check`: its exit status is that of `main`."""
+    how = {name: getattr(arguments, name) for name in ("tier", "kernel", "device", "chains", "seconds")}
+    return main(arguments.backend, arguments.method, setting_texts=arguments.set, **how)
 
 
 def run_check(check: Check) -> tuple[str, str]:

@@ -106,7 +106,7 @@ class Advice:
 
     def __repr__(self) -> str:
         lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]
-        return ";\n  ".join([*lines, *([self.next] if self.next else [])]) + ")"
+        return ";\n  ".join(filter(None, [*lines, self.next])) + ")"
 
 
 def python_call(candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:

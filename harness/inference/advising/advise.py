@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -180,14 +181,13 @@ def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
             distance = float(np.sqrt(ranking.mean_square(view, around)))
         if view is views[0]:
             fate = "won"
-    result = entrant.result
-    return Entry(
+    entry = Entry(
         candidate=entrant.candidate.label,
         kind=entrant.candidate.kind,
         runs=entrant.rounds,
         seconds=entrant.spent,
-        samples=0 if result is None else result.samples,
-        status="" if result is None else result.status,
+        samples=0,
+        status="",
         error=error,
         distance=distance,
         fate=fate,
@@ -195,7 +195,12 @@ def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
         backend=entrant.candidate.backend,
         settings=entrant.candidate.settings,
         seed=entrant.seed,
-        asked=None if result is None else entrant.request,
-        result=result,
-        failed=result is None and entrant.failed,
+        asked=None,
+        result=None,
+        failed=entrant.failed,
+    )
+    if (result := entrant.result) is None:
+        return entry
+    return replace(
+        entry, samples=result.samples, status=result.status, asked=entrant.request, result=result, failed=False
     )

@@ -86,7 +86,9 @@ class Race:
     def views(self) -> list[View]:
         """What the candidates say, in and out of the race, from the best to the worst."""
         views = [view for view in map(self._view, self.entrants) if view is not None]
-        return ranking.order(ranking.reject_outside_bounds(views, self.bounds()) if self.target == "log_z" else views)
+        if self.target == "log_z":
+            views = ranking.reject_outside_bounds(views, self.bounds())
+        return ranking.order(views)
 
     def _view(self, entrant: Entrant) -> View | None:
         """What an entrant says of the target, if that is more than a bound."""
@@ -111,8 +113,7 @@ class Race:
 
     def _tell(self, now: str) -> None:
         """What happens now, and the best answer so far."""
-        views = self.views()
-        best = f"; best so far: {views[0].summary()}" if views else ""
+        best = "".join(f"; best so far: {view.summary()}" for view in self.views()[:1])
         self.watch(self.entrants, f"{now}{best}")
 
     def _racing(self) -> list[Entrant]:
@@ -145,8 +146,10 @@ class Race:
                 running.remove(entrant)
                 if entrant.take(0.0).late:
                     self._instead(entrant, waiting)
-        for entrant in (*running, *waiting):
-            entrant.leave("it was not ready in time" if entrant in running else "the budget was over before its turn")
+        for entrant in running:
+            entrant.leave("it was not ready in time")
+        for entrant in waiting:
+            entrant.leave("the budget was over before its turn")
 
     def _heard(self, running: list[Entrant], until: float, *, alone: bool) -> list[Entrant]:
         """Those that have something to say, or the one that has kept silent for too long.

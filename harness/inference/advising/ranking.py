@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.checks.evidence import OUTWARD
 from spinbench.inference.result import Result
 from spinbench.mathematics.claims import BOUND
 
@@ -41,7 +42,8 @@ FLOOR = 1e-6
 CONSTANT = 1e-12
 # Share of log Z by which it may pass a bound.
 ROUNDING = 1e-9
-OUTSIDE = {"certified": "outside the certified bracket", "probable": "outside the probable bracket"}
+# By grade; a bound that rests on an assumption puts nobody in doubt.
+OUTSIDE = {**dict.fromkeys(CERTAIN, "outside the certified bracket"), "probable": "outside the probable bracket"}
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,16 @@ def view(candidate: Candidate, result: Result, target: Target) -> View | None:
     """None where the result says nothing of the target, or no more than a bound."""
     if result.log_z_kind == "exact" and target == "log_z" and result.log_z is not None:
         return View(candidate, np.array([result.log_z]), None, believed=True, exact=True, doubt="")
-    values, errors = _numbers(result, target)
+    values, error_bounds = _numbers(result, target)
     if values is None or not np.isfinite(values).all():
         return None
     doubt = ", ".join(flag for flag in result.status.split(", ") if flag != "ok" and concerns(flag, target))
     claim = None
-    if errors is not None:
+    if error_bounds is not None:
         with np.errstate(over="ignore"):
-            square = float(np.mean(errors**2))
-        claim = square if np.isfinite(square) else FARTHEST[target]
-        doubt = doubt or ("" if np.isfinite(square) else "nothing claimed")
+            claim = float(np.mean((error_bounds / BOUND) ** 2))
+        if not np.isfinite(claim):
+            claim, doubt = FARTHEST[target], doubt or "nothing claimed"
     exact = result.log_z_kind == "exact" and not doubt
     return View(candidate, values, claim, believed=not doubt, exact=exact, doubt=doubt)
 
@@ -129,12 +131,8 @@ def _numbers(result: Result, target: Target) -> tuple[FloatArray | None, FloatAr
     if target == "log_z":
         if result.log_z is None or result.log_z_kind != "estimate":
             return None, None
-        bound = None
-        if result.log_z_error_bound is not None:
-            bound = np.array([result.log_z_error_bound])
-        return np.array([result.log_z]), None if bound is None else bound / BOUND
-    bounds = flat(result.marginals_error_bound)
-    return flat(result.marginals), None if bounds is None else bounds / BOUND
+        return np.array([result.log_z]), flat(result.log_z_error_bound)
+    return flat(result.marginals), flat(result.marginals_error_bound)
 
 
 def flat(values: object) -> FloatArray | None:
@@ -257,17 +255,16 @@ def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...
         doubt = _reject_outside(replace(log_z, doubt=""), bounds).doubt
     if not doubt:
         return replace(result, bounds=bounds)
-    before = "" if result.status == "ok" else f"{result.status}, "
-    return replace(result, bounds=bounds, status=f"{before}log Z {doubt}")
+    flags = (flag for flag in (result.status, f"log Z {doubt}") if flag != "ok")
+    return replace(result, bounds=bounds, status=", ".join(flags))
 
 
 def _reject_outside(log_z: View, bounds: tuple[Bound, ...]) -> View:
     value, slack = float(log_z.values[0]), AGREEMENT * np.sqrt(log_z.claim or 0.0)
     for bound in bounds:
-        beyond = value - bound.value if bound.side == "upper" else bound.value - value
-        if bound.grade != "assumed" and beyond > slack + ROUNDING * max(abs(value), 1.0):
-            grade = "certified" if bound.grade in CERTAIN else "probable"
-            return replace(log_z, believed=False, doubt=OUTSIDE[grade])
+        excess = OUTWARD[bound.side] * (value - bound.value)
+        if bound.grade in OUTSIDE and excess > slack + ROUNDING * max(abs(value), 1.0):
+            return replace(log_z, believed=False, doubt=OUTSIDE[bound.grade])
     return log_z
 
 

@@ -90,8 +90,10 @@ def bracket(
             if room < MIN_SHARE * seconds:
                 refused[source.name] = "the budget was over before its turn"
                 continue
-            share = min(source.share * seconds, room) if source.share else room
-            limit = min(OVERRUN * share, room) if source.share else share + GRACE * seconds + LATE
+            share, limit = room, room + GRACE * seconds + LATE
+            if source.share:
+                share = min(source.share * seconds, room)
+                limit = min(OVERRUN * share, room)
             before = len(findings)
             reason = _refusal(listen, BoundRequest(model, source.name, share, seed, delta, max_gib), limit)
             if reason and len(findings) == before:

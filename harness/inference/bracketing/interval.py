@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spinbench.api.bounds import CERTAIN, Bound
-from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, Level
+from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, OUTWARD, Level, bracket_of
 
 Verdict = Literal["exact", "resolved", "unresolved"]
 
@@ -132,15 +132,16 @@ def summarise(
     bounds = _bounds(findings)
     certain = [bound for bound in bounds if bound.grade in CERTAIN]
     low, high = _best(bounds, "lower"), _best(bounds, "upper")
-    best = _estimate(findings, low, high)
+    best = _estimate(findings, *bracket_of(bounds))
     exact = next((bound for bound in bounds if bound.grade == "exact"), None)
-    resolved = _width(low, high) <= gap if gap is not None else best is not None and best.believed
-    verdict: Verdict = "resolved" if resolved else "unresolved"
+    verdict: Verdict = "unresolved"
+    if (gap is None and best.believed) or (gap is not None and _width(low, high) <= gap):
+        verdict = "resolved"
     if exact is not None:
         best, verdict = Finding((), exact.value, 0.0, 0.0, True, exact.by), "exact"
     looks = {(bound.by, finding.look, bound.side): bound.delta for finding in findings for bound in _bounds([finding])}
     sure_low, sure_high = _best(certain, "lower"), _best(certain, "upper")
-    level: Level = "converged" if best is not None and best.believed else "doubtful"
+    level: Level = "doubtful"
     narrow = max(2 * LOG_Z_TOLERANCE, gap or 0.0)
     if exact is not None:
         level = "exact"
@@ -148,15 +149,17 @@ def summarise(
         level = "certified"
     elif _width(low, high) <= narrow:
         level = "bounded"
+    elif best.believed:
+        level = "converged"
     return Interval(
         sure_low,
         sure_high,
         low,
         high,
         delta=min(sum(looks.values()), 1.0),
-        log_z=None if best is None else best.log_z,
-        log_z_se=None if best is None else best.log_z_se,
-        log_z_by="" if best is None else best.by,
+        log_z=best.log_z,
+        log_z_se=best.log_z_se,
+        log_z_by=best.by,
         verdict=verdict,
         seconds=seconds,
         loading_seconds=loading_seconds,
@@ -171,26 +174,21 @@ def _bounds(findings: Sequence[Finding], *, assumed: bool = False) -> list[Bound
     return [bound for finding in findings for bound in finding.bounds if (bound.grade == "assumed") == assumed]
 
 
-def _estimate(findings: Sequence[Finding], low: Bound | None, high: Bound | None) -> Finding | None:
-    """That of the least error bound, among those believed or else all, within the bracket and narrower than it."""
-    least = -math.inf if low is None else low.value
-    highest = math.inf if high is None else high.value
+def _estimate(findings: Sequence[Finding], low: float, high: float) -> Finding:
+    """That of the least error bound, among those believed or else all, within the bracket and narrower than it; one
+    without an estimate where there is none."""
     inside = []
     for finding in findings:
         error = finding.log_z_error_bound or 0.0
-        if (
-            finding.log_z is not None
-            and error < (highest - least) / 2
-            and least - error <= finding.log_z <= highest + error
-        ):
+        if finding.log_z is not None and error < (high - low) / 2 and low - error <= finding.log_z <= high + error:
             inside.append(finding)
-    return min(inside, key=lambda finding: (not finding.believed, finding.log_z_error_bound or 0.0), default=None)
+    unknown = Finding(())
+    return min(inside, key=lambda finding: (not finding.believed, finding.log_z_error_bound or 0.0), default=unknown)
 
 
 def _best(bounds: list[Bound], side: str) -> Bound | None:
-    sign = 1 if side == "lower" else -1
-    mine = [bound for bound in bounds if bound.side == side and math.isfinite(bound.value)]
-    return max(mine, key=lambda bound: sign * bound.value, default=None)
+    finite = [bound for bound in bounds if bound.side == side and math.isfinite(bound.value)]
+    return min(finite, key=lambda bound: OUTWARD[side] * bound.value, default=None)
 
 
 def _width(low: Bound | None, high: Bound | None) -> float:

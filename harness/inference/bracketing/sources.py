@@ -176,9 +176,11 @@ def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
         checkpoints=1,
         **settings,
     )
-    estimate = result.log_z_kind == "estimate"
-    numbers = (result.log_z, result.log_z_se, result.log_z_error_bound) if estimate else (None, None, None)
-    yield Finding(result.bounds, *numbers, estimate and result.status == "ok", request.name)
+    finding = Finding(result.bounds, by=request.name)
+    if result.log_z_kind == "estimate":
+        numbers = result.log_z, result.log_z_se, result.log_z_error_bound
+        finding = Finding(result.bounds, *numbers, result.status == "ok", request.name)
+    yield finding
 
 
 def _backend(method: str) -> str:

@@ -86,10 +86,10 @@ def flag_disconnected_support(
     beyond = (probes.p - at_most > APART) & (upper > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
     if single_site and not missed:
-        has_log_z = estimate.log_z is not None and not estimate.doubted("log Z")
         # About log Z of the widest component.
-        rest = whole if has_log_z else float(probes.upper.max())
-        error = (estimate.log_z_error_bound or 0.0) if has_log_z else np.inf
+        rest, error = float(probes.upper.max()), np.inf
+        if estimate.log_z is not None and not estimate.doubted("log Z"):
+            rest, error = estimate.log_z, estimate.log_z_error_bound or 0.0
         missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()
 

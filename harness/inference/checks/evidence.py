@@ -26,6 +26,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 # says too little to support a level.
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
 STANDARD_ERRORS = 3.0
+# From log Z towards its bounds.
+OUTWARD = {"lower": -1.0, "upper": 1.0}
 # Probability: standard errors of exact marginals that are averaged over steps are no larger than that.
 ROUNDING = 1e-9
 _WIDE = "its error bound is too wide"
@@ -65,13 +67,13 @@ def log_z_evidence(
     if kind == "exact":
         return Evidence("exact", 0.0)
     se, error_bound = errors
-    tolerance = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * se if se is not None and math.isfinite(se) else 0.0)
+    tolerance = max(LOG_Z_TOLERANCE, STANDARD_ERRORS * float(np.nan_to_num(se or 0.0, posinf=0.0)))
     if (bracket := bracket_evidence(log_z, bounds, tolerance)) is not None:
         return bracket
     reason = _doubts(status, "log Z")
     certain = [bound for bound in bounds if bound.grade in CERTAIN]
     if kind != "estimate":
-        reason = f"a bound from {'below' if kind == 'lower' else 'above'} alone"
+        reason = {"lower": "a bound from below alone", "upper": "a bound from above alone"}[kind]
     elif _beyond(log_z, certain) > (error_bound or 0.0):
         reason = "outside its certified bracket"
     if reason or error_bound is None:
@@ -128,19 +130,26 @@ def doubt(estimate: Estimate, quantity: str) -> str:
         assert estimate.log_z is not None
         log_z_errors = estimate.log_z_se, estimate.log_z_error_bound
         evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, log_z_errors, estimate.bounds, estimate.status)
-    return evidence.reason if evidence.level == "doubtful" else ""
+    return evidence.reason
+
+
+def bracket_of(bounds: Sequence[Bound]) -> tuple[float, float]:
+    """The greatest lower and the least upper of these bounds; infinite where a side is open."""
+    low = max((bound.value for bound in bounds if bound.side == "lower"), default=-math.inf)
+    return low, min((bound.value for bound in bounds if bound.side == "upper"), default=math.inf)
 
 
 def _largest_possible_error(log_z: float, bounds: Sequence[Bound]) -> float:
     """The farthest that log Z may be from a number within a bracket; infinite outside, or where a side is open."""
-    low = max((bound.value for bound in bounds if bound.side == "lower"), default=-math.inf)
-    high = min((bound.value for bound in bounds if bound.side == "upper"), default=math.inf)
-    return max(log_z - low, high - log_z) if low <= log_z <= high else math.inf
+    low, high = bracket_of(bounds)
+    if low <= log_z <= high:
+        return max(log_z - low, high - log_z)
+    return math.inf
 
 
 def _beyond(log_z: float, bounds: Sequence[Bound]) -> float:
     """By how much a number contradicts the worst of these bounds; not above 0 where it contradicts none."""
-    return max((bound.value - log_z if bound.side == "lower" else log_z - bound.value for bound in bounds), default=0.0)
+    return max((OUTWARD[bound.side] * (log_z - bound.value) for bound in bounds), default=0.0)
 
 
 def _doubts(status: str, quantity: str) -> str:

@@ -130,13 +130,14 @@ def _check_groups(marginals: npt.ArrayLike, model: PairwiseModel, who: str) -> N
 def _check_agreement(
     estimate: Estimate, model: Model, pairs: list[FloatArray], errors: list[FloatArray], who: str
 ) -> None:
-    binary = model.all_binary
     p = [np.atleast_1d(each) for each in estimate.marginals]
     error_bounds = estimate.marginals_error_bound
-    bounds = [np.zeros(1)] * len(p) if error_bounds is None else list(map(np.atleast_1d, error_bounds))
+    bounds = [np.zeros(1)] * len(p)
+    if error_bounds is not None:
+        bounds = list(map(np.atleast_1d, error_bounds))
     if not isinstance(model, FactorGraph):
         ends = np.concatenate(p)[model.edges]
-        spread = BOUNDS * (np.concatenate(bounds)[model.edges] if error_bounds is not None else np.zeros(1)).sum(-1)
+        spread = BOUNDS * np.concatenate(bounds)[model.edges].sum(-1)
         slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
         beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
         _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
@@ -146,7 +147,8 @@ def _check_agreement(
         slack = ROUNDING + ERRORS * float(np.nan_to_num(error).sum())
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
-            pair_sums = sums[1:] if binary else sums
+            # Of a binary variable the probability of state 1 alone.
+            pair_sums = sums[-p[v].size :]
             off = abs(pair_sums - p[v]) > slack + BOUNDS * np.nan_to_num(bounds[v])
             _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 

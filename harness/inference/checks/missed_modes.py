@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -57,15 +58,13 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
         return ()
     if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(bound):
         return _flags_of_marginals(model, estimate) if long else ()
-    bounds = _bounds(Content(model)) if estimate.log_z_kind == "estimate" else None
-    if bounds is None:
+    if estimate.log_z_kind != "estimate" or (bounds := _bounds(Content(model))) is None:
         return ()
     claimed = _Claimed.of(estimate, estimate.log_z, bound)
     verdicts = [claimed.contradictions(least) for least in bounds.wide]
-    if not all(any(of_all) for of_all in zip(*verdicts, strict=True)):
+    if not all(map(any, zip(*verdicts, strict=True))):
         verdicts += [claimed.contradictions(bounds.weigh_probe_well(number)) for number in claimed.unseen(bounds)]
-    marginals, log_z = (any(of_all) for of_all in zip(*verdicts, strict=True))
-    return (("marginals not mixed",) if marginals else ()) + (("log Z unresolved",) if log_z else ())
+    return tuple(compress(("marginals not mixed", "log Z unresolved"), map(any, zip(*verdicts, strict=True))))
 
 
 def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
+from spinbench.inference.checks.evidence import OUTWARD, bracket_of
 from spinbench.inference.checks.joint_validity import FloatArray, check_joint, copy_draws
 from spinbench.mathematics import all_states
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
@@ -80,35 +82,31 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
 
     Error bounds are no less than standard errors.
     """
-    binary = model.all_binary
 
-    def real(values: PerVariable | None) -> Any:
-        if values is None:
+    def each(function: Callable[..., FloatArray], *values: Any) -> Any:
+        if values[0] is None:
             return None
-        if binary:
-            return np.array(values, dtype=np.float64)
-        return [np.array(part, dtype=np.float64) for part in values]
+        if model.all_binary:
+            return function(*values)
+        return list(map(function, *values))
 
+    real = partial(each, partial(np.array, dtype=np.float64))
     p, se, error_bounds = (real(estimate.marginals), real(estimate.marginals_se), real(estimate.marginals_error_bound))
     if se is not None:
-        pairs = zip(se, error_bounds, strict=True)
-        error_bounds = np.maximum(se, error_bounds) if binary else [np.maximum(*pair) for pair in pairs]
+        error_bounds = each(np.maximum, se, error_bounds)
     log_z_se, log_z_error_bound = estimate.log_z_se, estimate.log_z_error_bound
     if log_z_se is not None:
         log_z_error_bound = float(np.maximum(log_z_se, log_z_error_bound or 0.0))
-    if p is not None:
-        p = np.clip(p, 0.0, 1.0) if binary else [np.clip(part, 0.0, 1.0) for part in p]
+    numbers = {"log_z": estimate.log_z, "log_z_se": log_z_se, "log_z_error_bound": log_z_error_bound}
     return replace(
         estimate,
         doubts=tuple(" ".join(doubt.split()) for doubt in estimate.doubts),
-        marginals=p,
+        marginals=each(partial(np.clip, a_min=0.0, a_max=1.0), p),
         marginals_se=se,
         marginals_error_bound=error_bounds,
         ess=real(estimate.ess),
         r_hat=real(estimate.r_hat),
-        log_z=None if estimate.log_z is None else float(estimate.log_z),
-        log_z_se=None if log_z_se is None else float(log_z_se),
-        log_z_error_bound=None if log_z_error_bound is None else float(log_z_error_bound),
+        **{name: float(number) for name, number in numbers.items() if number is not None},  # type: ignore[arg-type]
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
@@ -162,7 +160,7 @@ def _widen_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
     if bound.grade != "probable" or not np.isfinite(bound.value):
         return bound
     off = add_rounding_to_log_z(0.0, bound.value, model, precision)
-    return replace(bound, value=bound.value + (off if bound.side == "upper" else -off))
+    return replace(bound, value=bound.value + OUTWARD[bound.side] * off)
 
 
 def _check_bounds(estimate: Estimate, who: str) -> None:
@@ -171,13 +169,11 @@ def _check_bounds(estimate: Estimate, who: str) -> None:
     for bound in estimate.bounds:
         if not isinstance(bound, Bound) or bound.side not in get_args(Side) or bound.grade not in GRADES:
             raise InvalidResultError(f"{who} gave {bound!r} as a bound; a Bound of a known side and grade is needed")
-        nothing = np.inf if bound.side == "upper" else -np.inf
-        is_valid = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == nothing)
+        is_valid = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == OUTWARD[bound.side] * np.inf)
         if not is_valid or not _is_real(bound.delta) or not 0 <= bound.delta < 1 or not isinstance(bound.by, str):
             raise InvalidResultError(f"{who} gave {bound!r}; a number of nats and 0 <= delta < 1 are needed")
     certain = [b for b in stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, who) if b.grade in CERTAIN]
-    low = max((b.value for b in certain if b.side == "lower"), default=-np.inf)
-    high = min((b.value for b in certain if b.side == "upper"), default=np.inf)
+    low, high = bracket_of(certain)
     if low > high + BOUND_ROUNDING * max(abs(low), 1.0):
         raise InvalidResultError(f"{who} gave a lower bound of {low!r} above its upper bound of {high!r}")
 
@@ -227,14 +223,16 @@ def _is_real(value: object) -> bool:
 
 def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
     """One after another; of the shape that the model asks for."""
-    needed = [(len(sizes),)] if binary else [(k,) for k in sizes]
+    parts: Iterable[Any]
+    if binary:
+        parts, needed, plural = [values], [(len(sizes),)], ""
+    else:
+        parts, needed, plural = values, [(k,) for k in sizes], "s"
     try:
-        arrays = [np.asarray(part) for part in ([values] if binary else values)]
+        arrays = [np.asarray(part) for part in parts]
     # No list, or one of lists of different lengths.
     except (TypeError, ValueError):
-        raise InvalidResultError(
-            f"{who} of type {type(values).__name__} that are no array{'' if binary else 's'}"
-        ) from None
+        raise InvalidResultError(f"{who} of type {type(values).__name__} that are no array{plural}") from None
     shapes = [array.shape for array in arrays]
     if shapes != needed:
         differs = next((i for i, (a, b) in enumerate(zip(shapes, needed, strict=False)) if a != b), None)
@@ -242,7 +240,7 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
             raise InvalidResultError(f"{who} of {len(shapes)} variables; the model has {len(sizes)}")
         at = "" if binary else f" for variable {differs}"
         raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {needed[differs]} is needed")
-    for source, array in zip([values] if binary else values, arrays, strict=True):
+    for source, array in zip(parts, arrays, strict=True):
         if np.ma.is_masked(source):
             raise InvalidResultError(f"{who} of which some are masked; a number for each is needed")
         if array.dtype.kind not in "biuf":
@@ -270,7 +268,7 @@ def add_flags(estimate: Estimate, flags: Sequence[str]) -> Estimate:
         return estimate
     of_log_z = [flag for flag in flags if flag.startswith("log Z") and estimate.log_z is not None]
     marginals = [flag for flag in flags if not flag.startswith("log Z") and not estimate.doubted("marginals")]
-    log_z = [] if estimate.doubted("log Z") else of_log_z
+    log_z = (flag for flag in of_log_z if not estimate.doubted("log Z"))
     flagged = replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z))
     if of_log_z:
         return replace(flagged, log_z_se=np.inf, log_z_error_bound=np.inf)

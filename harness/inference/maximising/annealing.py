@@ -193,8 +193,9 @@ def hot_and_cold(model: Model) -> tuple[float, float]:
         return 1.0, 1.0
     hot = math.log(2.0) / float(spans.max())
     cold = max(math.log(FROZEN) / float(np.percentile(ranges[ranges > 0], SMALL)), 2 * hot)
-    zeros = not isinstance(model, PairwiseModel) and model.has_zeros
-    return hot, max(cold, 1.0) if zeros else cold
+    if not isinstance(model, PairwiseModel) and model.has_zeros:
+        cold = max(cold, 1.0)
+    return hot, cold
 
 
 def _ranges(model: Model) -> tuple[FloatArray, IntArray]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.api import Method
 from spinbench.foundation import deadline
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import binding, initial_states
@@ -25,13 +24,16 @@ from spinbench.inference.maximising.annealing import (
 from spinbench.inference.notebook.progress import show_progress
 from spinbench.inference.origins import model_for_method
 from spinbench.inference.preflight import check_step
-from spinbench.inference.request import Request
 from spinbench.inference.result import Result
-from spinbench.inference.stored_states.exports import log_weights
+from spinbench.inference.stored_states.exports import lift_states, log_weights
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
-from spinbench.models import Model
 from spinbench.reference.memory import default_max_bytes
+
+if TYPE_CHECKING:
+    from spinbench.api import Method
+    from spinbench.inference.request import Request
+    from spinbench.models import Model
 
 
 def maximum(request: Request) -> Result:
@@ -65,11 +67,13 @@ def _eliminate(request: Request) -> Result:
 def _run_chains(request: Request) -> Result:
     since = time.perf_counter()
     model, how, cools = request.model, request.how, request.method.heaviest == "cooled"
-    method = request.method.for_annealing() if request.method.heaviest == "annealed" else request.method
+    method = request.method.for_annealing()
     reduced = model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
     start = initial_states.spread_starts(reduced, how.chains, how.seed, sampler=True)
-    target = scale_log_weights(reduced, cold) if cools else reduced
+    target, runs, ladder = reduced, "annealings", {"beta_hot": hot}
+    if cools:
+        target, runs, ladder = scale_log_weights(reduced, cold), "chains", {}
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(
         method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
@@ -80,7 +84,6 @@ def _run_chains(request: Request) -> Result:
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)
     hits = count_hits(logs)
-    counts = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
     return _result(
         request,
         method,
@@ -93,7 +96,7 @@ def _run_chains(request: Request) -> Result:
         samples=ended.sweeps,
         tier=bound.tier,
         status=_status(hits),
-        diagnostics=counts | {"hits": float(hits), "beta_cold": cold},
+        diagnostics={runs: float(len(logs)), **ladder, "hits": float(hits), "beta_cold": cold},
         kernel=bound.kernel,
         notes=bound.notes,
     )
@@ -101,18 +104,14 @@ def _run_chains(request: Request) -> Result:
 
 def _status(hits: int) -> str:
     """By how many chains weigh as much as the heaviest state."""
-    if not hits:
-        return "no state of positive weight found"
-    return "ok" if hits > 1 else "heaviest state found once"
+    return {0: "no state of positive weight found", 1: "heaviest state found once"}.get(hits, "ok")
 
 
 def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) -> RunSource:
     """Of the heaviest state (N,), whose weight is that of the model that was given."""
     if not is_possible:
         return RunSource(model=model, best=(None, None))
-    state = lowered
-    if reduced.origin is not None:
-        state = reduced.origin.lift(lowered[None])[0]
+    state = lift_states(reduced, lowered[None])[0]
     return RunSource(model=model, best=(state, float(log_weights(model, state))))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.remarks import plus_minus
 from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def html(result: Result) -> str:
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "verdict", result.status
     if result.log_z is not None:
-        spread = "" if result.log_z_se is None else f" ± {result.log_z_se:.2g}"
-        yield "log Z", f"{result.log_z:.8g}{spread} ({result.log_z_kind})"
+        yield "log Z", f"{result.log_z:.8g}{plus_minus(result.log_z_se)} ({result.log_z_kind})"
     if result.heaviest_weight is not None:
         yield "log weight of the heaviest state", f"{result.heaviest_weight:.8g}"
     for bound in result.bounds:
@@ -53,12 +53,12 @@ def _marginals(result: Result) -> str:
     if result.marginals is None:
         return _state(result)
     head: Any = result.marginals[:SHOWN]
-    errors: Any = None if result.marginals_se is None else result.marginals_se[:SHOWN]
     variables, states = all_states.names(head)
     p = all_states.marginals_of_all_states(head)
-    spread = (
-        [""] * len(p) if errors is None else [f" ± {error:.2g}" for error in all_states.errors_of_all_states(errors)]
-    )
+    spread = [""] * len(p)
+    if result.marginals_se is not None:
+        errors: Any = result.marginals_se[:SHOWN]
+        spread = [plus_minus(error) for error in all_states.errors_of_all_states(errors)]
     cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
     columns: dict[str, Sequence[object] | np.ndarray] = {"variable": variables, "state": states, "marginal": cells}
     return _table(columns, len(result.marginals), "result.to_dataframe()")
@@ -115,15 +115,15 @@ def panels(result: Result) -> Any:
 
 def _draw_marginals(axes: Axes, result: Result) -> None:
     """Of binary variables p(s = 1), of others the probability of each state."""
-    values = result.marginals
-    binary = isinstance(values, np.ndarray)
-    variables = np.arange(len(values)) if binary else all_states.names(values)[0]
-    p = values if binary else all_states.marginals_of_all_states(values)
-    errors = result.marginals_se
-    if errors is not None and not binary:
-        errors = all_states.errors_of_all_states(errors)
+    values, errors = result.marginals, result.marginals_se
+    variables, p, label = np.arange(len(values)), values, "p(s = 1)"
+    if not isinstance(values, np.ndarray):
+        (variables, _), p = all_states.names(values), all_states.marginals_of_all_states(values)
+        label = "p of each state"
+        if errors is not None:
+            errors = all_states.errors_of_all_states(errors)
     axes.errorbar(variables, p, yerr=errors, fmt=".", markersize=4, elinewidth=1, color="#0072B2")
-    axes.set(xlabel="variable", ylabel="p(s = 1)" if binary else "p of each state", ylim=(-0.03, 1.03))
+    axes.set(xlabel="variable", ylabel=label, ylim=(-0.03, 1.03))
     axes.set_title("marginals" if errors is None else "marginals, with what is claimed as their errors")
 
 

@@ -1,7 +1,9 @@
-"""Stored states as ArviZ and dimod take them; both libraries are optional."""
+"""Answers as files hold them, and stored states as ArviZ and dimod take them; both libraries are optional."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Hashable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,17 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import UnavailableError
+from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.inference.stored_states.storage import UnsignedArray
+from spinbench.mathematics import all_states
 from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
+from spinbench.models.files.uai import format_mar, format_mpe, format_pr
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
     from spinbench.api.host_arrays import PerVariable
-    from spinbench.models import Origin
+    from spinbench.inference.result import Result
 
+# Of the files that hold an answer.
+SUFFIXES = (".MAR", ".PR", ".MPE", ".csv", ".order")
 # The dimension of variables to ArviZ, which has a "variable" of its own in summaries.
 NODE = "node"
 
@@ -60,7 +67,7 @@ def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, object
     """See `Result.to_sampleset`; arguments and errors as of `to_inference_data`."""
     dimod = _load("dimod", "bqm")
     kind = "INTEGER"
-    if max(_origin_or_model(model).cardinalities, default=2) <= 2:
+    if max((model.origin or model).cardinalities, default=2) <= 2:
         kind = "BINARY"
     samples, energy = states.reshape(-1, states.shape[-1]), -log_weights(model, states).ravel()
     return dimod.SampleSet.from_samples((samples, variable_labels(model)), kind, energy=energy, info=dict(info))
@@ -68,7 +75,8 @@ def to_sample_set(model: Model, states: UnsignedArray, info: Mapping[str, object
 
 def variable_labels(model: Model) -> list[Hashable]:
     """(M,) names of the variables that the user gave; 0, …, M - 1 where they have none."""
-    return list(_origin_or_model(model).labels) or list(range(len(_origin_or_model(model).cardinalities)))
+    original = model.origin or model
+    return list(original.labels) or list(range(len(original.cardinalities)))
 
 
 def log_weights(model: Model, states: np.ndarray) -> npt.NDArray[np.float64]:
@@ -83,8 +91,11 @@ def lower_states(model: Model, states: np.ndarray) -> npt.NDArray[np.int64]:
     return model.origin.lower(states)
 
 
-def _origin_or_model(model: Model) -> Model | Origin:
-    return model if model.origin is None else model.origin
+def lift_states(model: Model, states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """States (S, M) of the variables that the user gave, of states (S, N) of a model."""
+    if model.origin is None:
+        return states
+    return model.origin.lift(states)
 
 
 def _pad(values: PerVariable) -> npt.NDArray[np.float64]:
@@ -101,3 +112,32 @@ def _load(package: str, extra: str) -> ModuleType:
     if find_spec(package) is None:
         raise UnavailableError(f"{package} is not installed; pip install 'spinbench[{extra}]'")
     return import_module(package)
+
+
+def encode(result: Result, path: Path) -> bytes:
+    """An answer as files of this suffix hold it; errors as of `Result.save`."""
+    match path.suffix.lower():
+        case ".mar":
+            if result.marginals is None:
+                raise SpinbenchError(f"{result.method} gives no marginals")
+            return format_mar(all_states.by_variable(result.marginals))
+        case ".pr":
+            if result.log_z is None:
+                raise SpinbenchError(f"{result.method} gives no log Z")
+            return format_pr(float(result.log_z))
+        case ".mpe":
+            if result.best_state is None:
+                raise SpinbenchError(f"{result.method} found no state of positive weight")
+            return format_mpe(result.best_state)
+        case ".order":
+            if result.order is None:
+                raise SpinbenchError(f"{path}: there is no order, since nothing was eliminated")
+            return f"{' '.join(map(str, result.order))}\n".encode()
+        case ".csv":
+            text = io.StringIO()
+            writer, columns = csv.writer(text), result.columns()
+            writer.writerow(columns)
+            writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))
+            return text.getvalue().encode()
+        case suffix:
+            raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")

@@ -105,7 +105,7 @@ class RecordingEngine:
                 self._step, steps = self._step + piece, steps - piece
                 if piece and self._step % self._every == 0:
                     self._record(state)
-        return state, parts[0] if len(parts) == 1 else {name: self._merge(name, parts) for name in self._reductions}
+        return state, {name: self._merge(name, parts) for name in self._reductions}
 
     def last_states(self, seed: int) -> UnsignedArray:
         """(C, S, M) the last S of the states, of the variables that the user gave; of a file mapped, not read.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.inference.stored_states.exports import lower_states
+from spinbench.inference.stored_states.exports import lift_states, lower_states
 from spinbench.inference.stored_states.recorder import check_states
 from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
@@ -61,9 +61,10 @@ class RunSource:
             return self.best or (None, None)
         if self.max_bytes is not None:
             state, weight = heaviest(self.model, max_bytes=self.max_bytes)
-            return (state if self.model.origin is None else self.model.origin.lift(state[None])[0]), weight
-        method_model = self.model if self.method_model is None else self.method_model
-        return find_best_state(self.model, method_model, _evaluate(self.last), self.stored, draws, marginals)
+            return lift_states(self.model, state[None])[0], weight
+        return find_best_state(
+            self.model, self.method_model or self.model, _evaluate(self.last), self.stored, draws, marginals
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """With the states themselves: what makes them need not be known to another process."""
@@ -94,7 +95,6 @@ def find_best_state(
     Raises:
         InvalidResultError: the chains did not end in states.
     """
-    origin = model.origin
     candidates = [*_candidates(model, method_model, last, stored, draws, marginals)]
     if not candidates:
         return None, None
@@ -109,7 +109,7 @@ def find_best_state(
         best, weight = ascended[int(logs.argmax())], float(logs.max())
     if weight == -np.inf:
         return None, None
-    return (best if origin is None else origin.lift(best[None])[0]), weight
+    return lift_states(model, best[None])[0], weight
 
 
 def _candidates(
@@ -123,7 +123,7 @@ def _candidates(
     """(S, N) states of the model."""
     if last is not None:
         ended = check_states(last, method_model, "a method").T
-        yield lower_states(model, ended if method_model.origin is None else method_model.origin.lift(ended))
+        yield lower_states(model, lift_states(method_model, ended))
     if stored is not None:
         # One after another: they may be in a file, and are 64 bits wide here.
         for chain in stored:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from spinbench.api.bounds import Bound
 from spinbench.foundation.interruptions import STATUS
-from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.advising.advise import advise
-from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.bracketing.bracket import bracket
-from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.mixing import mixing
 from spinbench.measuring.races import RaceRecorder
 from spinbench.reporting.commands.json_answers import print_document
@@ -25,6 +19,17 @@ from spinbench.reporting.commands.running import describe_log_z, open_model
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
 from spinbench.reporting.summary import enter_into_history
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from spinbench.api.bounds import Bound
+    from spinbench.inference.advising.advice import Advice, Entry
+    from spinbench.inference.advising.entrant import Entrant
+    from spinbench.inference.bracketing.interval import Interval
 
 # Of tables about a race.
 TABLE_STYLE: dict[str, object] = {"show_edge": False, "pad_edge": False}
@@ -110,11 +115,11 @@ def _race_table(race: Sequence[Entry]) -> Table:
     for entry in sorted(race, key=lambda entry: (entry.fate != "won", entry.runs == 0)):
         if _has_run(entry):
             texts = (str(entry.runs), f"{entry.seconds:.2f}", format_number(entry.error), format_number(entry.distance))
-            doubt = f"{entry.status}; " if entry.status not in ("", "ok") else ""
+            remarks = [text for text in (entry.status, entry.fate) if text not in ("", "ok")]
             style = "" if entry.runs else "dim"
             if entry.fate == "won":
                 style = "bold"
-            table.add_row(*map(Text, (entry.candidate, *texts, doubt + entry.fate)), style=style)
+            table.add_row(*map(Text, (entry.candidate, *texts, "; ".join(remarks))), style=style)
     return table
 
 

@@ -40,15 +40,17 @@ def run(arguments: argparse.Namespace) -> int:
         "--device": ["cpu", "gpu"],
         "--solver": methods(),
     }
+    paths = dict.fromkeys(FILE_METAVARS, shtab.FILE) | dict.fromkeys(FOLDER_METAVARS, shtab.DIRECTORY)
     parser, groups = arguments.parser, _sweep_groups()
     _add_sweep_arguments(parser, groups)
     for action in _iterate_actions(parser):
-        if action.metavar in (*FILE_METAVARS, *FOLDER_METAVARS):
-            action.complete = shtab.FILE if action.metavar in FILE_METAVARS else shtab.DIRECTORY  # type: ignore[attr-defined]
+        if action.metavar in paths:
+            action.complete = paths[action.metavar]  # type: ignore[attr-defined]
         if action.metavar == PEER_METAVAR:
             action.choices = listing.peer_names()
-        for option in action.option_strings if action.metavar != NEW_NAME_METAVAR else ():
-            action.choices = names.get(option, action.choices)
+        if action.metavar != NEW_NAME_METAVAR:
+            for option in action.option_strings:
+                action.choices = names.get(option, action.choices)
     print(shtab.complete(parser, arguments.shell) + (_bash_script(groups) if arguments.shell == "bash" else ""))
     return 0
 

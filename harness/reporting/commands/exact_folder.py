@@ -210,12 +210,13 @@ def _strip_model_name(message: str, model: ModelFiles) -> str:
 def _outcome_sentence(row: Row, outcome: Outcome) -> str:
     if outcome.solved is None:
         return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
-    cached = ", from the cache" if outcome.solved.cached else ""
-    missing = ""
-    if outcome.solved.marginals == "some":
-        missing = ", some marginals out of reach"
-    solver = outcome.solved.describe()
-    return f"log Z = {outcome.solved.result.log_z:z.10f}, {solver}, {outcome.seconds:.1f} s{cached}{missing}"
+    solved = outcome.solved
+    parts = [f"log Z = {solved.result.log_z:z.10f}", solved.describe(), f"{outcome.seconds:.1f} s"]
+    if solved.cached:
+        parts.append("from the cache")
+    if solved.marginals == "some":
+        parts.append("some marginals out of reach")
+    return ", ".join(parts)
 
 
 def _print_settled_counts(counts: Counter[str], total: int) -> None:

@@ -10,27 +10,32 @@ import resource
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, die_with_parent, run_in_child, yield_memory_first
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import answers
-from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
-from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
 from spinbench.reference.progress import PROGRESS, Progress
 from spinbench.reporting.commands.running import open_model, read_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from spinbench.inference.result import Result
+    from spinbench.reference.answer import ExactAnswer
 
 Status = Literal["answered", "refused", "timeout", "failed"]
 MarginalCoverage = Literal["all", "some", "none"]
 
 # How long one child is listened to before the next: what the display lags behind.
 TICK_SECONDS = 0.1
+# How sentences write what an elimination takes.
+SIZES = {"log2_entries": "2^{:.1f} entries", "memory_gib": "{:.2g} GiB"}
 
 
 @dataclass(frozen=True)
@@ -96,16 +101,13 @@ class Solved(NamedTuple):
 
     def describe(self) -> str:
         """The solver, with the width, entries, memory and slices of its elimination where it has one."""
-        diagnostics = self.result.diagnostics
-        width, entries, slices = (
-            diagnostics.get("width", self.width),
-            diagnostics.get("log2_entries"),
-            diagnostics.get("slices", 1),
-        )
-        parts = [f"{self.result.settings.get('solver', '')}" + ("" if width is None else f" of width {width:.0f}")]
-        parts += [] if entries is None else [f"2^{entries:.1f} entries"]
-        parts += [f"{diagnostics['memory_gib']:.2g} GiB"] if "memory_gib" in diagnostics else []
-        parts += [f"{slices:.0f} slices"] if slices > 1 else []
+        diagnostics, solver = self.result.diagnostics, f"{self.result.settings.get('solver', '')}"
+        width, slices = diagnostics.get("width", self.width), diagnostics.get("slices", 1)
+        if width is not None:
+            solver += f" of width {width:.0f}"
+        parts = [solver, *(form.format(diagnostics[name]) for name, form in SIZES.items() if name in diagnostics)]
+        if slices > 1:
+            parts.append(f"{slices:.0f} slices")
         return ", ".join(parts)
 
 
@@ -182,7 +184,8 @@ class ExactChild:
         if not isinstance(message, Solved):
             if message is not None:
                 self._progress = message
-                self._planned_at = self._planned_at if message.done else self.seconds
+                if not message.done:
+                    self._planned_at = self.seconds
             return None
         self.close()
         return Outcome("answered", "", message, None, self.seconds, message.cpu_seconds)

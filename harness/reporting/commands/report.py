@@ -115,8 +115,8 @@ def run_rerun(arguments: Namespace) -> int:
 
 def _read_record(name: str) -> Record:
     """A record that lies here or in the checkout."""
-    checkout = environment.history_root()
-    return records.read_record(replay.find_record_file(name, [Path.cwd(), *([] if checkout is None else [checkout])]))
+    roots = filter(None, [Path.cwd(), environment.history_root()])
+    return records.read_record(replay.find_record_file(name, roots))
 
 
 def _read_latest_records(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from argparse import Namespace
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
@@ -15,16 +14,21 @@ from rich.text import Text
 from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation.parameters import assignments
+from spinbench.foundation.remarks import plus_minus
 from spinbench.inference import registry, runner
-from spinbench.inference.checks.evidence import Evidence
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
-from spinbench.models import Model, load, specs
-from spinbench.models.families import FILE
+from spinbench.models import Model, families, load, specs
 from spinbench.models.files.text import read_text
 from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from spinbench.inference.checks.evidence import Evidence
 
 # Backends, as they are tried where none is named.
 PREFERRED_BACKENDS = ("numba", "numpy", "jax")
@@ -67,12 +71,12 @@ def run(arguments: Namespace) -> int:
 
 def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, object]]:
     """A model, and its configuration in a sweep."""
-    if name in specs.names() and name != FILE and evidence is None:
+    if name in specs.names() and name != families.FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
     if not (Path(name).suffix or Path(name).exists()):
         specs.check_name(name, "file or model")
     evidence_config = {} if evidence is None else {"model.evidence": str(Path(evidence))}
-    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **evidence_config}
+    return load(name, evidence=evidence), {"model": families.FILE, "model.path": str(Path(name)), **evidence_config}
 
 
 def read_order(path: Path, model: Model) -> list[int]:
@@ -121,7 +125,7 @@ def describe_evidence(evidence: Evidence) -> str:
 def _describe_log_z_value(log_z: float, error: float | None, kind: LogZKind) -> str:
     if error is not None and not math.isfinite(error):
         return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
-    return f"log Z = {log_z:.8g}{'' if error is None else f' ± {error:.2g}'} ({kind})"
+    return f"log Z = {log_z:.8g}{plus_minus(error)} ({kind})"
 
 
 def print_marginals(answer: Result) -> None:

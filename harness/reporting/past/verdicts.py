@@ -110,7 +110,7 @@ def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
             for number, (group, findings) in enumerate(sorted(groups.items())):
                 ratios = [
                     1.0,
-                    *(finding.ratio if finding is not None and finding.ratio else math.nan for finding in findings),
+                    *(getattr(finding, "ratio", None) or math.nan for finding in findings),
                 ]
                 panel.errorbar(
                     range(len(commits)),

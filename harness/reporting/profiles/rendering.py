@@ -51,10 +51,13 @@ def render_profile(profile: Profile, *, all_solvers: bool = False) -> Iterator[R
         profile: what to show.
         all_solvers: whether to show all solvers after all budgets, and not only the first few after the longest.
     """
-    boards = profile.boards if all_solvers else profile.last
+    boards = profile.last
+    max_solvers: int | None = MAX_SOLVERS
+    if all_solvers:
+        boards, max_solvers = profile.boards, None
     yield "\n".join(summary_sentences(profile))
     for board in boards:
-        yield _ranking_table(board, None if all_solvers else MAX_SOLVERS)
+        yield _ranking_table(board, max_solvers)
     if boards:
         yield _class_table(boards)
     if not all_solvers and (

@@ -107,7 +107,7 @@ def test_nobody_follows_a_run_that_was_given_up(notebook: FakeNotebook, monkeypa
     def give_up(*given: object, **more: object) -> None:
         raise BudgetError("too short")
 
-    monkeypatch.setattr(runner, "drive", give_up)
+    monkeypatch.setattr(runner.driver, "drive", give_up)
     with pytest.raises(BudgetError, match="too short"):
         spinbench.run(GRID, "gibbs", "numpy", 50)
     assert progress.THREAD not in [thread.name for thread in threading.enumerate()]

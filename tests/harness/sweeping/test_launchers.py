@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import pickle
 import stat
@@ -272,14 +273,14 @@ class TestOversubscription:
         """Of eight logical processors in four cores, with a quota of two and a half processors, the last two cores."""
         monkeypatch.setattr(environment, "affinity", lambda: set(range(8)))
         monkeypatch.setattr(environment, "_first_sibling", lambda processor: processor % 4)
-        monkeypatch.setattr(environment, "_cpu_quota", lambda: None)
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: math.inf)
         assert environment.timing_cores() == {0: 0, 1: 1, 2: 2, 3: 3}
         monkeypatch.setattr(environment, "_cpu_quota", lambda: 2.5)
         assert environment.timing_cores() == {2: 2, 3: 3}
         monkeypatch.setattr(environment, "_cpu_quota", lambda: 0.5)
         assert environment.timing_cores() == {3: 3}
         monkeypatch.setattr(environment, "affinity", lambda: {5, 6})
-        monkeypatch.setattr(environment, "_cpu_quota", lambda: None)
+        monkeypatch.setattr(environment, "_cpu_quota", lambda: math.inf)
         assert environment.timing_cores() == {1: 5, 2: 6}
 
 
