@@ -39,7 +39,9 @@ class Work(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"dense, {self.size}" if self.kind == "dense" else f"{self.size} x {self.size} {self.kind}"
+        if self.kind == "dense":
+            return f"dense, {self.size}"
+        return f"{self.size} x {self.size} {self.kind}"
 
     def model(self) -> Model:
         if self.kind == "dense":

@@ -197,7 +197,9 @@ def main() -> int:
         print(f"{best:10.4g} {row.unit:14} {row.name}")
     if options.output:
         options.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    return int(compare(json.loads(options.compare.read_text()), table)) if options.compare else 0
+    if options.compare:
+        return int(compare(json.loads(options.compare.read_text()), table))
+    return 0
 
 
 if __name__ == "__main__":

@@ -67,7 +67,9 @@ def read_answers(path: Path, published: pd.Series[str]) -> pd.DataFrame:
 
 def version(package: str) -> str:
     """Of a package that may not be there."""
-    return importlib.metadata.version(package) if importlib.util.find_spec(package.lower()) else "is not installed"
+    if importlib.util.find_spec(package.lower()) is None:
+        return "is not installed"
+    return importlib.metadata.version(package)
 
 
 def agrees(log10_z: float, published: str) -> bool:

@@ -80,7 +80,9 @@ def fit_beta(logits: Logits) -> tuple[float, float]:
         if abs(following - beta) <= TOLERANCE * max(abs(beta), 1.0):
             break
         beta = following
-    effective = score.size / float(autocorrelation_times(score[None])[0]) if score.shape[1] > 1 else score.size
+    effective = float(score.size)
+    if score.shape[1] > 1:
+        effective /= float(autocorrelation_times(score[None])[0])
     return beta, float(score.std() / np.sqrt(effective) / curvature)
 
 

@@ -121,7 +121,7 @@ def bind(
     _IMPORTED.add(cls)
     points = kernels.candidates(method.name, backend, wish)
     engine, kernel, refusals = kernels.first(points, method, instance, model, tables)
-    tier: Tier = "generic" if engine is None else "native"
+    tier: Tier = "native"
     # An `Engine` need not be a `Kernel`.
     engine_notes = getattr(engine, "notes", ())
     if not isinstance(engine_notes, tuple | list) or not all(isinstance(note, str) for note in engine_notes):
@@ -129,6 +129,7 @@ def bind(
             f"{kernel}'s kernel {method.name}.{backend} notes {engine_notes!r}; (text, …) is needed"
         )
     if engine is None:
+        tier = "generic"
         if refusals and (wish.tier == "native" or registry.why_no_program(type(method), cls)):
             raise UnsupportedError("; ".join(refusals))
         try:

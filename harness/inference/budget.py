@@ -80,8 +80,9 @@ class Tolerance:
             return f"{self} was reached: {error:.2g}" + (f", but {quantity} doubtful: {doubt}" if doubt else "")
         if math.isfinite(error):
             return f"{self} was not reached: {error:.2g}; a larger budget is needed"
-        reason = estimate.status if estimate.doubted(quantity) else f"no error of {quantity} is known"
-        return f"{self} was not reached: {reason}"
+        if estimate.doubted(quantity):
+            return f"{self} was not reached: {estimate.status}"
+        return f"{self} was not reached: no error of {quantity} is known"
 
     def __str__(self) -> str:
         return f"{self.what}<{self.below:g}"

@@ -78,7 +78,7 @@ def check_start(start: np.ndarray, model: Model) -> np.ndarray:
         not fits
         or not (np.isin(states, np.arange(max_states)) & (states < np.array(model.cardinalities)[:, None])).all()
     ):
-        values = "0 and 1" if max_states == 2 else "the variables' states"
+        values = {2: "0 and 1"}.get(max_states, "the variables' states")
         raise SpinbenchError(
             f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {values} is needed"
         )
@@ -133,7 +133,7 @@ def resample_draws(draws: Draws | None, model: Model, chains: int, seed: int, wh
     Raises:
         UnsupportedError: none has positive weight.
     """
-    states, logs = (np.zeros((model.num_variables, 0)), np.zeros(0)) if draws is None else map(np.asarray, draws)
+    states, logs = map(np.asarray, draws or (np.zeros((model.num_variables, 0)), np.zeros(0)))
     possible = np.flatnonzero(np.isfinite(logs))
     if not len(possible):
         raise UnsupportedError(f"start={who!r}: none of its draws of {model.name} has positive weight; leave start out")
@@ -155,7 +155,9 @@ def warm_up_then_restart(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmU
     def run(engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         state, done = warm_up(engine, state, steps, trace)
         trace.probes = {name: sent._replace(began=False) for name, sent in trace.probes.items()}
-        return (engine.init(seed, start) if trace.climb is not None or trace.probes else state), done
+        if trace.climb is not None or trace.probes:
+            return engine.init(seed, start), done
+        return state, done
 
     return run
 

@@ -57,7 +57,7 @@ class Snapshots:
     def __init__(
         self, budget: Budget, engine: Engine, state: State, start: np.ndarray, seed: int, trace: Trace
     ) -> None:
-        self._min_looks = MIN_LOOKS if trace.digest is None else trace.digest.min_looks
+        self._min_looks: int = getattr(trace.digest, "min_looks", MIN_LOOKS)
         look_steps = 0
         if hasattr(engine, "look_steps") and trace.climb is None:
             look_steps = engine.look_steps(state)

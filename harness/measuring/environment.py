@@ -157,15 +157,18 @@ def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
     What was imported meanwhile may then be of neither.
     """
     now = code_state()
-    same = all(now.get(key) == before.get(key) for key in now.keys() | before.keys())
-    return dict(before) if same else {**now, "dirty": True}
+    if any(now.get(key) != before.get(key) for key in now.keys() | before.keys()):
+        return {**now, "dirty": True}
+    return dict(before)
 
 
 def spinbench_state() -> str:
     """Version of spinbench itself with commit and changes, or, of an installed wheel, with a hash of its files."""
     checkout = source_checkout()
     state = git_state(checkout)
-    parts = (state["commit"], state["diff"]) if checkout is not None else (_cached_source_digest(PACKAGE),)
+    parts = [state["commit"], state["diff"]]
+    if checkout is None:
+        parts = [_cached_source_digest(PACKAGE)]
     return " ".join(filter(None, (_package_versions().get("spinbench"), *parts)))
 
 

@@ -50,7 +50,7 @@ def measure_cell(
     """
     whole = _plain_config(config)
     cell = extract_cell(whole)
-    state = environment.code_state() if git is None else dict(git)
+    state = dict(git or environment.code_state())
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
     foreign_plugins = provenance.foreign_plugins(cell) if plugins is None else dict(plugins)
     files = file_hashes(cell["model"])

@@ -273,12 +273,9 @@ def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     entries = (entry for record in records for entry in record.metrics.items())
     pairs = {(name, _metric_heading(metric)) for name, metric in entries if metric.title is not None}
     count = Counter(heading for _, heading in pairs)
-    return {
-        (name, heading): f"{heading} ({name})"
-        if count[heading] > 1 or heading.lower() in RESERVED_HEADINGS
-        else heading
-        for name, heading in pairs
-    }
+    ambiguous = {heading for heading in count if count[heading] > 1 or heading.lower() in RESERVED_HEADINGS}
+    names = {(name, heading): f"{heading} ({name})" for name, heading in pairs if heading in ambiguous}
+    return {pair: pair[1] for pair in pairs} | names
 
 
 def _metric_heading(metric: Metric) -> str:

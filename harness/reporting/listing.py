@@ -168,8 +168,10 @@ def install_peers(names: Sequence[str]) -> int:
             _run_pip(shlex.split(step)[1:])
     importlib.invalidate_caches()
     for name, cls in classes.items():
-        lacking = registry.missing(cls)
-        print(f"{name}: needs {', '.join(lacking)}; {_install_step(cls)}" if lacking else f"{name}: here")
+        if lacking := registry.missing(cls):
+            print(f"{name}: needs {', '.join(lacking)}; {_install_step(cls)}")
+        else:
+            print(f"{name}: here")
     return int(any(registry.missing(cls) for cls in classes.values()))
 
 

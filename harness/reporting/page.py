@@ -18,9 +18,7 @@ from markupsafe import Markup, escape
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
-from spinbench.reporting import accuracy_plots, export, leaderboard, page_content, plotting, settings_plots
-from spinbench.reporting import model_plots as model_panels
-from spinbench.reporting.plotting import PlotStyles
+from spinbench.reporting import accuracy_plots, export, leaderboard, model_plots, page_content, plotting, settings_plots
 from spinbench.reporting.profiles import rendering
 
 if TYPE_CHECKING:
@@ -31,12 +29,12 @@ if TYPE_CHECKING:
 
     from spinbench.measuring.record_types import Record
     from spinbench.reporting.leaderboard import Row
+    from spinbench.reporting.plotting import PlotStyles
     from spinbench.reporting.profiles.profile import Profile
 
 PAGE = "report.html"
 # Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly.
 _MAX_VISIBLE_ROWS = 250
-
 
 # What stands between them in a Markdown page that exists is replaced; the rest of it, prose, is kept.
 BEGIN, END = "<!-- profile -->", "<!-- end of profile -->"
@@ -94,11 +92,11 @@ def write_report(
     """
     with plotting.plot_style():
         board = leaderboard.rows(records)
-        styles = PlotStyles.from_rows(board)
+        styles = plotting.PlotStyles.from_rows(board)
         panel_files = []
         if panels:
             for place, rows in enumerate(leaderboard.rows_by_model(board).values()):
-                panel_files += model_panels.save_panels(rows, styles, folder / "panels", place)
+                panel_files += model_plots.save_panels(rows, styles, folder / "panels", place)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             files = export.write_tables(export.report_tables(records, board), folder)
@@ -176,9 +174,9 @@ def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> li
         )
     )
     try:
-        previous_text = (
-            path.read_text(encoding="utf-8") if path.exists() else f"# Methods across models\n\n{BEGIN}{END}\n"
-        )
+        previous_text = f"# Methods across models\n\n{BEGIN}{END}\n"
+        if path.exists():
+            previous_text = path.read_text(encoding="utf-8")
         head, begin_mark, rest = previous_text.partition(BEGIN)
         _, end_mark, tail = rest.partition(END)
         if not (begin_mark and end_mark):
@@ -213,7 +211,7 @@ def template_environment() -> Environment:
         "place": leaderboard.rank_label,
     }
     templates.filters |= {"is_wrong": leaderboard.is_disqualified, "verdict": page_content.verdict_word}
-    templates.filters |= {"errors": model_panels.format_rmse_by_seed, "answers": model_panels.format_log_z_by_seed}
+    templates.filters |= {"errors": model_plots.format_rmse_by_seed, "answers": model_plots.format_log_z_by_seed}
     return templates
 
 
@@ -224,7 +222,7 @@ def _breakable_label(text: str) -> Markup:
 
 def _render_report(records: Sequence[Record], board: Sequence[Row], styles: PlotStyles, **parts: object) -> str:
     started = [record.started_at for record in records]
-    panels = list(model_panels.build_panels(board, styles))
+    panels = list(model_plots.build_panels(board, styles))
     shared, setups = page_content.common_setup(board)
     swatches = {name: (plotting.COLOURS.index(colour), styles.fills[name]) for name, colour in styles.colours.items()}
     return (
@@ -249,7 +247,7 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
             colours=swatches,
             lines={backend: (_svg_dash_array(line), marker) for backend, (line, marker) in styles.lines.items()},
             panels=panels,
-            further=model_panels.count_undrawn_models(board, panels),
+            further=model_plots.count_undrawn_models(board, panels),
             problems=page_content.group_problems(records),
             notes=leaderboard.collect_remarks(records),
             places=page_content.group_environments(records),

@@ -244,7 +244,7 @@ def describe_outcome(record: Record | None) -> tuple[str, str]:
     if record is None:
         return "measured before", "dim"
     if record.status != "ok":
-        return f"{record.status}: {record.error}", "red" if record.status == "failed" else "yellow"
+        return f"{record.status}: {record.error}", {"failed": "red"}.get(record.status, "yellow")
     parts = []
     if (rmse := record.metric("marginal_rmse").value) is not None:
         parts.append(f"RMSE {rmse:.2g}")

@@ -186,7 +186,9 @@ def figures_table(replay: Replay) -> Table:
     """The figures then and now."""
     output = new_table("figures", ("figure", "record", "now", ""), **STYLE)
     for name, (original, repeated) in replay.figures.items():
-        equality = Text("equal", style="green") if original == repeated else Text("differs", style="yellow")
+        equality = Text("equal", style="green")
+        if original != repeated:
+            equality = Text("differs", style="yellow")
         output.add_row(Text(name), Text(_format_value(original)), Text(_format_value(repeated)), equality)
     return output
 
@@ -206,7 +208,7 @@ def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[
 def _comparable_metrics(original: Record, repeated: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
     # A race knows no exact answer.
-    accuracy_metrics = [] if original.race else ["marginal_rmse", "log_z_error"]
+    accuracy_metrics = [name for name in ("marginal_rmse", "log_z_error") if not original.race]
     untimed_metrics = [name for name, metric in registry.usable_metrics().items() if not metric.timed]
     return accuracy_metrics + [
         name for name in untimed_metrics if name in original.metrics and name in repeated.metrics
@@ -244,8 +246,9 @@ def _name_value_table(title: str, content: Mapping[str, Any]) -> Table:
 def _metrics_table(metrics: Mapping[str, Metric]) -> Table:
     output = new_table("metrics", ("name", "value", "standard error"), **STYLE)
     for name, metric in metrics.items():
-        value = f"none: {metric.failed or 'no reason given'}" if metric.value is None else _format_value(metric.value)
-        spread = ""
+        value, spread = f"none: {metric.failed or 'no reason given'}", ""
+        if metric.value is not None:
+            value = _format_value(metric.value)
         if metric.standard_error is not None:
             spread = _format_value(metric.standard_error)
         output.add_row(Text(name, style="dim"), Text(value), Text(spread))

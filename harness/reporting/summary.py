@@ -122,8 +122,10 @@ def _draw_and_announce(draw: Callable[[], Sequence[Path]], subject: str) -> None
     except SpinbenchError as error:
         print_line(str(error), "red")
     else:
-        places = ", ".join(map(short_path, files))
-        print_line(f"picture of {subject}: {places}" if files else "no picture: no cell has known errors")
+        if files:
+            print_line(f"picture of {subject}: {', '.join(map(short_path, files))}")
+        else:
+            print_line("no picture: no cell has known errors")
 
 
 def _print_oversubscribed(records: Sequence[Record]) -> None:
@@ -152,7 +154,7 @@ def problem_lines(records: Sequence[Record]) -> list[str]:
 
 
 def _reason_style(line: str) -> str:
-    return "red" if line.startswith("failed: ") else "yellow"
+    return {"failed": "red"}.get(line.partition(": ")[0], "yellow")
 
 
 def enter_into_history(folders: Sequence[Path]) -> list[str]:
@@ -185,7 +187,7 @@ def leaderboard_tables(board: Sequence[Row], width: int | None = None) -> list[T
 def _fit_table(model: str, board: Sequence[Row], width: int | None) -> Table:
     """The table with as many columns as there is room for."""
     sentence = brackets.bracket_of_rows(board).sentence()
-    notes = [sentence or "", SHARED_RANK_NOTE if any(row.shared for row in board) else ""]
+    notes = [sentence or "", *{SHARED_RANK_NOTE for row in board if row.shared}]
     columns = _leaderboard_columns(board, has_bounds=sentence is not None)
     dropped_columns: list[str] = []
     table = _leaderboard_table(model, board, columns, notes)

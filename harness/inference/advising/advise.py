@@ -100,8 +100,9 @@ def advise(
 
 def _source(model: Model) -> Mapping[str, object]:
     """The configuration of a shipped model; {} for others."""
-    is_shipped = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
-    return {"model": model.name} if is_shipped else {}
+    if model.name not in catalogue.names() or catalogue.load(model.name).content_hash != model.content_hash:
+        return {}
+    return {"model": model.name}
 
 
 def _advice_of_exact(
@@ -112,7 +113,10 @@ def _advice_of_exact(
     source: Mapping[str, object],
 ) -> Advice:
     """Args: seconds: allowed and taken; run: chains and seed."""
-    settings = " ".join(f"{name}={value}" for name, value in source.items())
+    command = ""
+    if source:
+        settings = " ".join(f"{name}={value}" for name, value in source.items())
+        command = f"spinbench sweep {settings} method=exact backend={exact_result.backend}"
     return Advice(
         answer=exact_result,
         error=0.0,
@@ -128,7 +132,7 @@ def _advice_of_exact(
         chains=run[0],
         seed=run[1],
         python="spinbench.exact(model)",
-        command=f"spinbench sweep {settings} method=exact backend={exact_result.backend}" if settings else "",
+        command=command,
     )
 
 
@@ -146,13 +150,16 @@ def _advice_of_race(
     assert winner.result is not None
     answer = ranking.attach_bounds(winner.candidate, winner.result, race.bounds())
     conclusion = conclude(views, race.budget, race.target, narrow_bracket(answer, race.target))
+    sentences = [conclusion.sentence]
+    if interrupted:
+        sentences.append("interrupted")
     place = winner.candidate, winner.request, race.chains, winner.seed
     expected = ranking.score(views[0], views)
     return Advice(
         answer=answer,
         error=float(np.sqrt(expected)),
         resolved=conclusion.resolved,
-        verdict=f"{conclusion.sentence}; interrupted" if interrupted else conclusion.sentence,
+        verdict="; ".join(sentences),
         next=conclusion.next,
         inexact=why,
         race=tuple(_entry(entrant, views) for entrant in race.entrants),

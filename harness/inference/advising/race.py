@@ -92,7 +92,9 @@ class Race:
 
     def _view(self, entrant: Entrant) -> View | None:
         """What an entrant says of the target, if that is more than a bound."""
-        return None if entrant.result is None else ranking.view(entrant.candidate, entrant.result, self.target)
+        if entrant.result is None:
+            return None
+        return ranking.view(entrant.candidate, entrant.result, self.target)
 
     def bounds(self) -> tuple[Bound, ...]:
         """The tightest of all on log Z."""

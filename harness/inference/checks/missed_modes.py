@@ -50,9 +50,7 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
 
     Probes are sent where it would be believed. Of a long run marginals are judged, too, for which no log Z is claimed.
     """
-    bound = 0.0
-    if estimate.log_z_error_bound is not None:
-        bound = estimate.log_z_error_bound
+    bound = estimate.log_z_error_bound or 0.0
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()

@@ -225,9 +225,9 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
     """One after another; of the shape that the model asks for."""
     parts: Iterable[Any]
     if binary:
-        parts, needed, plural = [values], [(len(sizes),)], ""
+        parts, needed, plural, place = [values], [(len(sizes),)], "", ""
     else:
-        parts, needed, plural = values, [(k,) for k in sizes], "s"
+        parts, needed, plural, place = values, [(k,) for k in sizes], "s", " for variable {}"
     try:
         arrays = [np.asarray(part) for part in parts]
     # No list, or one of lists of different lengths.
@@ -238,7 +238,7 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
         differs = next((i for i, (a, b) in enumerate(zip(shapes, needed, strict=False)) if a != b), None)
         if differs is None:
             raise InvalidResultError(f"{who} of {len(shapes)} variables; the model has {len(sizes)}")
-        at = "" if binary else f" for variable {differs}"
+        at = place.format(differs)
         raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {needed[differs]} is needed")
     for source, array in zip(parts, arrays, strict=True):
         if np.ma.is_masked(source):

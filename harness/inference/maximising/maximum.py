@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from spinbench.foundation.platforms import one_blas_thread
 from spinbench.inference import binding, initial_states
 from spinbench.inference.batch_timings import Seconds
 from spinbench.inference.maximising.annealing import (
+    Annealed,
     IntArray,
     anneal,
     count_hits,
@@ -31,6 +33,8 @@ from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.reference.memory import default_max_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spinbench.api import Method
     from spinbench.inference.request import Request
     from spinbench.models import Model
@@ -60,27 +64,28 @@ def _eliminate(request: Request) -> Result:
         RunSource(model=request.model, best=best),
         chains=1,
         seconds=Seconds(run=time.perf_counter() - since),
-        notes=() if request.how.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",),
+        notes={"numpy": ()}.get(request.how.backend, ("maxima are eliminated in NumPy, on every backend",)),
     )
 
 
 def _run_chains(request: Request) -> Result:
     since = time.perf_counter()
-    model, how, cools = request.model, request.how, request.method.heaviest == "cooled"
+    model, how = request.model, request.how
     method = request.method.for_annealing()
     reduced = model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
     start = initial_states.spread_starts(reduced, how.chains, how.seed, sampler=True)
+    search: Callable[..., Annealed] = partial(anneal, hot=hot, cold=cold)
     target, runs, ladder = reduced, "annealings", {"beta_hot": hot}
-    if cools:
-        target, runs, ladder = scale_log_weights(reduced, cold), "chains", {}
+    if request.method.heaviest == "cooled":
+        search, target, runs, ladder = run_on_cooled_model, scale_log_weights(reduced, cold), "chains", {}
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(
         method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
     )
     check_step(method, bound.tables, bound.tier, how.budget, how.chains)
     with one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
-        ended = run_on_cooled_model(request, bound, start) if cools else anneal(request, bound, start, hot, cold)
+        ended = search(request, bound, start)
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)
     hits = count_hits(logs)

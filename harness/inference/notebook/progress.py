@@ -176,5 +176,7 @@ def current_cell_output() -> CellOutput | None:
 def _shell() -> InteractiveShell | None:
     """Whoever runs a notebook has loaded IPython; the shell of a terminal has no kernel, a forked child no reader."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None or multiprocessing.parent_process() else ipython.get_ipython()
+    if ipython is None or multiprocessing.parent_process():
+        return None
+    shell = ipython.get_ipython()
     return shell if getattr(shell, "kernel", None) is not None else None

@@ -79,7 +79,7 @@ def _progress_table(entrants: Sequence[Entrant], now: str) -> Table:
         **TABLE_STYLE,
     )
     for entrant in entrants:
-        message = entrant.fate or ("" if entrant.result is None else entrant.result.status)
+        message = entrant.fate or getattr(entrant.result, "status", "")
         style = "dim" if entrant.fate else ""
         table.add_row(entrant.candidate.label, str(entrant.rounds), f"{entrant.spent:.2f}", message, style=style)
     return table

@@ -158,7 +158,7 @@ def _is_settled(row: Row, settings: Settings, outputs: Sequence[Path]) -> bool:
 
 
 def _settings_cell(settings: Settings) -> str:
-    return f"solver={settings.solver} marginals={'yes' if settings.marginals else 'no'}"
+    return f"solver={settings.solver} marginals={YES_NO[settings.marginals]}"
 
 
 def _table_row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
@@ -192,11 +192,12 @@ def _table_row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
         "entries": "" if entries is None else f"{2.0 ** min(entries, 1023.0):.0f}",
         "memory_gib": "" if memory is None else f"{memory:.4g}",
         "slices": f"{diagnostics.get('slices', 1):.0f}",
-        "cached": "yes" if solved.cached else "no",
+        "cached": YES_NO[solved.cached],
         "marginals": solved.marginals,
     }
 
 
+YES_NO = {True: "yes", False: "no"}
 _SOLVER_COLUMNS = ("solver", "width", "entries", "memory_gib", "slices", "cached")
 
 

@@ -211,7 +211,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
     die_with_parent()
     yield_memory_first()
     settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
-    model, _ = open_model(str(question.source), None if question.evidence is None else str(question.evidence))
+    model, _ = open_model(str(question.source), question.evidence)
     order = None if question.order is None else read_order(question.order, model)
     answer_list: list[ExactAnswer] = []
 

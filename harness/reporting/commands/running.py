@@ -69,7 +69,7 @@ def run(arguments: Namespace) -> int:
     return print_document(arguments, int(answer.status != "ok" or answer.reached is False), answer)
 
 
-def open_model(name: str, evidence: str | None) -> tuple[Model, Mapping[str, object]]:
+def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[str, object]]:
     """A model, and its configuration in a sweep."""
     if name in specs.names() and name != families.FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
