@@ -124,14 +124,14 @@ def compare(run: Run, truth: Truth) -> Iterator[dict[str, Any]]:
     """A line for each quantity: how many numbers, how many of them outside, the mean square of error / standard error,
     and the largest error."""
     for quantity, level in run.levels.items():
-        true = np.array([truth.log_z]) if quantity == "log_z" else truth.marginals
+        true = {"log_z": np.array([truth.log_z])}.get(quantity, truth.marginals)
         if true is None:
             continue
         values, se, bounds = numbers(run.result, quantity)
         errors = values - true
         if quantity == "log_z" and truth.is_bound:
             errors, se = np.minimum(errors, 0.0), np.full(1, np.nan)
-        allowed = 0.0 if level == "exact" else bounds
+        allowed = {"exact": np.zeros(1)}.get(level, bounds)
         varies = np.isfinite(se) & (se > ROUNDING)
         yield {
             **{"method": run.method, "samples": run.samples, "quantity": quantity, "level": level},

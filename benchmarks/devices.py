@@ -46,7 +46,7 @@ class Work(NamedTuple):
     def model(self) -> Model:
         if self.kind == "dense":
             return generators.sherrington_kirkpatrick(self.size, 0.5, seed=1)
-        return generators.grid(self.size, self.size, 0.5, 3.0 if self.kind == "rough grid" else 0.5, seed=1)
+        return generators.grid(self.size, self.size, 0.5, {"rough grid": 3.0}.get(self.kind, 0.5), seed=1)
 
 
 UPDATES = "updates"  # of one variable of one chain

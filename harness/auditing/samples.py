@@ -110,7 +110,7 @@ def _read_npz(path: Path) -> _Raw:
     if not isinstance(values, np.ndarray):
         raise SpinbenchError(f"{path}: {chosen} is no array")
     # what `run(…, keep_in=…)` writes
-    return _Raw(values, ("draw", "chain", "variable") if chosen == "states" and values.ndim == 3 else ())
+    return _Raw(values, {("states", 3): ("draw", "chain", "variable")}.get((chosen, values.ndim), ()))
 
 
 def _read_csv(path: Path) -> _Raw:
@@ -207,7 +207,7 @@ def _read_posterior(posterior: Any, name: str) -> _Raw:
 
 def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tuple[str, ...]]:
     """(N, C, D), whether these are chains, and what was assumed."""
-    n, shape, axes = model.num_variables, raw.values.shape, raw.axes
+    n, shape, axes, axes_note = model.num_variables, raw.values.shape, raw.axes, ""
     if not axes:
         if raw.values.ndim == 2:
             axes = ("draw", "variable")
@@ -221,6 +221,7 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tupl
             raise SpinbenchError(
                 f"{name}: the samples have shape {shape}; (draws, {n}) or ({n}, chains, draws) is needed"
             )
+        axes_note = f"; the array's axes are {', '.join(axes)}"
     if shape[axes.index("variable")] != n and not (raw.labels and len(raw.labels) > n):
         raise SpinbenchError(
             f"{name}: the samples have shape {shape}, by {', '.join(axes)}; the model has {n} variables"
@@ -230,7 +231,6 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tupl
         return values, False, ("draws are taken to be independent; chains are (variables, chains, draws)",)
     order = [axes.index(axis) for axis in ("variable", "chain", "draw")]
     values = raw.values.transpose(order)
-    axes_note = "" if raw.axes else f"; the array's axes are {', '.join(axes)}"
     return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{axes_note}",)
 
 

@@ -166,9 +166,7 @@ def spinbench_state() -> str:
     """Version of spinbench itself with commit and changes, or, of an installed wheel, with a hash of its files."""
     checkout = source_checkout()
     state = git_state(checkout)
-    parts = [state["commit"], state["diff"]]
-    if checkout is None:
-        parts = [_cached_source_digest(PACKAGE)]
+    parts = (state["commit"], state["diff"]) if checkout is not None else (_cached_source_digest(PACKAGE),)
     return " ".join(filter(None, (_package_versions().get("spinbench"), *parts)))
 
 

@@ -157,7 +157,7 @@ def _module_locations(module: str) -> list[Path]:
 
 def _is_tracked(home: Path, folder: Path) -> bool:
     try:
-        done = git.ask(folder, "ls-files", "--", "." if home.is_dir() else home.name)
+        done = git.ask(folder, "ls-files", "--", str(home.relative_to(folder)))
     except OSError:
         return False
     return done.returncode == 0 and bool(done.stdout)

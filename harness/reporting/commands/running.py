@@ -198,10 +198,10 @@ def _result_sentences(answer: Result) -> list[str]:
     lines = [f"{answer.model}: {answer.status}", *describe_log_z(answer)]
     lines += [f"{name.replace('_', ' ')}: {describe_evidence(evidence)}" for name, evidence in answer.evidence.items()]
     if answer.marginals is None and answer.best_log_weight is not None:
-        exact = " (exact)" if answer.method == "exact" else ""
+        exact = {"exact": " (exact)"}.get(answer.method, "")
         lines.append(f"heaviest state: log weight {answer.best_log_weight:.8g}{exact}")
     if "hits" in answer.diagnostics:
-        unit = "annealings" if "annealings" in answer.diagnostics else "chains"
+        unit = next(unit for unit in ("annealings", "chains") if unit in answer.diagnostics)
         ended = f"{answer.diagnostics['hits']:.0f} of {answer.diagnostics[unit]:.0f} {unit}"
         lines.append(f"{ended} ended in a state of this weight")
     if answer.marginals_se is not None:
