@@ -39,31 +39,16 @@ def build_parser() -> CommandParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_command(commands, "sweep", add_help=False)
     run = _about_a_model(commands, "run", "so long, as 2s or 1min, or after so many samples, as 5000")
-    run.add_argument(
-        "--method",
-        default="gibbs",
-        metavar="NAME",
-        help="Run this method, or the one that this .py file defines; gibbs by default.",
-    )
-    run.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], help="Give the method a setting; may be repeated."
-    )
-    run.add_argument(
-        "--backend",
-        metavar="NAME",
-        help="Compute on this backend; by default numba, or another one that the method runs on.",
-    )
+    run.add_argument("--method", default="gibbs", metavar="NAME", help="Run this method or .py file; gibbs by default.")
+    run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="Set a value; may be repeated.")
+    run.add_argument("--backend", metavar="NAME", help="Compute on this backend; by default numba, if it can.")
     run.add_argument("--tier", metavar="TIER", help="Run only a kernel (native) or only the array program (generic).")
     run.add_argument("--kernel", metavar="DISTRIBUTION", help="Run the kernel that this Python distribution brings.")
     run.add_argument("--chains", type=int, default=16, metavar="C", help="Run so many chains; 16 by default.")
     run.add_argument("--precision", default="float64", metavar="P", help="Compute in float64, the default, or float32.")
     run.add_argument("--device", default="cpu", metavar="D", help="Compute on the cpu, the default, or the gpu.")
-    run.add_argument(
-        "--target", metavar="WHAT", help="Ask for map, the heaviest state, in place of marginals and log Z."
-    )
-    run.add_argument(
-        "--until", metavar="ERROR", help="Stop as soon as the error is so small: 'se<0.01' or 'log_z_se<0.1'."
-    )
+    run.add_argument("--target", metavar="WHAT", help="Ask for map, the heaviest state, not for marginals and log Z.")
+    run.add_argument("--until", metavar="ERROR", help="Stop once the error is so small: 'se<0.01' or 'log_z_se<0.1'.")
     run.add_argument(
         "--output",
         type=Path,
@@ -94,15 +79,9 @@ def build_parser() -> CommandParser:
         metavar="FOLDER",
         help="Write the page into this folder; by default report in the first FOLDER.",
     )
-    report.add_argument(
-        "--panels", action="store_true", help="Write each model's pictures, too, as PDF and SVG of their own."
-    )
-    report.add_argument(
-        "--tables", action="store_true", help="Write only the files with tables, without page and pictures."
-    )
-    report.add_argument(
-        "--compare", nargs=2, metavar=("A", "B"), help="Compare the folders of two sweeps, or two commits."
-    )
+    report.add_argument("--panels", action="store_true", help="Write each model's pictures, too, as PDF and SVG.")
+    report.add_argument("--tables", action="store_true", help="Write only tables, without page and pictures.")
+    report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="Compare two folders of sweeps, or two commits.")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="Read the records of these sweeps.")
     report.add_argument(
         "--model",
@@ -112,9 +91,7 @@ def build_parser() -> CommandParser:
     )
     profile = add_command(commands, "profile")
     profile.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="Read the records of these sweeps.")
-    profile.add_argument(
-        "--all", action="store_true", help="Show all methods after each budget, not only the first few."
-    )
+    profile.add_argument("--all", action="store_true", help="Show all methods after each budget, not only a few.")
     profile.add_argument(
         "--page", type=Path, metavar="FILE", help="Write it as Markdown into this file, with pictures beside it."
     )
@@ -139,18 +116,12 @@ def build_parser() -> CommandParser:
         "--precision", default="float64", metavar="P", help="Compile for float64, the default, or float32."
     )
     publish = add_command(commands, "publish")
-    publish.add_argument(
-        "--offline",
-        action="store_true",
-        help="Put the scripts beside it, from npm packages, so that it opens without a network.",
-    )
+    publish.add_argument("--offline", action="store_true", help="Put the scripts beside it: it needs no network then.")
     add_history(commands)
     check = add_command(commands, "check")
     check.add_argument("--backend", metavar="NAME", help="Check this backend; all by default.")
     check.add_argument("--method", metavar="NAME", help="Check this method; all by default.")
-    check.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], help="Give the method a setting; may be repeated."
-    )
+    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="Set a value; may be repeated.")
     check.add_argument(
         "--seconds",
         type=float,
@@ -170,7 +141,7 @@ def build_parser() -> CommandParser:
     )
     advise = _about_a_model(commands, "advise")
     advise.add_argument(
-        "--target", default="marginals", metavar="WHAT", help="Ask for marginals, the default, or log_z."
+        "--target", default="marginals", metavar="WHAT", help="Ask for log_z; by default for marginals."
     )
     advise.add_argument(
         "--candidates", metavar="A,B", help="Race only these, METHOD or METHOD.BACKEND; by default all that fit."
