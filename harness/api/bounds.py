@@ -53,5 +53,5 @@ def stated(value: float | None, kind: LogZKind, others: Iterable[Bound], by: str
     of_kind = []
     if value is not None:
         of_kind = [Bound(value, side, grade, by=by) for side in sides.get(kind, ())]
-    named = [bound if bound.by else replace(bound, by=by) for bound in others]
+    named = [replace(bound, by=bound.by or by) for bound in others]
     return tuple(dict.fromkeys([*of_kind, *named]))

@@ -14,16 +14,20 @@ Kind = Literal["backends", "methods", "kernels"]
 TAKES = ("pairwise", "any", "categorical", "either")
 PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
+_REQUIRED: dict[Kind, tuple[type, tuple[str, ...]]] = {
+    "methods": (Method, ("name", "summary")),
+    "backends": (Backend, ("name", "provides")),
+}
+"""Class and class attributes of a plugin."""
 
 
 def why(kind: Kind, plugin: object) -> str:
     """Why what an entry point names cannot be used as this kind; empty if it can."""
     if kind == "kernels":
         return kernel(plugin)
-    base = Method if kind == "methods" else Backend
+    base, attributes = _REQUIRED[kind]
     if not (isinstance(plugin, type) and issubclass(plugin, base)):
         return f"is no subclass of spinbench.api.{base.__name__}"
-    attributes = ("name", "summary") if kind == "methods" else ("name", "provides")
     if lacking := [attribute for attribute in attributes if not hasattr(plugin, attribute)]:
         return f"lacks the class attribute {' and '.join(lacking)}"
     if issubclass(plugin, Method):

@@ -110,7 +110,7 @@ class Trace:
     @property
     def numbers(self) -> int:
         """Of a batch; 0 before there is one."""
-        return sum(array.size for array in self._batches[-1].values()) if self._batches else 0
+        return sum(array.size for batch in self._batches[-1:] for array in batch.values())
 
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int, *, joined: bool = False) -> None:
         """Append copies of the statistics of `count` further steps: an engine may write into its state again. In them

@@ -24,7 +24,7 @@ def format_value(value: object) -> str:
 
 def quote(text: str) -> str:
     """A text in quotes."""
-    escaped = re.sub(r"(\\*)('|$)", lambda match: 2 * match[1] + ("\\'" if match[2] else ""), text)
+    escaped = re.sub(r"(\\*)('|$)", lambda match: 2 * match[1] + match[2].replace("'", "\\'"), text)
     return f"'{escaped}'"
 
 

@@ -96,13 +96,12 @@ def _options(hint: object) -> tuple[object, ...]:
 def _convert_to(value: Any, hint: object) -> object:
     """As this type; NotImplemented where it does not fit."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    if hint is float:
-        return float(value) if number else NotImplemented
-    if hint is int:
-        whole = isinstance(value, numbers.Integral) or (number and float(value).is_integer())
-        return int(value) if number and whole else NotImplemented
-    if get_origin(hint) is Sequence:
-        return value if _is_sequence_of(value, *get_args(hint)) else NotImplemented
+    if hint is float and number:
+        return float(value)
+    if hint is int and number and (isinstance(value, numbers.Integral) or float(value).is_integer()):
+        return int(value)
+    if hint in (float, int) or (get_origin(hint) is Sequence and not _is_sequence_of(value, *get_args(hint))):
+        return NotImplemented
     kind = str if get_origin(hint) is Literal else hint
     if kind not in IN_WORDS or isinstance(value, kind):
         return value

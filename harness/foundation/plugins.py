@@ -39,17 +39,17 @@ def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     points: dict[str, list[EntryPoint]] = {}
     for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
         points.setdefault(point.name, []).append(point)
-    return {
-        name: tuple(points[name] if len(points[name]) == 1 else _different(points[name])) for name in sorted(points)
-    }
+    return {name: _different(points[name]) for name in sorted(points)}
 
 
-def _different(points: list[EntryPoint]) -> list[EntryPoint]:
+def _different(points: list[EntryPoint]) -> tuple[EntryPoint, ...]:
     """Without those of a distribution that Python finds twice."""
+    if len(points) == 1:
+        return (points[0],)
     distinct: dict[tuple[str, str], EntryPoint] = {}
     for point in points:
         distinct.setdefault((point.value, distribution(point)), point)
-    return sorted(distinct.values(), key=lambda point: distribution(point) != OWN)
+    return tuple(sorted(distinct.values(), key=lambda point: distribution(point) != OWN))
 
 
 @cache_until_forget
@@ -68,7 +68,7 @@ def is_there(module: str) -> bool:
     """Whether a module can be imported, found without importing it or the package that it is in."""
     top, _, rest = module.partition(".")
     spec = importlib.util.find_spec(top)
-    for name in rest.split(".") if rest else ():
+    for name in filter(None, rest.split(".")):
         if spec is None or spec.submodule_search_locations is None:
             return False
         spec = importlib.machinery.PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)

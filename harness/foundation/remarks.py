@@ -53,7 +53,9 @@ def unknown_name(
     if name in removed:
         return UnknownNameError(f"no {kind} is named {name!r} any more; {removed[name]}")
     close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
+    hint = f"known: {', '.join(allowed) or 'none'}"
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
     return UnknownNameError(f"no {kind} is named {name!r}; {hint}")
 
 

@@ -17,30 +17,20 @@ import json
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asv import util
-from asv.benchmarks import Benchmarks
-from asv.config import Config
+from asv import benchmarks, config, machine, util
+from asv import results as asv_results
 from asv.environment import Environment, ExistingEnvironment, get_env_name
-from asv.machine import Machine, MachineCollection
-from asv.results import Results
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.atomic import write_json
-from spinbench.foundation.git import CONFIG
-from spinbench.foundation.remarks import left_out
-from spinbench.history import axes, builds
-from spinbench.history.asv_series import benchmark_descriptions
-from spinbench.history.journal import lock_history
-from spinbench.history.series import SeriesIndex, entry_column, identify
+from spinbench.foundation import atomic, git, remarks
+from spinbench.history import asv_series, axes, builds, journal, series
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
-from spinbench.measuring.environment import foreign_source_folder
-from spinbench.measuring.record_types import parse_record
+from spinbench.measuring import environment, record_types
 
 if TYPE_CHECKING:
     from asv.repo import Repo
@@ -48,7 +38,7 @@ if TYPE_CHECKING:
 # Environment variable with this machine's name in the history; by default asv's name, the host's.
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 TOOL = "spinbench"
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+PYTHON = ".".join(platform.python_version_tuple()[:2])
 # For example spinbench-py3.11.
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
 # In the folder that the processes of one asv command share, beside measurements.
@@ -61,7 +51,11 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
     tool_name = TOOL
 
     def __init__(
-        self, conf: Config, python: str, requirements: dict[str, str], tagged_env_vars: dict[tuple[str, str], str]
+        self,
+        conf: config.Config,
+        python: str,
+        requirements: dict[str, str],
+        tagged_env_vars: dict[tuple[str, str], str],
     ) -> None:
         """`python` and the rest come from asv's matrix, which has no say here."""
         # asv's own classes set it before its base class asks for it.
@@ -80,7 +74,7 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
     def _setup(self) -> None:
         builds.create_environment(Path(self._path), _project_name())
 
-    def install_project(self, conf: Config, repo: Repo, commit_hash: str) -> None:
+    def install_project(self, conf: config.Config, repo: Repo, commit_hash: str) -> None:
         """Replace the commit that is installed by another one."""
         if self._get_installed_commit_hash() != commit_hash:
             self._set_installed_commit_hash(None)
@@ -112,10 +106,14 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
     tool_name = "here"
 
     def __init__(
-        self, conf: Config, python: str, requirements: dict[str, str], tagged_env_vars: dict[tuple[str, str], str]
+        self,
+        conf: config.Config,
+        python: str,
+        requirements: dict[str, str],
+        tagged_env_vars: dict[tuple[str, str], str],
     ) -> None:
         """As of the other one; what is installed here has to be of this repository."""
-        if (runs := foreign_source_folder(Path().resolve())) is not None:
+        if (runs := environment.foreign_source_folder(Path().resolve())) is not None:
             raise util.UserError(f"what is installed here is the code of {runs}, not that of this checkout")
         super().__init__(conf, "same", {}, {})
         self._python = PYTHON
@@ -130,12 +128,12 @@ def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
     os.environ[SHARED_VARIABLE] = str(_make_temporary_folder())
     if name := os.environ.get(MACHINE_VARIABLE):
-        Machine.hardcoded_machine_name = name
+        machine.Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration
-    results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
+    results = Path(config.Config.load(git.CONFIG).results_dir) if Path(git.CONFIG).is_file() else None
     os.environ[FAMILIES_VARIABLE] = str(write_families(_make_temporary_folder(), results and results.parent))
     if results is not None:
-        load_default = MachineCollection.load
+        load_default = machine.MachineCollection.load
 
         def load(name: str, _path: str | None = None) -> dict[str, str]:
             try:
@@ -145,7 +143,7 @@ def setup() -> None:
                 return _default_machine(name)
 
         # `asv run` would replace machine.json by what the user's home says of this machine.
-        MachineCollection.load = load
+        machine.MachineCollection.load = load
         _patch_benchmarks_save(results)
         _patch_results_save(results.parent)
 
@@ -167,23 +165,23 @@ def _make_temporary_folder() -> Path:
 
 def _patch_benchmarks_save(results: Path) -> None:
     """`asv run` writes the descriptions of what it discovers; those of series that it never runs stay beside them."""
-    save = Benchmarks.save
+    save = benchmarks.Benchmarks.save
 
-    def save_all(self: Benchmarks) -> None:
+    def save_all(self: benchmarks.Benchmarks) -> None:
         self._all_benchmarks = {
             **self._all_benchmarks,
-            **benchmark_descriptions(SeriesIndex(results.parent / "journal")),
+            **asv_series.benchmark_descriptions(series.SeriesIndex(results.parent / "journal")),
         }
         save(self)
 
-    Benchmarks.save = save_all
+    benchmarks.Benchmarks.save = save_all
 
 
 def _patch_results_save(home: Path) -> None:
     """What `asv run` is about to save has settings, which the builds that come later have to have, too."""
-    save = Results.save
+    save = asv_results.Results.save
 
-    def save_all(self: Results, folder: str) -> None:
+    def save_all(self: asv_results.Results, folder: str) -> None:
         try:
             add_configurations(Path(os.environ[SHARED_VARIABLE]), home)
             write_families(_make_temporary_folder(), home)
@@ -192,7 +190,7 @@ def _patch_results_save(home: Path) -> None:
         finally:
             save(self, folder)
 
-    Results.save = save_all
+    asv_results.Results.save = save_all
 
 
 def write_families(folder: Path, home: Path | None) -> Path:
@@ -202,14 +200,14 @@ def write_families(folder: Path, home: Path | None) -> Path:
         shared: where to.
         home: of the history, if there is one.
     """
-    configurations = SeriesIndex(home / "journal").configurations_by_column() if home is not None else {}
+    configurations = series.SeriesIndex(home / "journal").configurations_by_column() if home is not None else {}
     contents = {}
     for name, family in axes.families().items():
         columns = {cell: configurations.get(family.column(cell), ()) for cell in family.cells}
         settings = [[cell, list(configs)] for cell, configs in columns.items() if configs]
         contents[name] = {**dataclasses.asdict(family), "settings_of": settings}
     path = folder / FAMILIES_FILE
-    write_json(path, contents)
+    atomic.write_json(path, contents)
     return path
 
 
@@ -224,21 +222,21 @@ def add_configurations(measurements: Path, home: Path) -> None:
         HistoryError: it cannot be written.
     """
     contents = [json.loads(path.read_text()) for path in measurements.glob("*.json") if path.name != FAMILIES_FILE]
-    good = [parse_record(content) for content in contents if content["status"] == "ok"]
+    good = [record_types.parse_record(content) for content in contents if content["status"] == "ok"]
     if good:
-        with lock_history(home):
-            series_index = SeriesIndex(home / "journal")
+        with journal.lock_history(home):
+            series_index = series.SeriesIndex(home / "journal")
             for record in good:
                 # Of a build that did not note what files held.
                 with suppress(HistoryError):
-                    series_index.add(identify(record), [], entry_column(record))
+                    series_index.add(series.identify(record), [], series.entry_column(record))
 
 
 def machine_name() -> str:
     """The name of this machine in the history: SPINBENCH_MACHINE's, else asv's."""
-    host = str(Machine.get_unique_machine_name())
+    host = str(machine.Machine.get_unique_machine_name())
     try:
-        name = str(MachineCollection.load(host)["machine"])
+        name = str(machine.MachineCollection.load(host)["machine"])
     except util.UserError:
         name = host
     return os.environ.get(MACHINE_VARIABLE) or name
@@ -250,11 +248,11 @@ def load_machine_description(results: Path, name: str) -> dict[str, str] | None:
     if not path.is_file():
         return None
     try:
-        stored = dict(util.load_json(str(path), Machine.api_version))
+        stored = dict(util.load_json(str(path), machine.Machine.api_version))
         if not all(isinstance(value, str) for key, value in stored.items() if key != "version"):
             raise ValueError("a value is no text")
     except (util.UserError, ValueError, TypeError, RecursionError) as error:
-        left_out(f"{path}, which describes this machine anew: {error}")
+        remarks.left_out(f"{path}, which describes this machine anew: {error}")
         return None
     return {key: value for key, value in stored.items() if key != "version"}
 
@@ -262,7 +260,7 @@ def load_machine_description(results: Path, name: str) -> dict[str, str] | None:
 def new_machine_description(name: str) -> dict[str, str]:
     """A new description, from the user's home or asv's defaults."""
     try:
-        defaults = dict(MachineCollection.load(name))
+        defaults = dict(machine.MachineCollection.load(name))
     except util.UserError:
         defaults = _default_machine(name)
     description = {key: str(value) for key, value in defaults.items() if key != "version"} | {"machine": name}
@@ -271,7 +269,7 @@ def new_machine_description(name: str) -> dict[str, str]:
 
 def _default_machine(name: str) -> dict[str, str]:
     """asv's, but for `os`, where the kernel's version would start a series with each update."""
-    return {**Machine.get_defaults(), "os": platform.system(), "machine": name}
+    return {**machine.Machine.get_defaults(), "os": platform.system(), "machine": name}
 
 
 def _remove_folder(folder: str, owner_pid: int) -> None:

@@ -12,26 +12,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asv.benchmark
 from asv import util
 from asv.benchmarks import Benchmarks
-from asv.config import Config
 from asv.machine import Machine
 from asv.results import Results, get_filename
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import Checkout
-from spinbench.history import asv_cells, asv_series, axes, journal
-from spinbench.history.asv_plugin import ENVIRONMENT, load_machine_description, new_machine_description
-from spinbench.history.axes import Column, Family
-from spinbench.history.series import SeriesIndex
-from spinbench.measuring.record_types import Record
+from spinbench.history import asv_cells, asv_plugin, asv_series, axes, journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+    from asv.config import Config
+
+    from spinbench.history.axes import Column, Family
+    from spinbench.history.series import SeriesIndex
+    from spinbench.measuring.record_types import Record
 
 if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
     raise ImportError(
@@ -52,7 +55,7 @@ class ResultFiles:
 
     config: Config
     machine: str
-    environment: str = ENVIRONMENT
+    environment: str = asv_plugin.ENVIRONMENT
 
     @property
     def folder(self) -> Path:
@@ -131,7 +134,7 @@ class ResultFiles:
     def save_machine_description(self, description: Mapping[str, str]) -> None:
         """Keep asv's description of this machine, unless there is one: each of its fields is part of a series' name."""
         path = self.folder / self.machine / "machine.json"
-        if load_machine_description(self.folder, self.machine) is None:
+        if asv_plugin.load_machine_description(self.folder, self.machine) is None:
             with self._scratch_folder() as scratch:
                 util.write_json(str(scratch / path.name), dict(description), Machine.api_version)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,9 +199,9 @@ class ResultFiles:
 
     def _machine_description(self) -> dict[str, str]:
         """asv's description of this machine."""
-        description = load_machine_description(self.folder, self.machine)
+        description = asv_plugin.load_machine_description(self.folder, self.machine)
         if description is None:
-            description = new_machine_description(self.machine)
+            description = asv_plugin.new_machine_description(self.machine)
             self.save_machine_description(description)
         return description
 

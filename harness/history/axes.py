@@ -177,7 +177,6 @@ def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[
         HistoryError: a value that conf/axes lists selects no configuration.
     """
     from hydra.errors import HydraException
-    from omegaconf import OmegaConf
 
     overrides = {cell: tuple(family.overrides(cell)) for cell in cells}
     if new := {cell: cell_overrides for cell, cell_overrides in overrides.items() if cell_overrides not in _composed}:
@@ -188,7 +187,7 @@ def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[
                 except HydraException as error:
                     reason = " ".join(str(error).split())
                     raise HistoryError(f"conf/axes/{family.name}.yaml lists {cell}, but {reason}") from error
-                _composed[cell_overrides] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+                _composed[cell_overrides] = _resolve(config)
     return {cell: copy.deepcopy(_composed[cell_overrides]) for cell, cell_overrides in overrides.items()}
 
 
@@ -199,11 +198,9 @@ _composed: dict[tuple[str, ...], dict[str, object]] = {}
 @cache
 def run_defaults() -> Mapping[str, Any]:
     """The number of chains and the budget of a cell that says nothing of them."""
-    from omegaconf import OmegaConf
-
     with composer() as compose:
         config = compose([])
-    return {"chains": config.chains, "budget": OmegaConf.to_container(config.budget, resolve=True)}
+    return {"chains": config.chains, "budget": _resolve(config.budget)}
 
 
 def config_differences(config: object, canonical: object, path: str = "") -> list[str]:
@@ -211,8 +208,7 @@ def config_differences(config: object, canonical: object, path: str = "") -> lis
     if isinstance(config, Mapping) and isinstance(canonical, Mapping):
         lines = []
         for key in sorted({*config, *canonical}):
-            inner = f"{path}.{key}".removeprefix(".")
-            lines += config_differences(config.get(key), canonical.get(key), inner)
+            lines += config_differences(config.get(key), canonical.get(key), f"{path}.{key}".removeprefix("."))
         return lines
     # 2 is 2.0, but 1 is not True.
     if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):
@@ -224,10 +220,14 @@ def _format_setting(value: object) -> str:
     return "nothing" if value is None else json.dumps(value)
 
 
-def _parse_family(config: DictConfig) -> Family:
+def _resolve(config: DictConfig) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
-    raw = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+
+
+def _parse_family(config: DictConfig) -> Family:
+    raw = _resolve(config)
     return Family(
         name=raw["family"],
         timeout=float(raw["timeout"]),

@@ -23,11 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import HistoryError
-from spinbench.foundation import git
+from spinbench.foundation import git, remarks
 from spinbench.foundation.folders import cache_folder
-from spinbench.foundation.remarks import left_out
-from spinbench.history.journal import lock_history
-from spinbench.history.series import PREFIX
+from spinbench.history import journal, series
 
 if TYPE_CHECKING:
     from asv.results import Results
@@ -65,7 +63,7 @@ _CDN_ATTRIBUTES = re.compile(r"\s(?:integrity|crossorigin|referrerpolicy|onerror
 
 # Of those that sweeps began. asv takes some 10 ms a series; its page lists them all.
 MAX_SERIES = 2000
-SWEPT = f"{PREFIX}."
+SWEPT = f"{series.PREFIX}."
 # Of asv's configuration, relative to its folder, with asv's defaults.
 PATHS = {"benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "env_dir": "env"}
 # Folder of the copy while asv reads it, beside the results.
@@ -97,7 +95,7 @@ def publish(root: Path, *, offline: bool = False) -> Path:
     if not (results / "benchmarks.json").is_file():
         raise HistoryError(f"there is no history in {checkout.root}; `spinbench sweep` on a clean checkout starts one")
     packages = fetch_npm_packages(cache_folder() / "npm") if offline else None
-    with lock_history(results.parent, "publish.lock", "another `spinbench publish`"):
+    with journal.lock_history(results.parent, "publish.lock", "another `spinbench publish`"):
         folders = [results.parent / COPY, *(path.parent for path in results.parent.glob("publish-*/publish.json"))]
         for leftover in folders:  # by one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
@@ -109,7 +107,7 @@ def publish(root: Path, *, offline: bool = False) -> Path:
         if packages is not None:
             vendor_scripts(site / "index.html", packages)
     if n_shown < n_swept:
-        left_out(
+        remarks.left_out(
             f"{n_swept - n_shown} of {n_swept} series of sweeps, those measured longest ago, are not on asv's site; "
             "spinbench history and its page of changes have them"
         )
@@ -154,7 +152,7 @@ def _build_site(checkout: git.Checkout, config: Mapping[str, Any], folder: Path)
         if name.startswith(SWEPT)
         for cell, ages in ages_by_benchmark[name].items()
     }
-    newest = set(sorted(swept, key=lambda series: (min(swept[series]), series))[:MAX_SERIES])
+    newest = set(sorted(swept, key=lambda name: (min(swept[name]), name))[:MAX_SERIES])
     descriptions = {
         name: shorten_description(name, description, ages_by_benchmark[name], newest)
         for name, description in benchmarks.items()

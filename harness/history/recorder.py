@@ -165,7 +165,9 @@ class History:
         metric_names = [metric.name for metric in tracked if journal.finite_values(entry.metric(metric.name))]
         entry_series = series_index.add(record_identity, metric_names, column)
         labelled = label_entry(entry, entry_series)
-        return self.journal.add(labelled, axes.family(labelled["family"]).metrics if entry_series.column else tracked)
+        if entry_series.column:
+            tracked = axes.family(labelled["family"]).metrics
+        return self.journal.add(labelled, tracked)
 
     def machines(self) -> list[str]:
         """All whose records are kept here."""

@@ -171,8 +171,7 @@ class SeriesIndex:
 
     def find_by_digest(self, key: str) -> Series | None:
         """The same by the digest of the configuration."""
-        series, _ = self._configs.get(key, (None, {}))
-        return series
+        return self._configs.get(key, (None, {}))[0]
 
     def add(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
         """The series that a configuration belongs to, noted with its metrics unless both are known.
@@ -316,4 +315,6 @@ def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.12g}"
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"#{hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]}"
+    if len(text) > MAX_VALUE_LENGTH:
+        return f"#{hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]}"
+    return text

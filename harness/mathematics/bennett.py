@@ -95,7 +95,7 @@ def ratio(
     base = max(between, float(spread[0]) / np.sqrt(parts))
     # Chains are independent, and a chain's stretches of some autocorrelation times are, too.
     freedom = max(chains - 1, min(effective / 10, 100.0))
-    of_draws = n_backward * (float(b.var(ddof=1)) if n_backward > 1 else 0.0)
+    of_draws = n_backward * float(b.var(ddof=min(n_backward - 1, 1)))
 
     factor = float(t_factor(freedom)) / weight
     scatter = factor * float(np.hypot(effective * base, np.sqrt(of_draws)))

@@ -208,7 +208,7 @@ def parts_of(series: Batches) -> int:
 
 def spread_of(means: FloatArray) -> FloatArray:
     """(N,) standard deviations of means (N, P); 0 of a single one."""
-    return means.std(axis=-1, ddof=1) if means.shape[-1] > 1 else np.zeros(len(means))
+    return np.asarray(means.std(axis=-1, ddof=min(means.shape[-1] - 1, 1)))
 
 
 def r_hat_of(values: FloatArray) -> FloatArray:
@@ -217,7 +217,7 @@ def r_hat_of(values: FloatArray) -> FloatArray:
     if not half:
         return np.full(values.shape[1], np.nan)
     halves = np.concatenate([values[:half], values[half : 2 * half]], axis=-1)
-    within = halves.var(axis=0, ddof=1).mean(axis=-1) if half > 1 else np.zeros(values.shape[1])
+    within = halves.var(axis=0, ddof=min(half - 1, 1)).mean(axis=-1)
     between = halves.mean(axis=0).var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = np.sqrt((within * (half - 1) / half + between) / within)

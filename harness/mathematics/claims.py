@@ -185,7 +185,7 @@ def marginal_claims(
     # nothing of wells that none of them has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
-    alike = None
+    alike = np.ones(variables, dtype=bool)
     if summary.compared is not None:
         alike = certain(summary.compared.alike, chains)
     for some in blocks(variables, 1):
@@ -201,8 +201,7 @@ def marginal_claims(
         of_rare = widen_of_rare(scatter, nearest, farthest, samples * count)
         # In whose place standard errors come.
         time[some] = np.minimum(of_rare, bounds[some])
-        certain_share = remembered_share if alike is None else remembered_share[alike[some]]
-        memory = max(memory, float(certain_share.max(initial=0.0)))
+        memory = max(memory, float(remembered_share[alike[some]].max(initial=0.0)))
     doubt = ""
     if batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES:
         doubt = "too short"

@@ -78,5 +78,5 @@ class _Tables:
         total = np.zeros((self._cards[v], states.shape[1]))
         for table, others in self._holding[v]:
             part = table[(slice(None), *(states[u] for u in others))]
-            total += part if others else part[:, None]
+            total += part.reshape(len(part), -1)
         return np.asarray(total.argmax(axis=0))

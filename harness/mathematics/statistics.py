@@ -173,7 +173,7 @@ def log_mean(series: FloatArray) -> tuple[float, float]:
     weights = np.exp(series - top)
     mean = weights.mean()
     error = float(standard_error(weights))
-    return float(top + np.log(mean)), float("inf") if np.isnan(error) else error / float(mean)
+    return float(top + np.log(mean)), float(np.nan_to_num(error / mean, nan=np.inf, posinf=np.inf))
 
 
 def marginal_rmse(estimated: Sequence[FloatArray] | FloatArray, exact: Sequence[FloatArray] | FloatArray) -> float:
@@ -258,7 +258,10 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
             sums = least.copy()
         if not going.all():
             left, level, total, least = left[going], level[going], total[going], least[going]
-            series, products = (series, products[:, going]) if len(products) else (series[:, going], products)
+            if len(products):
+                products = products[:, going]
+            else:
+                series = series[:, going]
         if first:
             sums[left] += least
         if not len(left):

@@ -104,7 +104,7 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     variance, remembered = (sum(each) for each in zip(*parts, strict=True))
     # What a chain adds on all its rungs: it walks up as one, so that its rungs err together.
     along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)
-    between = float(np.var(along, ddof=1)) / chains if chains > 1 else 0.0
+    between = float(np.var(along, ddof=min(chains - 1, 1))) / chains
     factor = float(t_factor(chains - 1))
     se, memory = factor * float(np.sqrt(max(variance, between))), factor * float(np.sqrt(remembered))
     bound = float(error_bound(se, memory=memory))

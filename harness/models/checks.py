@@ -61,14 +61,21 @@ def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashabl
         ModelError: a wrong number of labels, or one twice.
     """
     checked = tuple(labels)
-    if not checked:
+    if not checked or checked == tuple(range(n)):
         return ()
     if len(checked) != n:
         raise ModelError(f"{name}: {len(checked)} labels for {n} variables; one each is needed")
     if len(set(checked)) != n:
         twice = next(label for k, label in enumerate(checked) if label in checked[:k])
         raise ModelError(f"{name}: two variables are labelled {twice!r}")
-    return () if checked == tuple(range(n)) else checked
+    return checked
+
+
+def format_variable(v: int, labels: Sequence[Hashable]) -> str:
+    """ "variable 3", or "variable 3 ('rain')" where variables have labels."""
+    if not labels:
+        return f"variable {v}"
+    return f"variable {v} ({labels[v]!r})"
 
 
 def largest_finite_magnitude(logs: npt.NDArray[np.float64]) -> float:

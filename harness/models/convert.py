@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ConversionError
+from spinbench.models.checks import format_variable
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
@@ -100,9 +101,9 @@ class _OneOfKCoding:
         sizes = np.array([len(states) for states in self.states] if graph.has_zeros else graph.cardinalities)
         if not one_of_k and sizes.max() > 2:
             v = int(np.argmax(sizes > 2))
-            label = f" ({graph.labels[v]!r})" if graph.labels else ""
             raise ConversionError(
-                f"{graph.name}: variable {v}{label} has {sizes[v]} possible states; binary variables are needed"
+                f"{graph.name}: {format_variable(v, graph.labels)} has {sizes[v]} possible states; "
+                "binary variables are needed"
             )
         self.counts = np.where(sizes > 2, sizes, sizes - 1)
         self.starts = np.cumsum(self.counts) - self.counts
@@ -181,7 +182,7 @@ class _OneOfKCoding:
         if single and all(k == 2 for k in graph.cardinalities):
             return replace(model, origin=graph.origin)
         coding_origin = Origin(graph.cardinalities, self.states, self.units, graph.labels)
-        return replace(model, origin=coding_origin if graph.origin is None else graph.origin.then(coding_origin))
+        return replace(model, origin=coding_origin.after(graph.origin))
 
     def _restrict_factor(self, index: int) -> tuple[Sequence[int], FloatArray]:
         """The factor over the possible states of its undetermined variables."""
@@ -208,7 +209,7 @@ class _OneOfKCoding:
         return np.asarray(self.starts[variables][:, None] + np.arange(1 if num_states == 2 else num_states))
 
     def _add_fields(self, indices: IntArray, variables: IntArray, tables: FloatArray) -> None:
-        base = tables[:, 0] if tables.shape[1] == 2 else np.median(tables, axis=1)
+        base = _base_level(tables, 1).reshape(-1)
         units = self._units_by_variable(variables, tables.shape[1])
         self.constants.append((indices, base))
         values = tables[:, -units.shape[1] :] - base[:, None]
@@ -227,8 +228,7 @@ class _OneOfKCoding:
         """T_kl = r_k + c_l + R_kl with R zero wherever a binary variable is 0, so R holds the couplings."""
         rest, sizes = stack.tables, stack.tables.shape[1:]
         for axis, other in ((0, 2), (1, 1)):
-            binary = rest.shape[other] == 2
-            part = rest.take([0], other) if binary else np.median(rest, other, keepdims=True)
+            part = _base_level(rest, other)
             self._add_fields(stack.indices, stack.members[:, axis], part.reshape(len(part), -1))
             rest = rest - part
         first, second = (self._units_by_variable(stack.members[:, axis], sizes[axis]) for axis in (0, 1))
@@ -245,6 +245,13 @@ class _OneOfKCoding:
         _, edges, couplings = _concatenate_sorted(self.others)
         self.edges.append(edges)
         self.couplings.append(couplings)
+
+
+def _base_level(tables: FloatArray, axis: int) -> FloatArray:
+    """What fields or couplings are counted from along an axis, which stays: entry 0 of binary variables, a median."""
+    if tables.shape[axis] == 2:
+        return tables.take([0], axis)
+    return np.asarray(np.median(tables, axis, keepdims=True))
 
 
 def _concatenate_sorted(parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:

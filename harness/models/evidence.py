@@ -57,8 +57,7 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
         reduced, observed = _condition_pairwise(model, observed)
     else:
         reduced = _condition_factor_graph(model, observed)
-    evidence_origin = _build_evidence_origin(model, observed)
-    return replace(reduced, origin=evidence_origin if model.origin is None else model.origin.then(evidence_origin))
+    return replace(reduced, origin=_build_evidence_origin(model, observed).after(model.origin))
 
 
 def _parse_evidence(

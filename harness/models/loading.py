@@ -47,8 +47,9 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
     model = _read_source(source, name, beta)
     if evidence is None:
         return model
-    observed = evidence if isinstance(evidence, Mapping) else uai.read_evidence(Path(evidence))
-    return condition(model, observed)
+    if not isinstance(evidence, Mapping):
+        evidence = uai.read_evidence(Path(evidence))
+    return condition(model, evidence)
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

@@ -109,7 +109,7 @@ class Origin:
     @cached_property
     def carriers(self) -> IntArray:
         """(M,) the derived variable that carries each variable, -1 where none does; of several the first."""
-        return np.array([units[0] if units else -1 for units in self.variables], dtype=np.int64)
+        return np.array([next(iter(units), -1) for units in self.variables], dtype=np.int64)
 
     @cached_property
     def derived_cardinalities(self) -> tuple[int, ...]:
@@ -205,13 +205,15 @@ class Origin:
             lowered[..., unit] = np.any([lowered[..., u] == state for u, state in literals], axis=0)
         return lowered
 
-    def then(self, later: Origin) -> Origin:
-        """The map from these original variables to what `later` derives from this map's derived variables."""
-        composed = [_compose_carriers(*each, later) for each in zip(self.states, self.variables, strict=True)]
+    def after(self, earlier: Origin | None) -> Origin:
+        """The map from the original variables of `earlier`, whose derived variables this map is of; None: this map."""
+        if earlier is None:
+            return self
+        composed = [_compose_carriers(*each, self) for each in zip(earlier.states, earlier.variables, strict=True)]
         states, variables = (tuple(part) for part in zip(*composed, strict=True))
-        conditionals = self._pull_back_conditionals(later.conditionals) + self.conditionals
-        steps = (self, later) if self.functions or self.steps else None
-        return Origin(self.cardinalities, states, variables, self.labels, conditionals, steps=steps)
+        conditionals = earlier._pull_back_conditionals(self.conditionals) + earlier.conditionals
+        steps = (earlier, self) if earlier.functions or earlier.steps else None
+        return Origin(earlier.cardinalities, states, variables, earlier.labels, conditionals, steps=steps)
 
     def _pull_back_conditionals(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
         """Conditionals of derived variables, each of which is an original one or stands for nothing."""
@@ -271,18 +273,15 @@ class Origin:
         self, values: PerVariable, along: Propagation, fixed: float | None, other: Callable[[FloatArray], FloatArray]
     ) -> PerVariable:
         """With what is known of the variables that were summed out; given none, `fixed`, or where None the table."""
-
-        def state_values(u: int) -> FloatArray:
-            if isinstance(values, np.ndarray):
-                return np.stack([other(values[..., u]), values[..., u]], axis=-1)
-            return values[u]
-
         for each in self.conditionals:
             v, table = each.variable, each.table
             if len(each.parents) > 1:
                 column = np.full(table.shape[-1], np.nan)
+            elif each.parents and isinstance(values, np.ndarray):
+                p = values[..., each.parents[0]]
+                column = along(table, np.stack([other(p), p], axis=-1))
             elif each.parents:
-                column = along(table, state_values(each.parents[0]))
+                column = along(table, values[each.parents[0]])
             else:
                 column = table if fixed is None else np.full(table.shape, fixed)
             if isinstance(values, np.ndarray):

@@ -190,7 +190,7 @@ def _repeat_simplification(first: Simplification, max_parents: int) -> Simplific
     if first.step is None or further.step is None:
         return first
     rounding = first.rounding + further.rounding
-    return Simplification(first.original, further.model, first.step.then(further.step), rounding, further.is_solved)
+    return Simplification(first.original, further.model, further.step.after(first.step), rounding, further.is_solved)
 
 
 def _sum_out_independent(model: PairwiseModel) -> Simplification:
@@ -201,8 +201,7 @@ def _sum_out_independent(model: PairwiseModel) -> Simplification:
     conditionals = tuple(Conditional(v, (), table) for v, table in enumerate(tables))
     step = Origin(model.cardinalities, ((0, 1),) * count, ((),) * count, model.labels, conditionals)
     constant = math.fsum([model.log_constant, *sums.tolist()])
-    origin = step if model.origin is None else model.origin.then(step)
-    left = FactorGraph((1,), (), constant, model.name, (), origin)
+    left = FactorGraph((1,), (), constant, model.name, (), step.after(model.origin))
     return Simplification(
         model, left, step, EPSILON * (abs(model.log_constant) + 2 * float(sums.sum())), is_solved=True
     )
@@ -301,8 +300,8 @@ class _WorkingGraph:
             tuple(_renumber_scope(self.factors[index], places) for index in sorted(self.factors)),
             constant,
             model.name,
-            tuple(model.labels[v] for v in core_variables) if model.labels else (),
-            step if model.origin is None else model.origin.then(step),
+            tuple(label for v, label in enumerate(model.labels) if v in places),
+            step.after(model.origin),
         )
         return Simplification(model, left, step, self.rounding + EPSILON * abs(constant), is_solved=not core_variables)
 

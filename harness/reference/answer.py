@@ -84,12 +84,17 @@ class ExactAnswer:
     @property
     def diagnostics(self) -> dict[str, float]:
         """Width, log2_entries, memory_gib, predicted_seconds, slices, as far as they are known, and `left_open`."""
-        figures = {} if self.width is None else {"width": float(self.width)}
+        figures: dict[str, float | None] = {"width": self.width}
         if self.cost is not None:
-            figures |= {} if self.cost.log2_entries is None else {"log2_entries": self.cost.log2_entries}
-            figures |= {"memory_gib": self.cost.bytes / 2**30, "predicted_seconds": self.cost.seconds}
-            figures |= {"slices": float(self.cost.slices)}
-        return figures | ({} if self.flat is None else left_open(self.flat, self.cardinalities))
+            figures |= {
+                "log2_entries": self.cost.log2_entries,
+                "memory_gib": self.cost.bytes / 2**30,
+                "predicted_seconds": self.cost.seconds,
+                "slices": self.cost.slices,
+            }
+        if self.flat is not None:
+            figures |= left_open(self.flat, self.cardinalities)
+        return {name: float(figure) for name, figure in figures.items() if figure is not None}
 
     @cached_property
     def marginals(self) -> tuple[FloatArray, ...]:

@@ -16,7 +16,7 @@ from spinbench.models.simplification import Simplification
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, check_order, first_answer
-from spinbench.reference.memory import default_max_bytes
+from spinbench.reference.memory import allowed_bytes
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE, Order, order_cost
 from spinbench.reference.orders.prediction import predict_search_seconds
@@ -69,10 +69,8 @@ def solve(
         UnknownNameError: there is no such method.
     """
     check_method(method, solvers)
-    if max_bytes is None:
-        max_bytes = default_max_bytes()
     listed = None if order is None else check_order(model, order)
-    limits = Limits(max_bytes, seconds, slicing=True)
+    limits = Limits(allowed_bytes(max_bytes), seconds, slicing=True)
     if cache and order is None and (stored := store.load(model, method, limits, marginals=marginals)) is not None:
         return stored
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
@@ -139,13 +137,13 @@ class _Request:
         chosen = candidates(problem, self.method, self.solvers, sampling=sampling, plugins_last=plugins_last)
         return first_answer(problem, chosen, self.limits, action, marginals=marginals)
 
-    def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
-        """Of a model whose variables are these of the one that was given; None: the same."""
+    def problem(self, model: Model, variables: Sequence[int]) -> Problem:
+        """Of a model whose variables are these of the one that was given."""
         seconds = min(self.search_seconds, SEARCH_SHARE * self.limits.seconds)
         problem = Problem(model, search_seconds=seconds, max_bytes=self.limits.max_bytes)
         if self.order is None:
             return problem
-        place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}
+        place = {v: k for k, v in enumerate(variables)}
         sources = problem.origin.carriers.tolist()
         listed = dict.fromkeys(sources[place[v]] for v in self.order if v in place)
         problem.order = order_cost([u for u in listed if u >= 0], problem.cardinalities, problem.pairs)
@@ -174,13 +172,15 @@ class _Solution:
 def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Solution:
     core = _extract_core(model, request.method)
     # Plugins come last for marginals, since they may give log Z alone.
-    plugins_last = True if marginals else None
+    plugins_last = marginals or None
+    all_variables = range(model.num_variables)
     if core is None:
-        return _solve_problem(request.problem(model), request, marginals=marginals, plugins_last=plugins_last)
+        problem = request.problem(model, all_variables)
+        return _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
     assert core.step is not None
     if marginals and any(each.parents for each in core.step.conditionals):
         try:
-            return _solve_problem(request.problem(model), request, marginals=True, plugins_last=False)
+            return _solve_problem(request.problem(model, all_variables), request, marginals=True, plugins_last=False)
         except IntractableError:
             plugins_last = True
     variables = wide_models.core_variables(core)
@@ -203,7 +203,9 @@ def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _
             raise IntractableError(f"{part.name}: out of reach")
         # of many parts, each is small: no search
         alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
-        solution = _solve_problem(alone.problem(part), alone, marginals=True, plugins_last=False)
+        solution = _solve_problem(
+            alone.problem(part, range(part.num_variables)), alone, marginals=True, plugins_last=False
+        )
         predicted += solution.predicted_seconds
         return split(cast("FloatArray", solution.flat), part.cardinalities)
 
@@ -227,7 +229,8 @@ def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plug
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError
-        flat = None if flat is None else problem.decode_marginals(flat)
+        if flat is not None:
+            flat = problem.decode_marginals(flat)
         return _Solution(solver, log_z, flat, problem.representatives, predicted)
 
     return request.first_answer(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
@@ -252,7 +255,7 @@ def sample(
     if count < 0:
         raise ModelError(f"{model.name}: {count} samples were asked for; the count must not be negative")
     rng = np.random.default_rng(seed)
-    request = _Request(method, Limits(default_max_bytes() if max_bytes is None else max_bytes), solvers)
+    request = _Request(method, Limits(allowed_bytes(max_bytes)), solvers)
     try:
         return _draw(model, count, rng, request)
     except IntractableError:

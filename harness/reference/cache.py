@@ -67,7 +67,7 @@ def load(model: Model, method: str, limits: Limits, *, marginals: bool) -> Exact
         told_of["seconds"],
         backend=told_of["backend"],
         cached=True,
-        cost=None if cost is None else Cost(**cost | {"order": cost["order"] and tuple(cost["order"])}),
+        cost=cost and Cost(**cost | {"order": cost["order"] and tuple(cost["order"])}),
     )
 
 
@@ -81,10 +81,10 @@ def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None
         "backend": answer.backend,
         "max_bytes": limits.max_bytes,
         "limit_seconds": limits.seconds,
-        "cost": None if answer.cost is None else vars(answer.cost),
+        "cost": answer.cost,
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
-    content = json.dumps(header).encode() + b"\n" + numbers
+    content = json.dumps(header, default=vars).encode() + b"\n" + numbers
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)

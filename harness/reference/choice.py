@@ -172,7 +172,7 @@ def first_answer(
                 problem.remarks.append(str(why))
             except (PrecisionError, NotImplementedError) as why:
                 refusals.append((math.inf, str(why)))
-    least = [min(refusals)[1]] if refusals else []
+    least = [sentence for _, sentence in sorted(refusals)[:1]]
     raise IntractableError(f"{problem.name}: no exact answer: {'; '.join(dict.fromkeys([*least, *problem.remarks]))}")
 
 
@@ -182,8 +182,8 @@ def _solver_and_fallbacks(whole: Solver, limits: Limits, *, marginals: bool) -> 
     yield whole
     rest = [*whole.fallbacks()]
     if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:
-        sliced = whole.slice(limits.max_bytes, marginals=marginals)
-        rest += [] if sliced is None else [sliced]
+        slices = [whole.slice(limits.max_bytes, marginals=marginals)]
+        rest += [solver for solver in slices if solver is not None]
     for solver in rest:
         solver.most_bytes = limits.fallback_share * limits.max_bytes
     yield from sorted(rest, key=lambda solver: solver.predict_seconds(marginals=marginals))
@@ -209,7 +209,9 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
 def _format_seconds(seconds: float) -> str:
     if seconds >= 1e9:
         return "more than 30 years"
-    return f"{seconds:.2g} s" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+    if seconds >= 7200:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds:.2g} s"
 
 
 def _format_bytes(count: int) -> str:

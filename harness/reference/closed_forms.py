@@ -139,9 +139,9 @@ def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
     # Z is the same, and 1 / sinh 2K finite.
     coupling = max(coupling, 1e-300)
     # sinh overflows above 710, and γ = 2K to rounding long before that.
-    double = math.sinh(2 * coupling) if coupling < 350 else math.inf
     angle = np.pi * np.arange(2 * columns) / columns
-    if double < math.inf:
+    if coupling < 350:
+        double = math.sinh(2 * coupling)
         # cosh γ - 1 without cancellation: sinh 2K + 1/sinh 2K - 2 is a square
         above = (double - 1) * ((double - 1) / double) + 2 * np.sin(angle / 2) ** 2
         gamma = 2 * np.arcsinh(np.sqrt(above / 2))
@@ -155,7 +155,7 @@ def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
     with np.errstate(divide="ignore"):
         cosh, sinh = half + np.log1p(np.exp(-2 * half)), half + np.log(-np.expm1(-2 * half))
     terms = np.array([cosh[1::2].sum(), sinh[1::2].sum(), cosh[::2].sum(), sinh[::2].sum()])
-    signs = np.array([1.0, 1.0, 1.0, -1.0 if zero < 0 else 1.0])
+    signs = np.array([1.0, 1.0, 1.0, math.copysign(1.0, zero)])
     peak = float(terms.max())
     total = float(signs @ np.exp(terms - peak))
     return rows * columns * log_double / 2 + peak + math.log(total) - math.log(2)

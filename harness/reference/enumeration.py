@@ -93,7 +93,7 @@ class Enumeration(Solver):
         for k in self.problem.cardinalities:
             vectors.append(weights.reshape(before, k, -1).sum(axis=2).sum(axis=0))
             before *= k
-        return log_z, np.concatenate(vectors) if vectors else np.empty(0)
+        return log_z, np.concatenate([np.empty(0), *vectors])
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws from the table of all states."""
@@ -248,8 +248,9 @@ def _smaller_sides(pairwise: Pairwise) -> IntArray:
     for root in range(pairwise.size):
         if root not in steps:
             part = breadth_first(adjacency, root)
-            even, odd = ([v for v in part if part[v] % 2 == parity] for parity in (0, 1))
-            chosen += even if len(even) < len(odd) else odd
+            sides = ([v for v in part if part[v] % 2 == parity] for parity in (1, 0))
+            smaller = min(sides, key=len)
+            chosen += smaller
             steps |= part
     if any((steps[u] - steps[v]) % 2 == 0 for u, v in pairwise.edges.tolist()):
         raise NotApplicableError("a graph without odd loops, and this model has one")

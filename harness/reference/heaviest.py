@@ -10,7 +10,7 @@ from spinbench.models import Model
 from spinbench.models.convert import original_log_weights
 from spinbench.reference.choice import Limits, first_answer
 from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.memory import default_max_bytes
+from spinbench.reference.memory import allowed_bytes
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -55,7 +55,7 @@ def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, f
     """
     problem = Problem(model)
     tree = MaxTree(problem, problem.order)
-    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
+    limits = Limits(allowed_bytes(max_bytes))
     _, states = first_answer(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
     state = problem.origin.lift(states)
     return state, float(original_log_weights(model, state))

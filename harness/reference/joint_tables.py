@@ -14,7 +14,7 @@ import numpy as np
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.reference.choice import Limits, first_answer
 from spinbench.reference.elimination.bucket_tree import BucketTree
-from spinbench.reference.memory import default_max_bytes
+from spinbench.reference.memory import allowed_bytes
 from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.problem import Problem
@@ -40,7 +40,7 @@ def pairs(model: Model, *, max_bytes: int | None = None) -> Pairs:
     """
     problem = _WholeProblem(model)
     solvers = iter([BucketTree.build(problem)])
-    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
+    limits = Limits(allowed_bytes(max_bytes))
     _, tables = first_answer(problem, solvers, limits, lambda solver: solver.joint_tables(), marginals=True)
     if isinstance(model, FactorGraph):
         return [_table_of_factor(factor, problem.origin, tables).ravel() for factor in model.factors]
@@ -95,7 +95,9 @@ def _one(origin: Origin, v: int) -> int:
 def _table_of_factor(factor: Factor, origin: Origin, tables: Mapping[Scope, FloatArray]) -> FloatArray:
     scope = [int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0]
     ascending = tuple(sorted(scope))
-    joint = tables[ascending].transpose([ascending.index(u) for u in scope]) if scope else np.ones(())
+    joint = np.ones(())
+    if scope:
+        joint = tables[ascending].transpose([ascending.index(u) for u in scope])
     return expand_table(factor, origin, joint)
 
 
@@ -128,8 +130,9 @@ class _WholeProblem(Problem):
 
     def _factor_scopes(self) -> set[Scope]:
         model, source = self.model, self.origin.carriers
-        model_scopes = (
-            [factor.scope for factor in model.factors] if isinstance(model, FactorGraph) else model.edges.tolist()
-        )
+        if isinstance(model, FactorGraph):
+            model_scopes = [factor.scope for factor in model.factors]
+        else:
+            model_scopes = model.edges.tolist()
         scopes = {tuple(sorted({int(source[v]) for v in scope} - {-1})) for scope in model_scopes}
         return scopes - {()}

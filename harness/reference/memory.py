@@ -22,6 +22,13 @@ CGROUPS = Path("/sys/fs/cgroup")
 SHARE = 0.5
 
 
+def allowed_bytes(max_bytes: int | None) -> int:
+    """What a caller allows, or the default; errors as `default_max_bytes`."""
+    if max_bytes is None:
+        return default_max_bytes()
+    return max_bytes
+
+
 def default_max_bytes() -> int:
     """Half of what is free, or what the environment says.
 

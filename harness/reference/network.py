@@ -229,6 +229,6 @@ def flat_network(network: Network) -> FlatFactors:
         start=np.cumsum([0, *map(len, scopes)], dtype=np.int64),
         scope=np.array([v for scope in scopes for v in scope], dtype=np.int64),
         offset=np.cumsum([0, *(table.size for table in tables)], dtype=np.int64),
-        values=np.concatenate([table.ravel() for table in tables]) if tables else np.empty(0),
+        values=np.concatenate([np.empty(0), *(table.ravel() for table in tables)]),
         constant=network.constant,
     )

@@ -59,7 +59,9 @@ def _row_length(pairwise: Pairwise) -> int:
     if columns == 1 or pairwise.size % columns or not right.size or right.size + down < steps.size:
         return 0
     # From the end of a row to the beginning of the next is one step, too, and no edge of a grid.
-    return columns if np.count_nonzero(right % columns) == right.size else 0
+    if not (right % columns).all():
+        return 0
+    return columns
 
 
 def _complete_grid(pairwise: Pairwise) -> IntArray | None:
@@ -119,7 +121,9 @@ class Problem:
         self.model, self.hopeless, self.search_seconds, self.max_bytes = model, hopeless, search_seconds, max_bytes
         self.remarks: list[str] = []
         self._couplings = _view_couplings(model)
-        self.cardinalities = model.cardinalities if self._couplings is not None else self.origin.derived_cardinalities
+        self.cardinalities = model.cardinalities
+        if self._couplings is None:
+            self.cardinalities = self.origin.derived_cardinalities
 
     @property
     def name(self) -> str:

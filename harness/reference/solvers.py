@@ -87,8 +87,8 @@ class Solvers:
 
 
 def _check_solver(solver: object) -> str:
-    missing = [name for name in ("build", "passed_by", "can_sample") if not hasattr(solver, name)]
-    return f"is no solver: it has no {missing[0]}" if missing else ""
+    missing = (name for name in ("build", "passed_by", "can_sample") if not hasattr(solver, name))
+    return next((f"is no solver: it has no {name}" for name in missing), "")
 
 
 # In NumPy and Python.

@@ -43,8 +43,9 @@ def init(folder: Path) -> list[str]:
             versions.begin(folder)
     except OSError as error:
         raise SpinbenchError(f"{folder} cannot be written: {error.strerror or error}") from error
-    units = "commits" if tracked else "versions of spinbench and its plugins"
-    then = "commit these files, then: " if tracked else f"cd {folder}, then: "
+    units, then = "commits", "commit these files, then: "
+    if not tracked:
+        units, then = "versions of spinbench and its plugins", f"cd {folder}, then: "
     return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {units}"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -68,19 +69,22 @@ class Arguments:
         overrides: list[str] = []
         resume: Path | None = None
         profile = "--profile" in argv
-        rest = [argument for argument in argv if argument != "--profile"]
-        while rest:
-            argument = rest.pop(0)
+        rest = (argument for argument in argv if argument != "--profile")
+        for argument in rest:
             name, _, value = argument.partition("=")
             if name == "--resume":
-                folder = value or (rest.pop(0) if rest and argument == name else "")
+                folder = value
+                if argument == name:
+                    folder = next(rest, "")
                 if not folder or ("=" in folder and not Path(folder).exists()):
                     raise SpinbenchError("--resume needs the folder of a sweep: --resume FOLDER")
                 resume = Path(folder)
             elif name in ("--cfg", "-c", "--info", "-i"):
-                flags += [argument] if value or not rest else [argument, rest.pop(0)]
+                flags.append(argument)
+                if not value:
+                    flags += itertools.islice(rest, 1)
             elif name in ("--config-dir", "-cd"):
-                overrides.append(_searchpath_override(value or (rest.pop(0) if rest else "")))
+                overrides.append(_searchpath_override(value or next(rest, "")))
             elif name in _OF_ANOTHER_APPLICATION:
                 raise SpinbenchError(
                     f"{name} would replace spinbench's own configurations; configurations of yours, as of "
@@ -114,7 +118,7 @@ class Arguments:
     def commits(self) -> str | None:
         """Which commits are to be measured; None: the one that is checked out."""
         selections = [line.removeprefix(_COMMITS) for line in self.overrides if line.startswith(_COMMITS)]
-        return selections[-1] if selections else None
+        return next(reversed(selections), None)
 
     @property
     def of_cells(self) -> tuple[str, ...]:

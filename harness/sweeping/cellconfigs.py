@@ -81,7 +81,9 @@ def of_cells_alone(lines: Sequence[str], varied: Sequence[str]) -> list[str]:
         override, (key, _, value) = _parse(line), line.partition("=")
         inside = "." in override.key_or_group and override.key_or_group.partition(".")[0] in varied
         single = override.value_type is ValueType.ELEMENT and not override.is_delete() and value.strip()
-        cell_lines.append(f"{key}=choice({value})" if inside and single else line)
+        if inside and single:
+            line = f"{key}=choice({value})"
+        cell_lines.append(line)
     return cell_lines
 
 

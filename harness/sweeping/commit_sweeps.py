@@ -10,27 +10,29 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.git import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.overrides import quote
 from spinbench.foundation.remarks import format_count
-from spinbench.history import builds
-from spinbench.history.builds import Build
-from spinbench.history.recorder import History
+from spinbench.history import builds, recorder
 from spinbench.measuring import environment, records
-from spinbench.measuring.record_types import Record
 from spinbench.reporting import progress_display
 from spinbench.reporting.past import verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.sweep import open_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from spinbench.measuring.record_types import Record
 
 PICTURE = "commits.png"
 # Of a child sweep's folder: what it said.
@@ -51,7 +53,7 @@ class _Version:
         foreign: whether it files results under another commit.
     """
 
-    build: Build
+    build: builds.Build
     title: str
     lacks: dict[str, str] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
@@ -76,7 +78,8 @@ def sweep(argv: Sequence[str]) -> int:
     checkout = Checkout.open(root)
     commits = checkout.resolve_all(str(arguments.commits))
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
-    folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
+    sweep_dirs = [line.partition("=")[2].strip("'\"") for line in into]
+    folder = open_folder(arguments, next(reversed(sweep_dirs), None), None)
     output = progress_display.console()
     again = arguments.again(progress_display.short_path(folder))
     output.print(f"{format_count(len(commits), 'commit')} into {progress_display.short_path(folder)}", soft_wrap=True)
@@ -93,7 +96,8 @@ def sweep(argv: Sequence[str]) -> int:
                     status = _measure(checkout, version, line, place)
                 finally:  # of an interruption, too
                     measured = _read_commit_records(version, place)
-                    entered += _enter(checkout, place, output) if measured else 0
+                    if measured:
+                        entered += _enter(checkout, place, output)
                 duration = f"{time.perf_counter() - since:.1f} s"
                 _report_child_sweep(version, status, overrides, place, measured, duration, output)
     except KeyboardInterrupt:
@@ -126,7 +130,7 @@ def _child_sweeps(
 ) -> Iterator[tuple[str, _Version, list[str]]]:
     """Name, commit and overrides of each child sweep, in the order in which they run."""
     for turn, seed in enumerate(seeds or [""]):
-        overrides, name = ([seed], seed.replace("=", "-")) if seed else ([], "all")
+        overrides, name = list(filter(None, [seed])), seed.replace("=", "-") or "all"
         for version in past if turn % 2 == 0 else past[::-1]:
             if not (version.lacks or version.foreign):
                 yield name, version, overrides
@@ -191,7 +195,7 @@ def _read_commit_records(version: _Version, folder: Path) -> list[Record]:
 def _enter(checkout: Checkout, folder: Path, output: Console) -> int:
     """How many records are new in the history; the sweep goes on where they cannot enter now."""
     try:
-        return History.open(checkout.root).record([folder]).new
+        return recorder.History.open(checkout.root).record([folder]).new
     except HistoryError as error:
         output.print(f"not in the history so far: {error}", soft_wrap=True)
         return 0
@@ -244,7 +248,7 @@ def _conclude(checkout: Checkout, past: Sequence[_Version], entered: int, folder
     measured = [version for version in past if version.folders]
     if not measured:
         raise SpinbenchError("nothing could be measured at any of these commits")
-    report = History.open(checkout.root).record([folder for version in measured for folder in version.folders])
+    report = recorder.History.open(checkout.root).record([folder for version in measured for folder in version.folders])
     for line in replace(report, new=report.new + entered, duplicates=report.duplicates - entered).sentences():
         output.print(line, soft_wrap=True)
     if len(measured) == 1:

@@ -199,8 +199,9 @@ def _check(config: DictConfig, names: Iterable[str], refused: Refusals) -> None:
     for name in (name for name in names if name in CHECKS):
         with refused.collect(), hydra_errors.explain_errors():
             node = config[name]
-            whole = OmegaConf.is_config(node)
-            CHECKS[name](OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if whole else node)
+            if OmegaConf.is_config(node):
+                node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+            CHECKS[name](node)
 
 
 def _try_appended(
@@ -209,7 +210,9 @@ def _try_appended(
     """What is appended beside the parts that know their settings has no effect: a slip of the keyboard."""
     lines = _first(choices)
     plain = [line for line in lines if not line.startswith("+")]
-    plain_config = config if plain == lines else hydra_errors.compose_first_cell(plain)
+    plain_config = config
+    if plain != lines:
+        plain_config = hydra_errors.compose_first_cell(plain)
     for override in parser.parse_overrides(lines):
         key = override.key_or_group
         appended = (override.is_add() or override.is_force_add()) and not override.is_hydra_override()

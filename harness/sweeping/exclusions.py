@@ -55,8 +55,8 @@ def check(config: DictConfig, keys: Collection[str], is_member: Callable[[str], 
     for key, values in itertools.chain.from_iterable(entry.items() for entry in entries(config, ())):
         if key not in keys and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
             raise SpinbenchError(f"left_out: {hydra_errors.unknown_key(key, config)}")
-        for value in values if key in groups else ():
-            if not is_member(f"{key}/{value}"):
+        for value in values:
+            if key in groups and not is_member(f"{key}/{value}"):
                 raise SpinbenchError(f"left_out={{{key}: [{value}]}} was given, and there is no {key} of that name")
 
 

@@ -144,9 +144,11 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
         allowed.remove("name")
         if parent == "method" and node["name"] in registry.names("methods"):
             return unknown_name(subject, leaf, allowed, registry.method_class(node["name"]).removed)
+    elif parent:
+        subject = f"setting in {parent}"
     else:
-        subject = f"setting in {parent}" if parent else "setting or group"
-        allowed += [] if parent else ["experiment", "launcher"]
+        subject = "setting or group"
+        allowed += ["experiment", "launcher"]
     return unknown_name(subject, leaf, allowed)
 
 
@@ -193,7 +195,7 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
             return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
         allowed |= set(specs.names())
     else:
-        allowed |= set(registry.names("methods" if group == "method" else "backends"))
+        allowed |= set(registry.names(f"{group}s"))  # type: ignore[arg-type]
     return unknown_name(group, path.removeprefix(f"{group}/"), sorted(allowed))
 
 
@@ -202,7 +204,6 @@ def at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:
     if isinstance(error, MissingConfigException):
         assignments = [line.partition("=") for line in lines]
         return next((key for key, _, name in assignments if f"{key}/{name}" == error.missing_cfg_file), None)
-    match = None
-    if isinstance(error, HydraException):
-        match = _NOT_A_KEY.search(str(error))
-    return None if match is None else match[1] or match[2]
+    if isinstance(error, HydraException) and (match := _NOT_A_KEY.search(str(error))):
+        return match[1] or match[2]
+    return None

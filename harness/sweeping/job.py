@@ -16,11 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import alive
-from spinbench.measuring import environment, provenance, records
+from spinbench.measuring import environment, provenance, record_parts, record_types, records
 from spinbench.measuring.isolation import WorkerPool
 from spinbench.measuring.measure import extract_cell, measure_cell
-from spinbench.measuring.record_parts import Axes
-from spinbench.measuring.record_types import parse_record
 from spinbench.measuring.stages import Stages
 from spinbench.reporting import progress_display
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
@@ -108,7 +106,7 @@ def run(config: DictConfig) -> str:
     name = ""
     if state.display is not None:
         varied = {key: OmegaConf.select(config, key) for key in state.varied}
-        name = progress_display.cell_name(Axes(**records.axis_labels(cell)), varied)
+        name = progress_display.cell_name(record_parts.Axes(**records.axis_labels(cell)), varied)
         state.display.start_cell(name)
     record = None
     state.writing = 0.0
@@ -120,7 +118,7 @@ def run(config: DictConfig) -> str:
             record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
         _write(state, folder, record)
     if state.display is not None:
-        state.display.finish_cell(name, None if record is None else parse_record(record))
+        state.display.finish_cell(name, None if record is None else record_types.parse_record(record))
     state.idle_since = time.perf_counter()
     return key if record is None else str(record["key"])
 

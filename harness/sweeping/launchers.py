@@ -17,6 +17,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.foundation.overrides import format_value
 from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment
 from spinbench.reference import memory
@@ -161,13 +162,13 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         if jobs is not None:
             return jobs, f"launcher.jobs={jobs}"
         batch = config.hydra.sweeper.get("max_batch_size")
-        return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={'null' if batch is None else batch}"
+        return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={format_value(batch)}"
     if is_ray(config):
         start = chosen.ray.init
         if start.get("address") is not None:
             return None, ""
         count = start.get("num_cpus")
-        name = f"hydra.launcher.ray.init.num_cpus={'null' if count is None else count}"
+        name = f"hydra.launcher.ray.init.num_cpus={format_value(count)}"
         return len(environment.affinity()) if count is None else count, name
     return None, ""
 

@@ -135,8 +135,10 @@ def ends(override: Override) -> list[str]:
         SpinbenchError: it has no values.
     """
     low, high = _bounds(override)
-    between = [] if isinstance(low, int) and isinstance(high, int) else [_round_to_digits(low + 0.382 * (high - low))]
-    return list(map(str, [low, high, *between]))
+    values = [low, high]
+    if not (isinstance(low, int) and isinstance(high, int)):
+        values.append(_round_to_digits(low + 0.382 * (high - low)))
+    return list(map(str, values))
 
 
 def _bounds(override: Override) -> tuple[float, float]:

@@ -6,25 +6,20 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hydra
 from hydra.plugins.sweeper import Sweeper
-from omegaconf import DictConfig
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import interruptions, versions
-from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.foundation import atomic, interruptions, remarks, versions
 from spinbench.foundation.overrides import format_value, quote
-from spinbench.foundation.remarks import format_count
 from spinbench.measuring import environment, provenance, records
-from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
-from spinbench.models.families import FILE
-from spinbench.models.loading import check_model_exists
+from spinbench.models import families, loading
 from spinbench.reporting import progress_display, summary
 from spinbench.sweeping import (
     cellconfigs,
@@ -35,10 +30,16 @@ from spinbench.sweeping import (
     preflight,
     profiling,
     search,
+    settings_checks,
     sweepers,
 )
 from spinbench.sweeping.arguments import Arguments
-from spinbench.sweeping.settings_checks import Refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from omegaconf import DictConfig
 
 SWEEPERS: dict[str, type[Sweeper]] = {sweepers.BASIC: sweepers.ProductSweeper, search.TARGET: search.Search}
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
@@ -84,15 +85,15 @@ def open_checked(arguments: Arguments, plan: composition.Plan) -> Path:
 
 def _check_files(arguments: Arguments, config: DictConfig) -> None:
     """All models and evidence of the cells; a plan is made without them, too, as of a command on a page."""
-    if config.model.name != FILE:
+    if config.model.name != families.FILE:
         return
-    refused = Refusals()
+    refused = settings_checks.Refusals()
     for name in ("path", "evidence"):
         lines = composition.choices(arguments.of_cells, f"model.{name}")
         for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
             with refused.collect():
                 if isinstance(path, str):
-                    check_model_exists(path)
+                    loading.check_model_exists(path)
     refused.raise_if_any()
 
 
@@ -108,7 +109,7 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     output = progress_display.console()
     bound = "at most " if search.is_search(plan.config) and plan.left_out else ""
     output.print(
-        f"{bound}{format_count(plan.cells, 'cell')} into {progress_display.short_path(folder)}", soft_wrap=True
+        f"{bound}{remarks.format_count(plan.cells, 'cell')} into {progress_display.short_path(folder)}", soft_wrap=True
     )
     resume = arguments.again(progress_display.short_path(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
@@ -149,7 +150,9 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     # argparse wants all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
     overrides = list(arguments.overrides)
-    return [*flags, *(cellconfigs.of_cells_alone(overrides, plan.varied) if plan.multirun else overrides), *forced]
+    if plan.multirun:
+        overrides = cellconfigs.of_cells_alone(overrides, plan.varied)
+    return [*flags, *overrides, *forced]
 
 
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
@@ -186,7 +189,7 @@ def _explain_failure(error: Exception, config: DictConfig, resume: str) -> Excep
 
 def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     """Report and history of what was measured; the exit status."""
-    clear_fragments(folder / "records")
+    atomic.clear_fragments(folder / "records")
     try:
         everything = records.read_records(folder)
     except records.RecordError as error:
@@ -222,16 +225,14 @@ def open_folder(arguments: Arguments, sweep_dir: str | None, report: str | None)
     Raises:
         SpinbenchError: it cannot be written.
     """
-    name = arguments.resume or sweep_dir
-    folder = Path(name) if name else _fresh_folder()
-    folder = folder.absolute()
-    command = folder / COMMAND_FILE
+    folder = Path(arguments.resume or sweep_dir or _fresh_folder()).absolute()
+    command = folder / records.COMMAND_FILE
     try:
         (folder / "records").mkdir(parents=True, exist_ok=True)
         for part in (folder, folder / "records"):
-            clear_fragments(part)
+            atomic.clear_fragments(part)
         command_line = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": report}
-        write_json(command, command_line)
+        atomic.write_json(command, command_line)
     except OSError as error:
         raise SpinbenchError(
             f"the folder {folder} cannot be written ({error.strerror or error}); choose another with sweep_dir=FOLDER"

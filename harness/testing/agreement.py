@@ -16,7 +16,7 @@ from spinbench.models import Model, PairwiseModel
 from spinbench.testing.check import PAIR_CHECKS, REFUSALS, require, skip
 from spinbench.testing.laws.large_models import SETTLED, find_solved_model
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values
+from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values, step_count
 
 TREES = ("tree", "long tree", "tree of factors")
 # Models on which most iterations have one fixed point.
@@ -102,7 +102,7 @@ def check_precisions_differ(pair: Pair) -> None:
     for precision in precisions:
         at = pair.trial_of_many_states(precision)
         state = at.engine.init(SEED, np.zeros((at.model.num_variables, FEW_CHAINS), dtype=np.int8))
-        steps = 3 if pair.method.anytime else 1
+        steps = step_count(pair.method, 3)
         statistics[precision] = advance_batches(at.engine, state, [steps])[1][0][1]
     fractional = {
         name: np.isfinite(a) & (a != np.rint(a)) for name, a in statistics["float64"].items() if a.dtype.kind == "f"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +22,10 @@ from spinbench.testing.laws import wrong_laws
 from spinbench.testing.laws.cases import CASES, FloatArray, Law, enumerate_law
 from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair, Sample
-from spinbench.testing.trial import BURN_IN, SEED, advance_batches, run_burn_in
+from spinbench.testing.trial import BURN_IN, SEED, advance_batches, flatten_values, run_burn_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Errors below it are rounding; relative for log Z.
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
@@ -196,7 +198,7 @@ def check_factor_graph(
     With evidence it is the model of what is left that is run, as it is, and its answer is of all variables.
     """
     model = find_solved_model(name).model
-    conditioned = condition(model, evidence) if evidence else model
+    conditioned = condition(model, evidence or {})
     options: dict[str, Any] = {**pair.options, "budget": 128, "chains": CHAINS, "seed": SEED}
     options |= {"precision": precision or pair.precision, "simplify": not (evidence or only_trusted)}
     try:
@@ -218,8 +220,8 @@ def check_factor_graph(
         if pair.sampler:
             _require_standard_errors(result)
     flat = Estimate(
-        marginals=None if result.marginals is None else np.hstack(result.marginals),
-        marginals_error_bound=None if result.marginals_error_bound is None else np.hstack(result.marginals_error_bound),
+        marginals=flatten_values(result.marginals),
+        marginals_error_bound=flatten_values(result.marginals_error_bound),
         log_z=result.log_z,
         log_z_error_bound=result.log_z_error_bound,
         log_z_kind=result.log_z_kind,

@@ -17,7 +17,7 @@ from spinbench.testing.answers import FLOOR, SHORT, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, require, require_refusal, skip
 from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import SEED, Batches, advance_batches, reduce_batches, run_burn_in
+from spinbench.testing.trial import SEED, Batches, advance_batches, reduce_batches, run_burn_in, step_count
 
 MAX_STEPS = 2000
 # In long batches; as many as another check has.
@@ -193,7 +193,8 @@ def _require_no_correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float6
     for z, first in ((within, 1), (across, 0)):
         far = int(np.argmax(np.abs(z).max(axis=0, initial=0)))
         worst, far = float(np.abs(z[:, far]).max(initial=0)), far + first
-        far = far if far <= chains // 2 else far - chains
+        if far > chains // 2:
+            far -= chains
         relation = f"chains c and c + {far}" if far > 1 else "neighbouring chains"
         if not first:
             relation = "chains of two seeds"
@@ -291,7 +292,7 @@ def _run_single_steps(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dic
     state = engine.init(seed, start)
     if pair.method.anytime:
         state = run_burn_in(engine, state, 8)
-    batches = advance_batches(engine, state, [1] * (8 if pair.method.anytime else 1))[1]
+    batches = advance_batches(engine, state, [1] * step_count(pair.method, 8))[1]
     return {name: np.stack([batch[name] for _, batch in batches]) for name in batches[0][1]}
 
 

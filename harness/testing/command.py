@@ -27,8 +27,9 @@ STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
 def run(arguments: Namespace) -> int:
     """`spinbench check`: its exit status is that of `main`."""
-    how = {name: getattr(arguments, name) for name in ("tier", "kernel", "device", "chains", "seconds")}
-    return main(arguments.backend, arguments.method, setting_texts=arguments.set, **how)
+    names = ("tier", "kernel", "device", "chains", "seconds")
+    options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    return main(arguments.backend, arguments.method, setting_texts=arguments.set, **options)
 
 
 def run_check(check: Check) -> tuple[str, str]:
@@ -66,12 +67,12 @@ def main(
     backend: str | None = None,
     method: str | None = None,
     *,
-    chains: int | None = None,
+    chains: int = CHAINS,
     setting_texts: Sequence[str] = (),
     tier: Tier | None = None,
     kernel: str | None = None,
     device: str = "cpu",
-    seconds: float | None = None,
+    seconds: float = math.inf,
 ) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
 
@@ -80,7 +81,7 @@ def main(
         chains: that most checks run.
         setting_texts: the method's settings, "NAME=VALUE" each.
         tier, kernel, device: as of `checks`.
-        seconds: after which no further check of a pair is begun; None: all are.
+        seconds: after which no further check of a pair is begun.
 
     Returns:
         The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
@@ -88,14 +89,14 @@ def main(
     """
     try:
         settings = assignments(setting_texts, "--set")
-        how: dict[str, Any] = {"chains": CHAINS if chains is None else chains, "tier": tier, "kernel": kernel}
-        if seconds is not None and not seconds > 0:
+        how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel}
+        if not seconds > 0:
             raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
         selected = checks(backend, method, device=device, **how, **settings)
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2
-    return _run_and_tabulate(selected, math.inf if seconds is None else seconds)
+    return _run_and_tabulate(selected, seconds)
 
 
 def _run_and_tabulate(selected: Sequence[Check], max_seconds: float) -> int:

@@ -208,8 +208,7 @@ def excess_allowance(
     variance = np.maximum((errors**2).mean(axis=0), np.finfo(float).tiny)
     single = marginals * (1 - marginals)
     worth = np.clip(single / variance, 1.0, chains * steps / MIN_STEPS_PER_DRAW)
-    varies = single > FLOOR["float64"]
-    unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
+    unseen = UNSEEN / worth[single > FLOOR["float64"]].min(initial=np.inf)
     memory = np.zeros(len(marginals))
     if all(e.r_hat is not None for e in estimates):
         memory = np.mean([memory_share(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
@@ -273,7 +272,7 @@ def _require_small_r_hat(estimate: Callable[[slice], Estimate]) -> None:
     if single_chain.r_hat is None and several.r_hat is None:
         skip("it has no R-hat")
     for answer, runs in ((single_chain, "one chain"), (several, f"{REPLICA_CHAINS} chains")):
-        max_r_hat = float(np.nanmax(np.asarray(answer.r_hat), initial=1.0)) if answer.r_hat is not None else 1.0
+        max_r_hat = float(np.nanmax(np.asarray(answer.r_hat, np.float64), initial=1.0))
         require(
             max_r_hat <= MAX_R_HAT_MIXED,
             f"R-hat of {runs} that mixes is {max_r_hat:.3g}; {MAX_R_HAT_MIXED} is the most that chance makes it",

@@ -89,7 +89,7 @@ def _check_size(pair: Pair, name: str, precision: Precision | None, only_trusted
         return
     size = exact.marginals.size
     kind = "variables" if size == exact.model.num_variables else "variables' states"
-    still = np.flatnonzero(np.isinf(estimate.r_hat)) if estimate.r_hat is not None else np.zeros(0, dtype=np.int64)
+    still = np.flatnonzero(np.isinf(np.asarray(estimate.r_hat, np.float64)))
     if still.size:  # of weighed states it may be infinite though chains move
         alone = np.stack([at.estimate(batches, slice(c, c + 1)).marginals for c in range(chains)])
         still = still[np.isin(alone[:, still], (0, 1)).all(axis=0)]

@@ -20,7 +20,7 @@ from spinbench.inference.runner import run
 from spinbench.testing.check import PAIR_CHECKS, require
 from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance_batches, flatten_values
+from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance_batches, flatten_values, step_count
 
 if TYPE_CHECKING:
     from spinbench.api import Array
@@ -116,13 +116,13 @@ def check_inputs_unchanged(pair: Pair) -> None:
     state = at.engine.init(SEED, states)
     if at.method.anytime:
         state = at.engine.adapt(at.engine.warm(state, 2), True)
-    at.engine.advance(state, 2 if at.method.anytime else 1)
+    steps = step_count(at.method, 2)
+    at.engine.advance(state, steps)
     require(states.tobytes() == before, "the start that was given is written into; copy it")
     tables_unchanged = all(leaf.tobytes() == content for leaf, content in tables)
     require(tables_unchanged, "the tables of plan are written into; copy them")
-    steps = [2] if at.method.anytime else [1]
     from_c_order, from_fortran_order = (
-        advance_batches(at.engine, at.engine.init(SEED, order(states)), steps)[1]
+        advance_batches(at.engine, at.engine.init(SEED, order(states)), [steps])[1]
         for order in (np.ascontiguousarray, np.asfortranarray)
     )
     # sums in another order round differently

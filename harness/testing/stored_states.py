@@ -77,8 +77,9 @@ def check_stored_binary_states(pair: Pair) -> None:
 
 
 def _check_states_are_copies(pair: Pair, at: Trial) -> None:
-    for chains in (pair.chains, *((FEW,) if pair.native else ())):
-        _check_states_of_chains(at, chains)
+    _check_states_of_chains(at, pair.chains)
+    if pair.native:
+        _check_states_of_chains(at, FEW)
 
 
 def _check_states_of_chains(at: Trial, chains: int) -> None:

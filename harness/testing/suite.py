@@ -74,7 +74,7 @@ def checks(
         backends = [backend]
     if not backends:
         raise SpinbenchError(f"device={device} was given, which no backend provides; cpu and gpu are known")
-    methods = registry.names("methods") if method is None else [method]
+    methods = [name for name in registry.names("methods") if method in (None, name)]
     selected: list[Check] = []
     if method is None or backend is not None:
         selected += [check for name in backends for check in backend_checks(name, device)]

@@ -125,6 +125,13 @@ class Trial(BoundMethod):
         return isinstance(self.engine, ProgramEngine) and steps > LONG_STEP
 
 
+def step_count(method: Method, steps: int) -> int:
+    """So many steps, of methods that have an answer at any time; of others the one in which they end."""
+    if method.anytime:
+        return steps
+    return 1
+
+
 def flatten_values(values: Any) -> FloatArray | None:
     """Numbers of all variables, one after the other; None stays."""
     if values is None:

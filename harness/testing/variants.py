@@ -19,7 +19,7 @@ from spinbench.foundation.parameters import hints_of
 from spinbench.testing import agreement, answers, behaviour, diagnostics, shapes, state_leaks, stored_states, streams
 from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
 from spinbench.testing.pair import Pair
-from spinbench.testing.trial import SEED, record_settings_read
+from spinbench.testing.trial import SEED, record_settings_read, step_count
 
 CHAINS = 512
 # Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing.
@@ -215,7 +215,7 @@ def _output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
     state = bound.engine.init(SEED, bound.law.uniform_states(FEW_CHAINS, SEED))
     if pair.method.anytime:
         state = bound.engine.adapt(bound.engine.warm(state, STEPS), True)
-    state, statistics = bound.engine.advance(state, STEPS if pair.method.anytime else 1)
+    state, statistics = bound.engine.advance(state, step_count(pair.method, STEPS))
     return [
         (name, np.asarray(array).tobytes()) for name, array in (*statistics.items(), *bound.engine.look(state).items())
     ]

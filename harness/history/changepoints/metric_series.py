@@ -227,7 +227,9 @@ def _correct_machine_speed(
     scatter have larger errors, as in the gate."""
     values, variance = values.copy(), variance.copy()
     rest = values - _segment_means(values, 1 / variance, segment_index)
-    speed = series.speed - np.nanmedian(series.speed) if np.isfinite(series.speed).any() else series.speed
+    speed = series.speed
+    if np.isfinite(speed).any():
+        speed = speed - np.nanmedian(speed)
     for turn in range(values.shape[1]):
         is_finite = np.isfinite(rest[:, turn])
         if abs(speed[turn]) > MAX_DRIFT:

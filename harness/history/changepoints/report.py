@@ -98,7 +98,9 @@ def find_steps(
     if last < 2:
         raise HistoryError(f"the last {last} commits were asked for; a change takes two or more")
     history = History.open(root, machine)
-    old = set() if since is None else set(history.checkout.ancestors(history.checkout.resolve(since)))
+    old: set[str] = set()
+    if since is not None:
+        old = set(history.checkout.ancestors(history.checkout.resolve(since)))
     if commits is None:
         commits = newest_commits(history, "HEAD", last)
         positions: Sequence[int] = _branch_positions(history, commits)
@@ -148,7 +150,9 @@ def format_summary(report: StepReport) -> str:
 
 def format_commit(commit: Commit) -> str:
     """Hash and title, and how many commits before it may be meant as well."""
-    title = commit.title if len(commit.title) <= MAX_TITLE_LENGTH else f"{commit.title[: MAX_TITLE_LENGTH - 1]}…"
+    title = commit.title
+    if len(title) > MAX_TITLE_LENGTH:
+        title = f"{title[: MAX_TITLE_LENGTH - 1]}…"
     also = f" (or one of {commit.skipped} before it)" if commit.skipped else ""
     return f"{commit.name[:8]} {title}{also}"
 

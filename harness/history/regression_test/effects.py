@@ -251,7 +251,9 @@ def _cost_exclusion_reason(metric: Metric, sides: Sides, base: Mapping[int, Run]
     reason = measurements.timing_exclusion_reason(successful, metric)
     seeds = min(len(runs_with_metric(side, metric)) for side in (base, head))
     if not reason and seeds < metric.seeds:
-        return f"{metric.seeds} seeds are needed" if seeds else measurements.NO_TIMES
+        reason = f"{metric.seeds} seeds are needed"
+        if not seeds:
+            reason = measurements.NO_TIMES
     return reason
 
 

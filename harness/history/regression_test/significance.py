@@ -131,4 +131,6 @@ def _verdict(worse: bool, better: bool, bounded: bool) -> Verdict:
         return "worse"
     if better:
         return "better"
-    return "not worse than 10 %" if bounded else "undecided"
+    if bounded:
+        return "not worse than 10 %"
+    return "undecided"

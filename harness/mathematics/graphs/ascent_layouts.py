@@ -85,7 +85,7 @@ def ascent(graph: Graph) -> Ascent:
     rows[variable, within] = np.arange(len(graph.theta))
     neighbours = _neighbours(graph) if len(graph.pairs.weights) else ()
     entries = _entries(graph)
-    degree = max([len(e.window) for e in entries] + [len(neighbours.window) if neighbours else 1])
+    degree = max((len(part.window) for part in (*entries, neighbours) if part), default=1)
     return Ascent(
         fields=fields,
         chunks=_chunks(graph, max(1, MAX_GATHER // max(degree, 1))),

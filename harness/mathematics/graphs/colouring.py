@@ -40,8 +40,7 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
         (N + 1,) where rows start; (2E,) neighbours, ascending in each row; (2E,) the numbers of their edges. Of 32 bits
         each, where that is enough.
     """
-    narrow: type[np.signedinteger] = np.int32 if n < 2**31 else np.int64
-    number: type[np.signedinteger] = np.int32 if len(first) < 2**31 else np.int64
+    vertex, edge = (np.promote_types(np.int32, np.min_scalar_type(-size)) for size in (n, len(first)))
     if has_most(n, len(first)):
         numbered = dense_symmetric_matrix(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
         start, others, numbers = table_to_csr(numbered)
@@ -49,15 +48,15 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
         return start, others, numbers
     from scipy import sparse
 
-    ends = np.concatenate([first, second], dtype=narrow)
+    ends = np.concatenate([first, second], dtype=vertex)
     others = np.concatenate([ends[len(first) :], ends[: len(first)]])
-    numbers = np.tile(np.arange(len(first), dtype=number), 2)
+    numbers = np.tile(np.arange(len(first), dtype=edge), 2)
     square = sparse.coo_array((numbers, (ends, others)), shape=(n, n), copy=False)
     square.has_canonical_format = True  # there are no duplicates to look for by sorting
     by_rows = square.tocsr()
     del ends, others, numbers, square  # with edges' numbers for weights, half as large, all this takes little more than
     ascending = by_rows.tocsc()  # the result. Columns of a symmetric matrix are its rows, and this puts them in order.
-    return ascending.indptr, ascending.indices.astype(narrow, copy=False), ascending.data
+    return ascending.indptr, ascending.indices.astype(vertex, copy=False), ascending.data
 
 
 def has_most(n: int, edges: int) -> bool:
@@ -121,7 +120,7 @@ class Adjacency(NamedTuple):
         first = self.start[vertices]
         counts = self.start[vertices + 1] - first
         ends = np.cumsum(counts)
-        entry = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
+        entry = np.arange(counts.sum()) + np.repeat(first - ends + counts, counts)
         return np.repeat(np.arange(len(vertices)), counts), self.others[entry]
 
 
@@ -150,8 +149,9 @@ def colouring(n: int, edges: IntArray) -> IntArray:
         return parity.astype(np.int64)
     shuffled = _random_order(n)
     colours = _greedy(graph, _rank(np.lexsort((shuffled, parity, -_peeling_rounds(graph)))))
-    for _ in range(4 if len(edges) < FEW_EDGES else 0):
-        colours = _greedy(graph, _rank(np.lexsort((shuffled, -colours))))
+    if len(edges) < FEW_EDGES:
+        for _ in range(4):
+            colours = _greedy(graph, _rank(np.lexsort((shuffled, -colours))))
     return colours
 
 
@@ -276,5 +276,5 @@ def _greedy_sequential(graph: Adjacency, order: IntArray) -> IntArray:
         near = colours[graph.others[graph.start[i] : graph.start[i + 1]]]
         used = np.zeros(len(near) + 1, dtype=bool)
         used[near[(near >= 0) & (near <= len(near))]] = True
-        colours[i] = int(used.argmin()) if not used.all() else len(near)
+        colours[i] = int(used.argmin())
     return colours

@@ -108,7 +108,7 @@ def _multiply_equal_scopes(graph: FactorGraph) -> tuple[Tables, float]:
         if not scope:
             constant += float(table)
         else:
-            tables[scope] = tables[scope] + table if scope in tables else table
+            tables[scope] = tables.get(scope, 0.0) + table
     return tables, constant
 
 
@@ -123,8 +123,8 @@ def _absorb_subsets(tables: Tables) -> Tables:
         homes = [other for other in rarest if set(scope) <= set(other)]
         if homes:
             home = min(homes, key=lambda other: maximal[other].size)
-            shape = [k if v in scope else 1 for v, k in zip(home, maximal[home].shape, strict=True)]
-            maximal[home] = maximal[home] + tables[scope].reshape(shape)
+            sizes = dict(zip(scope, tables[scope].shape, strict=True))
+            maximal[home] = maximal[home] + tables[scope].reshape([sizes.get(v, 1) for v in home])
         else:
             maximal[scope] = tables[scope]
             for v in scope:
@@ -145,8 +145,10 @@ def _of_pairs(model: PairwiseModel, absorb: bool) -> FactorTables:
         alone = np.setdiff1d(alone, coupled)
     unary = np.zeros((len(alone), 2))
     unary[:, 1] = model.biases[alone]
-    parts = [(2, edges, (2, 1), pair), (1, alone, (1,), unary)]
-    orders, variables, strides, values = zip(*(parts if absorb else parts[::-1]), strict=True)
+    parts = [(1, alone, (1,), unary), (2, edges, (2, 1), pair)]
+    if absorb:
+        parts.reverse()
+    orders, variables, strides, values = zip(*parts, strict=True)
     counts = [len(tables) for tables in values]
     return _tables(
         np.full(model.num_variables, 2, dtype=np.int64),

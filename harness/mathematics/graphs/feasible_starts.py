@@ -73,10 +73,10 @@ def feasible_states(graph: Graph, count: int, name: str) -> IntArray:
     weights = np.zeros(int(graph.cardinalities.sum()))
     weights[np.arange(len(graph.theta)) + graph.variable + 1] = graph.theta
     ends, rng = np.cumsum(graph.cardinalities)[:-1], np.random.default_rng(0)
-    states = []
-    for k in range(count):
-        noise = rng.gumbel(size=len(weights)) if k else 0.0
+    states, noise = [], np.zeros(len(weights))
+    for _ in range(count):
         states.append(search.run(rng, np.split(weights + noise, ends)))
+        noise = rng.gumbel(size=len(weights))
     return np.stack(states, axis=1)
 
 

@@ -114,7 +114,7 @@ def _restrict_factors(graph: FactorGraph, origin: Origin) -> tuple[list[tuple[in
     for factor in graph.factors:
         scope = tuple(int(origin.carriers[v]) for v in factor.scope if origin.carriers[v] >= 0)
         index = [origin.states[v] for v in factor.scope]
-        table = factor.log_table[np.ix_(*index)] if index else factor.log_table
+        table = factor.log_table[np.ix_(*index)]
         tables.append(table.reshape([k for k in table.shape if k > 1]))
         members.append(scope)
     return members, tables
@@ -134,8 +134,9 @@ def _multiply_pairs(graph: FactorGraph) -> FactorGraph:
             if len(scope) != 2:
                 factors.append(Factor(scope, table))
                 continue
-            key, turned = (scope, table) if scope[0] < scope[1] else (scope[::-1], table.T)
-            pairs[key] = pairs[key] + turned if key in pairs else turned
+            if scope[0] > scope[1]:
+                scope, table = scope[::-1], table.T
+            pairs[scope] = pairs.get(scope, 0.0) + table
         ruled_out = [(v, mask) for v, mask in enumerate(masks) if not mask.all()]
         factors += [Factor(scope, table) for scope, table in pairs.items()]
         factors += [Factor((v,), np.where(mask, 0.0, -np.inf)) for v, mask in ruled_out]

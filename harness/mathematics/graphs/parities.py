@@ -30,7 +30,7 @@ class Parities:
         self._sum = 1 << n
         reduced = self._row_echelon(equations)
         self.possible = reduced is not None
-        self._rows = [] if reduced is None else list(reduced.values())
+        self._rows = list((reduced or {}).values())
         self.variables = 0
         for row in self._rows:
             self.variables |= row & (self._sum - 1)
@@ -112,7 +112,7 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
         if not step:
             continue
         lead = step.bit_length() - 1
-        span = {pivot: other ^ step if other >> lead & 1 else other for pivot, other in span.items()}
+        span = {pivot: min(other, other ^ step) for pivot, other in span.items()}  # the lead is step's highest bit
         span[lead] = step
         if len(span) == order:
             return []

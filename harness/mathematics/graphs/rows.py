@@ -83,7 +83,7 @@ AnyRows = Rows | SquareRows
 def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger]) -> AnyRows:
     """W with rows and columns in `order`, an integer array (N,)."""
     n = model.num_variables
-    position: AnyInts = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
+    position: AnyInts = np.empty(n, dtype=np.promote_types(np.int32, np.min_scalar_type(-n)))
     position[order] = np.arange(n, dtype=position.dtype)
     edges, weights = model.edges, model.couplings
     first, second = position[edges[:, 0]], position[edges[:, 1]]

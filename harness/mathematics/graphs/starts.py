@@ -155,7 +155,7 @@ def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray,
     rank = of[list(scope)]
     summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
     earlier = [k for k in range(len(scope)) if rank[k] < rank[axis]]
-    left = np.logaddexp.reduce(table, axis=summed) if summed else table
+    left: FloatArray = np.logaddexp.reduce(table, axis=summed)
     # Then what has been drawn, in order.
     left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)
     if not earlier:

@@ -37,6 +37,8 @@ Order = Literal["chromatic", "raster"]
 
 # A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it.
 MAX_BLOCKS = 16
+# Variables with one label are updated at once, by the order of a sweep.
+SET_LABELS = {"chromatic": colouring, "raster": raster_levels}
 
 
 class Block(NamedTuple):
@@ -117,17 +119,19 @@ def layout(model: PairwiseModel, order: Order) -> Layout:
             '"categorical" gets variables of K states in their place'
         )
     count, edges, degree = model.num_variables, model.edges, model.degrees
-    labels = colouring(count, edges) if order == "chromatic" else raster_levels(count, edges)
+    labels = SET_LABELS[order](count, edges)
     # Padding to a block's largest degree must not cost more than twice the edges.
     shape = np.zeros(count, dtype=np.int64)
     widest = np.zeros(labels.max() + 1, dtype=np.int64)
     np.maximum.at(widest, labels, degree)
     if widest[labels].sum() > 2 * degree.sum() + count:
         shape = np.ceil(np.log2(np.maximum(degree, 1))).astype(np.int64)
-    sequence = np.lexsort((shape, labels)) if shape.any() else labels.argsort(kind="stable")
+        sequence = np.lexsort((shape, labels))
+    else:
+        sequence = labels.argsort(kind="stable")
     changes = (np.diff(labels[sequence]) != 0) | (np.diff(shape[sequence]) != 0)
     first = np.concatenate([[0], np.flatnonzero(changes) + 1])
-    narrow: type[np.signedinteger] = np.int32 if count < 2**31 else np.int64
+    narrow = np.promote_types(np.int32, np.min_scalar_type(-count))
     return Layout(sequence.astype(narrow), np.append(first, count), labels[sequence[first]])
 
 
@@ -161,7 +165,7 @@ def sweep_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep:
             blocks.append(Block(block_biases, neighbours, weights[:, :, None]))
     spans = zip(plan.bounds[:-1].tolist(), plan.bounds[1:].tolist(), strict=True)
     back, ahead = zip(*(reach_outside(rows, low, high) for low, high in spans), strict=True)
-    head = back.index(True) if True in back else len(blocks)
+    head = (*back, True).index(True)
     tail = len(blocks)
     while tail > head and not ahead[tail - 1]:
         tail -= 1
@@ -172,18 +176,22 @@ def scan_tables(model: PairwiseModel, plan: Layout, rows: AnyRows, sequence: Int
     """The tables of a scan in equal chunks of rows of one label, or of one row each in the order of `sequence`."""
     n = model.num_variables
     chunks = _chunks(plan) if sequence is None else sequence[:, None]
-    dense = is_dense(rows)
     start = rows.start.astype(np.int64)
     degree = np.diff(start)
     widest = int(degree.max(initial=1))
+    if is_dense(rows):
+        columns, weights = None, dense_rows(rows, 0, n)
+    else:
+        columns = np.concatenate([rows.columns, np.zeros(widest, dtype=np.int64)])
+        weights = np.concatenate([rows.weights, np.zeros(widest)])
     return Scan(
         rows=chunks,
         valid=np.where((np.arange(chunks.shape[1]) > 0) & (chunks == chunks[:, :1]), 0.0, 1.0),
         biases=model.biases[plan.order],
         start=start[:-1],
         degree=degree,
-        columns=None if dense else np.concatenate([rows.columns, np.zeros(widest, dtype=np.int64)]),
-        weights=dense_rows(rows, 0, n) if dense else np.concatenate([rows.weights, np.zeros(widest)]),
+        columns=columns,
+        weights=weights,
         window=np.arange(widest),
     )
 

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray
+from spinbench.mathematics.graphs.sweep_layouts import SET_LABELS
 
 FloatArray = npt.NDArray[np.float64]
 NarrowArray = npt.NDArray[np.int32]
@@ -100,17 +100,19 @@ def state_rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:
     place = {pair: row for row, pair in enumerate(zip(variables.tolist(), states.tolist(), strict=True))}
     pairs = list(zip(every.tolist(), state.tolist(), strict=True))
     rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in pairs])
-    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in pairs])
-    is_reported = state == 1 if (cardinalities == 2).all() else np.ones(len(state), dtype=bool)
+    sign = dict.fromkeys(((v, 0) for v, k in place if k == 1), -1.0) | dict.fromkeys(place, 1.0)
+    signs = np.array([sign.get(pair, 0.0) for pair in pairs])
+    is_reported = (state == 1) | (cardinalities != 2).any()
     return rows[is_reported], signs[is_reported]
 
 
 def replace_zeros(tables: FactorTables) -> FloatArray:
     """(T,) `tables.values`, a zero being `FLOOR` below the lowest other entry of its factor."""
     hard = np.isneginf(tables.values)
-    lowest = np.minimum.reduceat(np.where(hard, np.inf, tables.values), tables.offsets[:-1]) if hard.any() else 0.0
-    owner = np.repeat(np.arange(len(tables.offsets) - 1), np.diff(tables.offsets))
-    return np.where(hard, np.broadcast_to(lowest, len(tables.offsets) - 1)[owner] - FLOOR, tables.values)
+    if not hard.any():
+        return tables.values
+    lowest = np.minimum.reduceat(np.where(hard, np.inf, tables.values), tables.offsets[:-1])
+    return np.where(hard, np.repeat(lowest, np.diff(tables.offsets)) - FLOOR, tables.values)
 
 
 def both_halves(tables: FactorTables) -> tuple[FloatArray, int]:
@@ -134,8 +136,7 @@ def conflicts(tables: FactorTables) -> IntArray:
 def sweep_order(tables: FactorTables, scan: Literal["chromatic", "raster"]) -> tuple[IntArray, IntArray]:
     """(variables of 2 states or more in the order of a sweep, where each set begins that is updated at once, and N)."""
     free = tables.cardinalities > 1
-    order = raster_levels if scan == "raster" else colouring
-    labels = order(len(free), conflicts(tables))
+    labels = SET_LABELS[scan](len(free), conflicts(tables))
     sequence = np.argsort(labels, kind="stable")
     sequence = sequence[free[sequence]]
     return sequence, np.append(np.flatnonzero(np.diff(labels[sequence], prepend=-1)), len(sequence))
@@ -151,11 +152,10 @@ def table_sweep(tables: FactorTables, scan: Literal["chromatic", "raster"], sing
     """
     sequence, begins = sweep_order(tables, scan)
     sets = [sequence[a:b] for a, b in pairwise(begins)]
-    parts = _by_shape(tables, sets)
-    if scan == "raster":
-        parts = [sets] if sets else []
+    parts, alone = _by_shape(tables, sets), sequence
+    if scan == "raster" and sets:
+        parts, alone = [sets], np.sort(sequence)
     sections = tuple(_section(tables, part) for part in parts)
-    alone = np.sort(sequence) if scan == "raster" else sequence
     return TableSweep(_entries(tables), sections, _section(tables, alone[:, None]) if single and len(alone) else None)
 
 

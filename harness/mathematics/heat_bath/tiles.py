@@ -114,7 +114,9 @@ class Tiles:
         # Compilers look into a loop without steps, too.
         if whole:
             carry = self._backend.fori_loop(0, whole, body, carry)
-        return carry if not rest or backward else tile(whole * width, rest, carry)
+        if rest and not backward:
+            carry = tile(whole * width, rest, carry)
+        return carry
 
     def _fields(self, scan: Scan, low: Index, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
         """(b, L): (width, C) fields without couplings to members that come before, and those (width, width)."""

@@ -20,6 +20,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_ZERO = re.compile(r"[+-]?[0.]*[1-9]")
 # 1.0000000000000002 is what programs write that divide by a sum
 ROUNDING = 1e-9
+_UNCLOSED = {"/*": "comment", '"': "string"}
 
 
 class Lexer:
@@ -47,8 +48,8 @@ class Lexer:
             if token is None:
                 continue
             self._last, self.position = token, match.start()
-            if token in ("/*", '"'):
-                raise self.error("nothing ends this comment" if token == "/*" else "nothing ends this string")
+            if token in _UNCLOSED:
+                raise self.error(f"nothing ends this {_UNCLOSED[token]}")
             return token[1:-1] if token[0] == '"' else token
         self._last, self.position = "", len(self._text)
         return None

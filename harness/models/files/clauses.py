@@ -63,12 +63,13 @@ class ClauseParser:
         position = 0
         max_variable = 2**31 if num_variables is None else num_variables
         while position < self.tokens.size:
-            begin = position if weight is not None else position + 1
+            begin, own = position, weight
+            if own is None:
+                begin, own = position + 1, float(values[position])
             after = int(np.searchsorted(zeros, begin))
             if after == len(zeros):
                 raise self.tokens.error(self.tokens.size, "the 0 that ends a clause is missing")
             stop = int(zeros[after])
-            own = float(values[position]) if weight is None else weight
             if not (own >= 0 and (own >= top or np.isfinite(self.beta * own))):
                 raise self.tokens.error(position, "the weight of a clause must be a number, 0 or more")
             literals = self.tokens.integers(begin, stop, "a literal", -max_variable, max_variable).tolist()
@@ -77,7 +78,7 @@ class ClauseParser:
             position = stop + 1
 
     def _add_clause(self, position: int, weight: float, literals: list[int]) -> None:
-        self.largest = max(self.largest, abs(literals[-1]) if literals else 0)
+        self.largest = max([self.largest, *map(abs, literals)])
         # A variable and its negation: always true.
         if len({abs(literal) for literal in literals}) < len(literals):
             return

@@ -35,8 +35,7 @@ class Ergo(Format):
 
     def read(self, file: ModelFile) -> FactorGraph:
         text = file.text()
-        section = _SECTION.search(text)
-        numbers = text if section is None else text[: section.start()]
+        numbers = _SECTION.split(text, maxsplit=1)[0]
         tokens = Tokens(blank_out_comments(numbers), file.name)
         n = tokens.count(0, "variables", low=1)
         if tokens.size < 1 + n:

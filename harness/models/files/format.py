@@ -28,7 +28,7 @@ def first_unnormalised_row(table: FloatArray) -> int | None:
     """The first row of a (…, K) table that is no distribution of its last variable, in C order; None where all are."""
     rows = table.reshape(-1, table.shape[-1])
     wrong = ~((rows >= 0).all(axis=1) & (abs(rows.sum(axis=1) - 1) <= TOLERANCE))
-    return int(np.argmax(wrong)) if wrong.any() else None
+    return next(iter(np.flatnonzero(wrong).tolist()), None)
 
 
 def find_cycle(parents: Sequence[Sequence[int]]) -> list[int]:

@@ -97,11 +97,10 @@ def _check_keys(file: ModelFile, arrays: Arrays) -> None:
     num_needed = 2
     if "cardinalities" in arrays:
         allowed, num_needed = _FACTORS, 4
-    missing = [key for key in allowed[:num_needed] if key not in arrays]
-    unknown = [key for key in arrays if key not in allowed]
-    if missing or unknown:
-        problem = f"no array {missing[0]!r}" if missing else f"an unknown array {unknown[0]!r}"
-        raise ModelError(f"{file.name}: there is {problem}; arrays of a model are {', '.join(allowed)}")
+    problems = [f"no array {key!r}" for key in allowed[:num_needed] if key not in arrays]
+    problems += [f"an unknown array {key!r}" for key in arrays if key not in allowed]
+    if problems:
+        raise ModelError(f"{file.name}: there is {problems[0]}; arrays of a model are {', '.join(allowed)}")
 
 
 def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:

@@ -39,8 +39,8 @@ def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
             f"{name}: a model cannot be made of pgmpy's {kind}; discrete Bayesian and Markov networks, factor graphs, "
             "cluster graphs and junction trees can"
         )
-    factors = source.get_cpds() if hasattr(source, "get_cpds") else source.get_factors()
-    factors = [factor for factor in factors if factor is not None]
+    get_factors = getattr(source, "get_cpds", None) or source.get_factors
+    factors = [factor for factor in get_factors() if factor is not None]
     states: dict[Hashable, tuple[Hashable, ...]] = {}
     for factor in factors:
         for variable, size in zip(factor.variables, np.shape(factor.values), strict=True):

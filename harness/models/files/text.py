@@ -214,9 +214,8 @@ class Tokens:
         values = self.values[indices.start : indices.stop] if isinstance(indices, range) else self.values[indices]
         good = (values >= low) & (values <= high) & (values == np.floor(values))
         if not good.all():
-            raise self.error(
-                int(indices[int(np.argmin(good))]), f"{description} must be an integer from {low} to {high}"
-            )
+            wrong = int(indices[int(np.argmin(good))])
+            raise self.error(wrong, f"{description} must be an integer from {low} to {high}")
         return values.astype(np.int64)
 
     @cached_property

@@ -65,7 +65,7 @@ def _find_orders(tokens: Tokens, position: int, count: int) -> tuple[IntArray, i
         if alike >= _MIN_RUN:
             whole = min((size - position) // step, count - len(positions), _MAX_LOOKAHEAD)
             same = tokens.values[position : position + step * whole : step] == order
-            run = whole if same.all() else int(np.argmin(same))
+            run = int(np.append(same, False).argmin())
         positions.frombytes(np.arange(position, position + step * run, step, dtype=np.int64).tobytes())
         position += step * run
     return np.array(positions, dtype=np.int64), position

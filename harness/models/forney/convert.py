@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.models.checks import format_variable
 from spinbench.models.convert import to_factor_graph, to_pairwise
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.build import Network, edge_indicator
@@ -170,10 +171,9 @@ def from_factor_graph(graph: FactorGraph) -> ForneyModel:
     """
     for v, k in enumerate(graph.cardinalities):
         if k > 2:
-            label = f" ({graph.labels[v]!r})" if graph.labels else ""
             raise UnsupportedError(
-                f"{graph.name}: variable {v}{label} has {k} states; methods on the Forney form need binary variables, "
-                "so use bp or mf here"
+                f"{graph.name}: {format_variable(v, graph.labels)} has {k} states; methods on the Forney form need "
+                "binary variables, so use bp or mf here"
             )
     reduction = _FactorGraphReduction(graph)
     if not _has_forney_structure(graph):

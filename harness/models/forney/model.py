@@ -188,7 +188,7 @@ class ForneyModel:
             beliefs: one array (n, 2**d, ...) a degree group, normalised over axis 1.
         """
         arrays = [np.asarray(b, dtype=np.float64) for b in beliefs]
-        tail = arrays[0].shape[2:] if arrays else ()
+        tail = next((array.shape[2:] for array in arrays), ())
         result = np.empty((self.num_variables, *tail))
         for v, readout in enumerate(self.readouts):
             if readout.node < 0:
@@ -221,7 +221,7 @@ class ForneyModel:
         if flip.shape != (self.num_edges,):
             raise ModelError(f"{self.name}: flips have shape {flip.shape}; ({self.num_edges},) is needed")
         axes = [tuple(k for k, e in enumerate(slots) if flip[e]) for slots in self.incident]
-        tables = tuple(np.flip(table, ax) if ax else table for table, ax in zip(self.log_tables, axes, strict=True))
+        tables = tuple(np.flip(table, ax) for table, ax in zip(self.log_tables, axes, strict=True))
         readouts = tuple(
             Readout(r.node, np.flip(r.conditional, axes[r.node])) if r.node >= 0 else r for r in self.readouts
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.table import Table
 
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_types import Record
 from spinbench.papers.gauging.points import (
     EXACT,
@@ -128,7 +129,7 @@ def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[flo
 def _describe_averages(points: Sequence[Point]) -> str:
     """What a point and its bar are."""
     models = {point.models + point.missing for point in points}
-    count = "1 model" if models == {1} else f"{min(models)} models"
+    count = format_count(min(models), "model")
     if len(models) > 1:
         count = f"{min(models)} to {max(models)} models"
     return f"means over {count}; error bars: ± standard error of the mean over models"

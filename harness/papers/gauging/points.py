@@ -123,8 +123,8 @@ def _reference_log_z(records: Iterable[Record]) -> tuple[dict[str, float], dict[
 def _point_sort_key(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
     """Panels by their text with numbers as such, methods as in `NAMES`, the exact values last."""
     panel_parts: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
-    names, name = [*NAMES.values(), EXACT], method_of_label(method)
-    return panel_parts, names.index(name) if name else len(names), method, x
+    names = [*NAMES.values(), EXACT, ""]
+    return panel_parts, names.index(method_of_label(method)), method, x
 
 
 def method_of_label(method: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
@@ -171,8 +172,7 @@ def _figure_title(model: Mapping[str, object], records: Sequence[Record]) -> str
         size = f"{model['rows']} × {model['cols']} {size}"
     rest = {k: v for k, v in model.items() if k not in ("name", "rows", "cols")}
     spent = " or ".join(sorted({_format_budget(record.config["budget"]) for record in records}))
-    noun = "runs" if runs > 1 else "run"
-    return f"{size}, {format_settings(rest)}: {runs} {noun} of {spent}"
+    return f"{size}, {format_settings(rest)}: {format_count(runs, 'run')} of {spent}"
 
 
 def _format_budget(budget: Mapping[str, object]) -> str:

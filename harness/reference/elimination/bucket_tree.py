@@ -147,7 +147,8 @@ class BucketTree(Elimination):
             entries, message = messages[v] * self.network.cardinalities[v], messages[v]
             peak = max(peak, live + conditionals + entries + entries // 2 + 2 * message)
             live += message - sum(messages[c] for c in self.children[v])
-            conditionals += entries if marginals else 0
+            if marginals:
+                conditionals += entries
             peak = max(peak, live + conditionals)
         return 8 * peak
 
@@ -217,8 +218,8 @@ class BucketTree(Elimination):
         return array
 
     def _expand(self, table: FloatArray, scope: Scope, target: Scope) -> FloatArray:
-        have = set(scope)
-        return table.reshape([self.network.cardinalities[v] if v in have else 1 for v in target])
+        sizes = {v: self.network.cardinalities[v] for v in scope}
+        return table.reshape([sizes.get(v, 1) for v in target])
 
     def joint_tables(self) -> dict[Scope, FloatArray]:
         """Probabilities over the scope of each of the network's tables."""

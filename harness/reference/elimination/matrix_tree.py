@@ -132,9 +132,9 @@ class MatrixTree(BucketTree):
             larger, smaller, message = self._factor_and_message_entries(v)
             left, right, peak = max(left, larger), max(right, smaller), max(peak, live + message)
             partial = max(partial, *self._partial_sizes(v))
-            live += message - (
-                0 if marginals else sum(self._factor_and_message_entries(child)[2] for child in self.children[v])
-            )
+            live += message
+            if not marginals:
+                live -= sum(self._factor_and_message_entries(child)[2] for child in self.children[v])
         tables = sum(table.size for table in self.network.tables.values())
         return 8 * (peak + 2 * (left + right) + partial + 2 * tables)
 
@@ -157,7 +157,9 @@ class MatrixTree(BucketTree):
 
     def _solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         log_z, tables = self._sum_out(keep=marginals)
-        return log_z, np.concatenate([np.empty(0), *self._add_back(tables)]) if marginals else None
+        if not marginals:
+            return log_z, None
+        return log_z, np.concatenate([np.empty(0), *self._add_back(tables)])
 
     def _sum_out(self, *, keep: bool) -> tuple[float, dict[Scope | int, Table]]:
         """log Z, and the tables of the network and messages; of the latter only what is kept.

@@ -136,7 +136,7 @@ class SlicedElimination(Solver):
         cards = self.whole.problem.cardinalities
         states = list(itertools.product(*(range(cards[v]) for v in self.variables)))
         logs = np.full(len(states), -np.inf)
-        top, total = -np.inf, np.zeros(sum(cards[v] for v in self.rest) if marginals else 0)
+        top, total = -np.inf, np.zeros(sum(cards[v] for v in self.rest))
         since = time.perf_counter()
         with one_blas_thread():
             for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
@@ -154,7 +154,9 @@ class SlicedElimination(Solver):
             raise ZeroWeightError
         weights = np.exp(logs - peak)
         log_z = peak + math.log(float(weights.sum()))
-        return log_z, self._all_marginals(total, weights, states) if marginals else None
+        if not marginals:
+            return log_z, None
+        return log_z, self._all_marginals(total, weights, states)
 
     def _results(
         self, states: list[tuple[int, ...]], *, marginals: bool

@@ -192,7 +192,7 @@ def _eliminate(states: Scope, tables: list[tuple[tuple[int, ...], FloatArray]]) 
     logs = np.zeros(states)
     for axes, table in tables:
         turned = table.transpose(np.argsort(axes))
-        logs += turned.reshape([k if axis in axes else 1 for axis, k in enumerate(states)])
+        logs += np.expand_dims(turned, [axis for axis in range(len(states)) if axis not in axes])
     peak = logs.max(axis=-1, keepdims=True)
     weights = np.exp(logs - np.where(np.isneginf(peak), 0.0, peak))
     total = weights.sum(axis=-1, keepdims=True)

@@ -156,7 +156,7 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
         since, before = time.perf_counter(), best
         for order in goatd.portfolio_orders(cardinalities, pairs, seed, budget):
             candidate = order_cost(order, cardinalities, pairs, best.log2_total)
-            best = candidate if candidate.log2_total < best.log2_total else best
+            best = min(best, candidate, key=lambda searched: searched.log2_total)
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
@@ -245,7 +245,7 @@ def order_cost(
     total = float(np.exp2(np.minimum(sizes, 1000.0)).sum())
     if largest > limit or total > 2.0 ** min(limit, 1020.0):
         return Order(order, width, largest, math.inf, lattice=lattice)
-    log2_total = max(math.log2(total) if total else 0.0, largest)
+    log2_total = max(math.log2(total or 1.0), largest)
     messages = float(np.exp2(np.minimum(sizes - logs[: len(buckets)], 1000.0)).sum())
     return Order(order, width, largest, log2_total, messages, lattice=lattice, separators=buckets)
 
@@ -274,7 +274,6 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
 def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
     """What says why there is no order, where a part of the graph is so dense that no search can help."""
     enough = math.ceil(min(hopeless, 2.0**31))
-    width = least_width(size, pairs, enough) if size > enough else 0
-    if not width:
+    if size <= enough or not (width := least_width(size, pairs, enough)):
         return None
     return Order(np.empty(0, dtype=np.int64), width, width + 1.0, width + 1.0, complete=False)

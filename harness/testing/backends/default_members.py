@@ -169,13 +169,13 @@ def check_gradients(backend: Backend) -> None:
         isinstance(results, TreeNode), f"grad gives {type(results).__name__}; the tree of the first argument is needed"
     )
     step = float(np.finfo(precision).eps) ** (1 / 3)
-    for argument, gradient in ((x, results.first), (y, results.second)):
+    for place, (argument, gradient) in enumerate(((x, results.first), (y, results.second))):
         require(gradient.dtype == precision, f"grad turns {precision} into {gradient.dtype}")
         for at in np.ndindex(argument.shape):
             ends = []
             for side in (step, -step):
                 moved = [array.copy() for array in (x, y)]
-                moved[0 if argument is x else 1][at] += side
+                moved[place][at] += side
                 ends.append(float(run_compiled(backend, lambda x, y, w: value(TreeNode(x, y), w), *moved, weights)))
             difference = (ends[0] - ends[1]) / (2 * step)
             close = abs(gradient[at] - difference) <= 50 * step**2 * (1 + abs(difference))

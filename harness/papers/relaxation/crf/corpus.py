@@ -40,6 +40,10 @@ class Corpus:
         """Whether the texts were written by `spinbench.papers.relaxation.crf.synthetic`."""
         return self.source == SYNTHETIC
 
+    def parse(self) -> list[Message]:
+        """All announcements."""
+        return [parse_announcement(text) for text in self.texts]
+
 
 SYNTHETIC = "synthetic"
 
@@ -154,7 +158,7 @@ def build_edges_and_kinds(message: Message) -> tuple[IntArray, IntArray]:
         kinds: (E,) int64, indices of `KINDS`.
     """
     n = len(message.tokens)
-    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1) if n else np.zeros((0, 2), dtype=np.int64)
+    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     places: dict[str, list[int]] = {}
     for k, token in enumerate(message.tokens):
         if token[0].isupper():

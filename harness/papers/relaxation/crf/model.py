@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
+import io
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.foundation.parameters import family
+from spinbench.foundation import atomic, folders, parameters
 from spinbench.models.pairwise import PairwiseModel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from spinbench.papers.relaxation.crf.corpus import Corpus, Message
     from spinbench.papers.relaxation.crf.train import Weights
 
@@ -44,7 +44,7 @@ class TrainedSplit:
     tests: tuple[int, ...]
 
 
-@family
+@parameters.family
 def skip_chain(
     message: int = 0,
     corpus: str | None = None,
@@ -89,13 +89,12 @@ def skip_chain_model(message: Message, weights: Weights, name: str = "skip_chain
 
     Labels are "3 Smith": the token's number and the token.
     """
-    from spinbench.papers.relaxation.crf.corpus import build_edges_and_kinds
-    from spinbench.papers.relaxation.crf.tokens import extract_features
+    from spinbench.papers.relaxation.crf import corpus, tokens
 
-    features = extract_features([message])
+    features = tokens.extract_features([message])
     values = np.array([weights.features.get(feature, 0.0) for feature in features.names])
     biases = np.bincount(features.rows, values[features.columns], minlength=features.tokens)
-    edges, kinds = build_edges_and_kinds(message)
+    edges, kinds = corpus.build_edges_and_kinds(message)
     labels = [f"{k} {token}" for k, token in enumerate(message.tokens)]
     return PairwiseModel.from_edges(biases, edges, weights.edges[kinds], name=name, labels=labels)
 
@@ -107,7 +106,6 @@ def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedS
     Raises:
         ModelError: too few messages fit the limits of a test message, or none of the others has a label.
     """
-    from spinbench.papers.relaxation.crf.corpus import parse_announcement
     from spinbench.papers.relaxation.crf.train import train_weights
 
     key = hashlib.sha256(f"{VERSION}/{corpus.digest}/{split}/{tests}/{l2!r}".encode()).hexdigest()
@@ -117,7 +115,7 @@ def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedS
     with _training_lock(path):
         if (trained_split := _load_weights(path, len(corpus.texts), tests)) is not None:
             return trained_split
-        parsed = [parse_announcement(text) for text in corpus.texts]
+        parsed = corpus.parse()
         chosen = choose_test_messages(parsed, split, tests)
         others = [message for k, message in enumerate(parsed) if k not in set(chosen) and message.tokens]
         if not any(message.labels.any() for message in others):
@@ -161,9 +159,7 @@ def _synthetic_corpus(messages: int) -> Corpus:
 
 
 def _cache_folder() -> Path:
-    from spinbench.foundation.folders import cache_folder
-
-    return cache_folder() / "crf"
+    return folders.cache_folder() / "crf"
 
 
 @contextlib.contextmanager
@@ -177,22 +173,16 @@ def _training_lock(path: Path) -> Iterator[None]:
 
 
 def _save_weights(path: Path, content: TrainedSplit) -> None:
-    weights = content.weights
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(
-                file,
-                names=np.frombuffer("\n".join(weights.features).encode(), dtype=np.uint8),
-                features=np.array(list(weights.features.values())),
-                edges=weights.edges,
-                end=np.array([weights.objective, weights.iterations, weights.unconverged, weights.gradient]),
-                tests=np.array(content.tests),
-            )
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    weights, archive = content.weights, io.BytesIO()
+    np.savez(
+        archive,
+        names=np.frombuffer("\n".join(weights.features).encode(), dtype=np.uint8),
+        features=np.array(list(weights.features.values())),
+        edges=weights.edges,
+        end=np.array([weights.objective, weights.iterations, weights.unconverged, weights.gradient]),
+        tests=np.array(content.tests),
+    )
+    atomic.write_bytes(path, archive.getvalue(), sync=False)
 
 
 def _load_weights(path: Path, texts: int, tests: int) -> TrainedSplit | None:

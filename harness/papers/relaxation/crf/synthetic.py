@@ -196,10 +196,12 @@ class _AnnouncementWriter:
 
     def tag_paragraph(self, sentences: list[str]) -> str:
         """A paragraph in its tags; those of a sentence that begins with the speaker overlap the name's."""
-        inside = [text if text.startswith("<speaker>") else f"<sentence>{text}</sentence>" for text in sentences]
-        for k, text in enumerate(inside):
+        inside = []
+        for text in sentences:
             if text.startswith("<speaker>"):
-                inside[k] = text.replace("<speaker>", "<speaker><sentence>", 1) + "</sentence>"
+                inside.append(text.replace("<speaker>", "<speaker><sentence>", 1) + "</sentence>")
+            else:
+                inside.append(f"<sentence>{text}</sentence>")
         return "<paragraph>" + textwrap.fill(" ".join(inside), 90, break_long_words=False) + "</paragraph>"
 
     def announcement_text(self) -> str:
