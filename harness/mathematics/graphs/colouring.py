@@ -40,7 +40,7 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
         (N + 1,) where rows start; (2E,) neighbours, ascending in each row; (2E,) the numbers of their edges. Of 32 bits
         each, where that is enough.
     """
-    vertex, edge = (np.promote_types(np.int32, np.min_scalar_type(-size)) for size in (n, len(first)))
+    narrow = np.promote_types(np.int32, np.min_scalar_type(-n))
     if has_most(n, len(first)):
         numbered = dense_symmetric_matrix(n, first, second, np.arange(1, len(first) + 1, dtype=np.int32))
         start, others, numbers = table_to_csr(numbered)
@@ -48,15 +48,15 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
         return start, others, numbers
     from scipy import sparse
 
-    ends = np.concatenate([first, second], dtype=vertex)
+    ends = np.concatenate([first, second], dtype=narrow)
     others = np.concatenate([ends[len(first) :], ends[: len(first)]])
-    numbers = np.tile(np.arange(len(first), dtype=edge), 2)
+    numbers = np.tile(np.arange(len(first), dtype=np.promote_types(np.int32, np.min_scalar_type(-len(first)))), 2)
     square = sparse.coo_array((numbers, (ends, others)), shape=(n, n), copy=False)
     square.has_canonical_format = True  # there are no duplicates to look for by sorting
     by_rows = square.tocsr()
     del ends, others, numbers, square  # with edges' numbers for weights, half as large, all this takes little more than
     ascending = by_rows.tocsc()  # the result. Columns of a symmetric matrix are its rows, and this puts them in order.
-    return ascending.indptr, ascending.indices.astype(vertex, copy=False), ascending.data
+    return ascending.indptr, ascending.indices.astype(narrow, copy=False), ascending.data
 
 
 def has_most(n: int, edges: int) -> bool:
