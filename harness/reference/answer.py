@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,7 @@ class Cost:
 
     Attributes:
         bytes: memory at its peak.
-        seconds: wall-clock time of the answer, without reading and compilation.
+        seconds: wall-clock time of the answer, without reading and compilation; NaN of a solver that cannot predict it.
         log2_entries: log2 of the entries of all cliques, of all slices together; None: no elimination.
         slices: in which elimination goes.
         order: variables of the model as they are eliminated; those that fall away before come first.
@@ -94,7 +95,9 @@ class ExactAnswer:
             }
         if self.flat is not None:
             figures |= left_open(self.flat, self.cardinalities)
-        return {name: float(figure) for name, figure in figures.items() if figure is not None}
+        return {
+            name: float(figure) for name, figure in figures.items() if figure is not None and not math.isnan(figure)
+        }
 
     @cached_property
     def marginals(self) -> tuple[FloatArray, ...]:

@@ -98,7 +98,7 @@ def _cost(solution: _Solution, model: Model, *, marginals: bool) -> Cost:
     """What was predicted."""
     solver = solution.solver
     bytes_, slices = solver.memory(marginals=marginals), getattr(solver, "count", 1)
-    seconds = solution.predicted_seconds
+    seconds = solution.predicted_seconds if solver.predictable else math.nan
     if isinstance(model, FactorGraph):
         seconds += FACTOR_SECONDS * len(model.factors)
     order = _order_of(solver)

@@ -159,7 +159,8 @@ def first_answer(
                 if hasattr(solver, "order") and solver.complete and not goatd.is_installed():
                     problem.remarks.append("the package goatd finds better elimination orders: pip install goatd")
                 continue
-            report_progress(Progress(0, getattr(solver, "count", 1), seconds, solver.memory(marginals=marginals)))
+            left = seconds if solver.predictable else math.nan
+            report_progress(Progress(0, getattr(solver, "count", 1), left, solver.memory(marginals=marginals)))
             try:
                 return solver, action(solver)
             except ZeroWeightError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -13,7 +14,8 @@ class Progress(NamedTuple):
     Attributes:
         done: so many.
         total: in all; 0 while an order is searched for that is better than the best so far.
-        seconds_left: for the rest: as predicted, and once a slice is done at that pace.
+        seconds_left: for the rest: as predicted, and once a slice is done at that pace; NaN of a solver that cannot
+            predict it.
         bytes: memory that all take at their peak.
         width: of the best order so far.
     """
@@ -30,6 +32,8 @@ class Progress(NamedTuple):
         if self.total == 0:
             best = f"the best so far has width {self.width} and would take {memory} and {left:.2g} s"
             return f"searching for an elimination order; {best}"
+        if math.isnan(left):
+            return f"{memory} or more, counting for as long as it takes"
         if self.total == 1:
             return f"{memory}, predicted to take {planning_seconds + left:.2g} s"
         return f"{memory}, {self.done} of {self.total} slices, about {left:.0f} s left"

@@ -35,6 +35,7 @@ class Solver(ABC):
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
+        predictable: whether `predict_seconds` says what `solve` takes, and is shown.
         risk: by which it multiplies them, of a solver that may have to leave its answer to a slower one.
         most_seconds: what `solve` may take, for those that cannot predict it.
         most_bytes: what `solve` may take, for those that see only on the way how much they need.
@@ -43,6 +44,7 @@ class Solver(ABC):
     name: ClassVar[str]
     backend: ClassVar[str] = "numpy"
     can_sample: ClassVar[bool] = True
+    predictable: ClassVar[bool] = True
     width: int | None
     complete: bool = True
     seconds: float

@@ -186,6 +186,7 @@ class Ganak(Solver):
     name = "ganak"
     backend: ClassVar[str] = "ganak"
     can_sample: ClassVar[bool] = False
+    predictable: ClassVar[bool] = False
     width = None
     seconds = MIN_SECONDS
     most_seconds = MAX_SECONDS

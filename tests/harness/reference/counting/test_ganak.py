@@ -20,6 +20,7 @@ from spinbench.reference.answer import left_open
 from spinbench.reference.counting import ganak
 from spinbench.reference.counting.encoding import cover, encode
 from spinbench.reference.problem import Problem
+from spinbench.reference.progress import PROGRESS, Progress
 
 needs_ganak = pytest.mark.skipif(not plugins.is_there("pyganak"), reason="pyganak is not installed: no wheel fits")
 forks = pytest.mark.skipif(sys.platform != "linux", reason="children are no forks, and have nothing that is set here")
@@ -141,6 +142,17 @@ def test_marginals_that_take_too_long_are_open(monkeypatch: pytest.MonkeyPatch) 
     assert (answer.log_z, np.isnan(answer.flat).all()) == (whole.log_z, True)
     assert left_open(answer.flat, answer.cardinalities) == {"open_marginals": 20.0}
     assert time.perf_counter() - begin < 15
+
+
+@needs_ganak
+def test_no_seconds_are_predicted_of_a_count() -> None:
+    heard: list[Progress] = []
+    token = PROGRESS.set(heard.append)
+    answer = reference.solve(clauses(20, 30, 0), method="ganak", cache=False)
+    PROGRESS.reset(token)
+    assert "predict" not in heard[-1].describe(0.1)
+    assert "predicted_seconds" not in answer.diagnostics
+    assert "memory_gib" in answer.diagnostics
 
 
 @forks
