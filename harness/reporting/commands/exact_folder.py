@@ -103,7 +103,7 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
         paths = sorted(
             path
             for path in folder.iterdir()
-            if formats.formats_by_name(path.name) and not path.name.startswith(".") and path.is_file()
+            if formats.formats_by_name(path.name) and not path.name.startswith(".") and _is_file_or_broken_link(path)
         )
     except OSError as error:
         raise SpinbenchError(f"{folder}: the folder cannot be read ({error.strerror or error})") from None
@@ -115,8 +115,13 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
             for name in (path.name, strip_gzip_suffix(path.name))
             for suffix in ("", ".gz")
         )
-        evidence = next((evidence_path for evidence_path in evidence_paths if evidence_path.is_file()), None)
+        evidence = next(filter(_is_file_or_broken_link, evidence_paths), None)
         yield ModelFiles(path, evidence, _content_digest(path, evidence))
+
+
+def _is_file_or_broken_link(path: Path) -> bool:
+    """A broken link is a model or evidence that is missing, as git-annex leaves them: not to be passed over."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _content_digest(path: Path, evidence: Path | None) -> str:
