@@ -63,7 +63,11 @@ class Exact(Method[Tables]):
         """ "marginals" and "pairs": those of all variables and of all edges or factors, one after another, with a chain
         axis of one, "marginals" empty where a library gives none; "cost": numbers by the names of
         `COST_NAMES`; "states": a chain a draw."""
-        names = ["log_z", "marginals", "cost", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
+        names = ["log_z", "marginals", "cost"]
+        if self.pairs:
+            names.append("pairs")
+        if self.draws:
+            names.append("states")
         return dict.fromkeys(names, "last")
 
     def plan(self, model: Model) -> Tables:
@@ -74,17 +78,23 @@ class Exact(Method[Tables]):
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
         cost = {name: float(x) for name, x in zip(COST_NAMES, trace.total("cost")[:, 0], strict=True) if x >= 0}
+        marginals, pairs, draws = None, None, None
         # A library that gives no marginals leaves the array empty.
-        has_marginals = len(flat) == sum(cards)
-        unreachable = left_open(flat, cards) if has_marginals else {}
+        if len(flat) == sum(cards):
+            marginals = split_marginals(flat, cards)
+            cost |= left_open(flat, cards)
+        if self.pairs:
+            pairs = _split_pair_tables(model, trace.total("pairs")[:, 0])
+        if self.draws:
+            draws = (trace.total("states").astype(np.int64), None)
         return Estimate(
-            marginals=split_marginals(flat, cards) if has_marginals else None,
+            marginals=marginals,
             # NaN stands for what a library does not give: a trace holds arrays of numbers alone.
             log_z=None if np.isnan(log_z) else log_z,
-            diagnostics=cost | unreachable,
+            diagnostics=cost,
             log_z_kind="exact",
-            pairs=_split_pair_tables(model, trace.total("pairs")[:, 0]) if self.pairs else None,
-            draws=(trace.total("states").astype(np.int64), None) if self.draws else None,
+            pairs=pairs,
+            draws=draws,
         )
 
 

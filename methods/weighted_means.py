@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from spinbench.mathematics.claims import NOTHING, UNSEEN, error_bound, widen_of_
 from spinbench.models.conditionals import split_fields
 
 FloatArray = npt.NDArray[np.float64]
+Marginals = Literal["rao_blackwell", "empirical"]
+# The statistic of each: conditional probabilities, or states.
+MARGINAL_STATISTICS: dict[Marginals, str] = {"rao_blackwell": "p", "empirical": "s"}
 
 
 class ChainMeans(NamedTuple):

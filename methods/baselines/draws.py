@@ -82,7 +82,7 @@ def _build_layers(proposal: ForestProposal) -> Layers:
     depth = dict[int, int]()
     for v in proposal.order:
         # Variables of one depth depend on lesser depths alone, and are drawn together.
-        depth[v] = depth[proposal.parents[v]] + 1 if proposal.parents[v] >= 0 else 0
+        depth[v] = depth.get(proposal.parents[v], -1) + 1
     num_layers = max(depth.values()) + 1
     members = [[v for v in proposal.order if depth[v] == layer] for layer in range(num_layers)]
     shape = num_layers, max(map(len, members))

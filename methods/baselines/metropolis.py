@@ -29,9 +29,9 @@ from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps
+from spinbench.methods.weighted_means import MARGINAL_STATISTICS, Marginals
 
 Proposal = Literal["uniform", "metropolised_gibbs"]
-Marginals = Literal["rao_blackwell", "empirical"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Metropolis(Method[GraphTables]):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s: (R, C), of what `marginal_rows` names."""
-        return {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+        return {MARGINAL_STATISTICS[self.marginals]: "sum"}
 
     def planning_seconds(self, model: Model) -> float:
         """Of what each variable's conditionals may be, in Python."""

@@ -110,11 +110,14 @@ class Multicanonical(Method[Tables]):
         if any("too short" in doubt for doubt in estimate.doubts):
             reweighted = Claim(reweighted.value, np.inf, np.inf)
         reweighted = _combine_with_bennett(trace, reweighted).plus(float(tables.base))
+        doubts = estimate.doubts
+        if not np.isfinite(reweighted.error_bound):
+            doubts = (*doubts, "log Z unresolved")
         return replace(
             estimate,
             **log_z_parts(reweighted, {"reweighted": reweighted}),
             diagnostics={**estimate.diagnostics, "round_trips": trips, "barrier": float(tables.barrier)},
-            doubts=(*estimate.doubts, *(() if np.isfinite(reweighted.error_bound) else ("log Z unresolved",))),
+            doubts=doubts,
         )
 
 

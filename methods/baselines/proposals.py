@@ -249,7 +249,7 @@ def _add_along_axes(table: FloatArray, terms: list[FloatArray]) -> FloatArray:
 def _log_marginal(log: FloatArray, *kept_axes: int) -> FloatArray:
     """Over all kept_axes but those that are kept, in their order in the table."""
     others = tuple(k for k in range(log.ndim) if k not in kept_axes)
-    return np.asarray(np.logaddexp.reduce(log, axis=others) if others else log)
+    return np.asarray(np.logaddexp.reduce(log, axis=others))
 
 
 def _normalise_log(log: FloatArray) -> FloatArray:

@@ -95,11 +95,12 @@ class TemperedTransitions(Method[Tables]):
         visits = np.inf if has_low_barrier else max(accepted, 1.0)
         estimate = chain_estimate(model, trace, means, not is_sufficient, visits)
         bridge = _two_sided_ratio(trace)
-        estimates, overlap, resolved = {}, {}, False
+        estimates, overlap, doubts = {}, {}, (*estimate.doubts, "log Z unresolved")
         if bridge is not None:
             estimates = {"both_ways": bridge.claim.plus(float(tables.base))}
             overlap = {"log_z_overlap": bridge.overlap}
-            resolved = bool(np.isfinite(estimates["both_ways"].error_bound))
+            if np.isfinite(estimates["both_ways"].error_bound):
+                doubts = estimate.doubts
         return replace(
             estimate,
             **log_z_parts(estimates.get("both_ways"), estimates),
@@ -109,7 +110,7 @@ class TemperedTransitions(Method[Tables]):
                 "barrier": float(tables.barrier),
                 **overlap,
             },
-            doubts=estimate.doubts if resolved else (*estimate.doubts, "log Z unresolved"),
+            doubts=doubts,
         )
 
 

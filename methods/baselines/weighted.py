@@ -100,7 +100,7 @@ class Importance(ProposalMethod):
             **split_fields(model.cardinalities, **parts, ess=ess),
             **weights.log_z_fields(constant),
             diagnostics=weights.diagnostics(constant),
-            doubts=() if weights.are_sufficient else ("marginals too short", "log Z unresolved"),
+            doubts=weights.doubts,
         )
 
 
@@ -138,23 +138,25 @@ class Rejection(ProposalMethod):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means of accepted draws, and the logarithm of the mean weight of all."""
         weights, accepted = summarise_weights(tables, trace), float(trace.total("kept").sum())
-        means = (
-            np.clip(trace.total("s").sum(axis=-1) / accepted, 0.0, 1.0)
-            if accepted
-            else uniform_marginals(model.cardinalities)
-        )
+        means = uniform_marginals(model.cardinalities)
+        if accepted:
+            means = np.clip(trace.total("s").sum(axis=-1) / accepted, 0.0, 1.0)
         mcse = np.sqrt(means * (1 - means) / max(accepted - 1, 1.0))
         parts: dict[str, Any] = {
             **with_bounds(means, float(t_factor(accepted - 1)) * mcse, UNSEEN / max(accepted, 1.0))
         }
         parts["ess"] = np.full(len(means), accepted)
         constant = float(tables.constant)
-        doubts = ("marginals too short",) if accepted < MIN_EFFECTIVE_DRAWS else ()
+        doubts = []
+        if accepted < MIN_EFFECTIVE_DRAWS:
+            doubts.append("marginals too short")
+        if not weights.are_sufficient:
+            doubts.append("log Z unresolved")
         return Estimate(
             **split_fields(model.cardinalities, **parts),
             **weights.log_z_fields(constant),
             diagnostics={**weights.diagnostics(constant), "acceptance": accepted / weights.num_draws},
-            doubts=doubts if weights.are_sufficient else (*doubts, "log Z unresolved"),
+            doubts=tuple(doubts),
         )
 
 
@@ -184,6 +186,13 @@ class WeightSummary(NamedTuple):
     def are_sufficient(self) -> bool:
         """Whether what they tell may be believed."""
         return self.are_equal or (self.effective_draws >= MIN_EFFECTIVE_DRAWS and self.unseen <= MAX_UNSEEN_SHARE)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Of weighted means."""
+        if self.are_sufficient:
+            return ()
+        return ("marginals too short", "log Z unresolved")
 
     def log_z_fields(self, constant: float) -> LogZParts:
         """Log Z with its errors: draws that were not seen weigh no more and no less than the bounds say."""

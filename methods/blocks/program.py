@@ -59,7 +59,9 @@ class BlocksProgram:
         x = xp.astype(start, t.variable.dtype)
         p = xp.zeros((start.shape[0] * t.states.shape[0], start.shape[1]), dtype=self._backend.real)
         state = State(x, p, x, xp.zeros_like(start[0, :]) - xp.inf)
-        return self._update_mode(t, state) if self._has_probes else state
+        if not self._has_probes:
+            return state
+        return self._update_mode(t, state)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """Every block once."""
@@ -113,7 +115,9 @@ class BlocksProgram:
 
     def adapt(self, t: Tables, state: State, last: bool) -> State:
         """At the end of burn-in s* is looked for once more."""
-        return self._update_mode(t, state) if last else state
+        if not last:
+            return state
+        return self._update_mode(t, state)
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """log T(s* <- s) / p*(s*) at the chains' states, and at what sweeps in reverse order make of s*."""

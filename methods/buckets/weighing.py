@@ -48,6 +48,9 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
         "passes": totals.passes,
         **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
     }
+    stored_draws = None
+    if draws:
+        stored_draws = draws_of(model, trace)
     if not totals.split:
         exact = all_states(cards, trace.total("beliefs")[:, :1], np.ones(1))[:, 0]
         return Estimate(
@@ -56,26 +59,22 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
             ess=_split_rows(model, np.full(len(exact), weights.number)),
             log_z=totals.value,
             log_z_kind="exact",
-            draws=draws_of(model, trace) if draws else None,
+            draws=stored_draws,
             diagnostics=diagnostics,
         )
-    doubts: tuple[str, ...] = ()
-    if not is_enough(weights):
-        doubts = ("marginals too short", "log Z unresolved")
     # Every draw is dead: the bound alone is left.
     if not weights.effective:
-        return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
+        return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts(weights))
     marginals: dict[str, Any] = {
         name: _split_rows(model, values) for name, values in _marginals_of_rows(trace, cards, weights).items()
     }
-    stored_draws = draws_of(model, trace) if draws else None
     return Estimate(
         **marginals,
         **log_z_errors(totals.value, weights),
         bounds=bounds,
         draws=stored_draws,
         diagnostics=diagnostics,
-        doubts=doubts,
+        doubts=doubts(weights),
     )
 
 
@@ -117,6 +116,13 @@ def _marginals_of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> 
 def is_enough(weights: betting.Weights) -> bool:
     """Whether draws may be believed."""
     return weights.effective >= FEWEST and unseen(weights) <= MOST_UNSEEN
+
+
+def doubts(weights: betting.Weights) -> tuple[str, ...]:
+    """Of weighted means, where draws may not be believed."""
+    if is_enough(weights):
+        return ()
+    return ("marginals too short", "log Z unresolved")
 
 
 def unseen(weights: betting.Weights) -> float:

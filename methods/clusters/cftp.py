@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,8 @@ from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.methods.tempering.replicas import build_pair_tables
-from spinbench.methods.weighted_means import with_bounds
+from spinbench.methods.weighted_means import Marginals, with_bounds
 
-Marginals = Literal["rao_blackwell", "empirical"]
 # Sweeps that are tried first. All are made again at each doubling, which costs at most as much as the last try in all.
 FIRST_SWEEPS = 4
 # Doublings at most, up to 2^14 sweeps: a 64 × 64 lattice near its critical temperature takes 2^11.
@@ -122,13 +121,16 @@ class CouplingFromThePast(Method[Tables]):
         parts["ess"] = statistics.effective_sample_size(means, parts["marginals_se"], count)
         draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)
         never = float(trace.total("open").sum())
+        doubts: tuple[str, ...] = ()
+        if never:
+            doubts = ("marginals not mixed",)
         ordered: dict[str, Any] = {name: by_variable(tables.order, part) for name, part in parts.items()}
         return Estimate(
             **ordered,
             r_hat=np.ones(len(means)),
             draws=(by_variable(tables.order, draws), None),
             diagnostics={"sweeps": float(trace.mean("sweeps").mean()), "never_met": never},
-            doubts=("marginals not mixed",) if never else (),
+            doubts=doubts,
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, build_bonds, check_binary
 from spinbench.methods.clusters.moves import ClusterMoves
-from spinbench.methods.weighted_means import ChainMeans, chain_estimate
-
-Marginals = Literal["rao_blackwell", "empirical"]
+from spinbench.methods.weighted_means import MARGINAL_STATISTICS, ChainMeans, Marginals, chain_estimate
 
 
 class Tables(NamedTuple):
@@ -77,7 +75,7 @@ class SwendsenWang(Method[Tables]):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s: (N, C), rows in the tables' order."""
-        return {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+        return {MARGINAL_STATISTICS[self.marginals]: "sum"}
 
     def plan(self, model: Model) -> Tables:
         """Colours, tables of neighbours, bonds.
@@ -113,7 +111,9 @@ class SwendsenWang(Method[Tables]):
             return State(s, p if rao_blackwell else ())
 
         def observe(t: Tables, state: State) -> dict[str, Array]:
-            return {"p": state.p} if rao_blackwell else {"s": state.s}
+            if rao_blackwell:
+                return {"p": state.p}
+            return {"s": state.s}
 
         def states(t: Tables, state: State) -> Array:
             return backend.xp.take(state.s, backend.xp.argsort(t.order), axis=0)

@@ -60,10 +60,10 @@ from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
 from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps, Tables
+from spinbench.methods.weighted_means import MARGINAL_STATISTICS, Marginals
 
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
-Marginals = Literal["rao_blackwell", "empirical"]
 LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 
 PRECISION_BITS = range(8, 33)
@@ -149,13 +149,15 @@ class Gibbs(Method[Tables | GraphTables]):
 
     def for_annealing(self) -> Gibbs:
         """With stepping stones, unless chains may walk up anyway."""
-        return self if self.may_use_stones else replace(self, log_z="stones")
+        if self.may_use_stones:
+            return self
+        return replace(self, log_z="stones")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s: (N, C), rows in the tables' order; of factor graphs (R, C), the states that the tables name. log_t:
         (C,)."""
-        names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+        names: dict[str, Reduction] = {MARGINAL_STATISTICS[self.marginals]: "sum"}
         if self.records_log_t:
             names["log_t"] = "logsumexp"
         return names
@@ -227,7 +229,9 @@ class Gibbs(Method[Tables | GraphTables]):
         steps_per_sweep = 1
         if self.sample == "update" and single is not None:
             steps_per_sweep = len(single.rows)
-        mode_log_weight = float(tables.mode_log_weight) if self.log_z == "auto" else None
+        mode_log_weight = None
+        if self.log_z == "auto":
+            mode_log_weight = float(tables.mode_log_weight)
         return stones.warm_up(engine, state, steps, steps_per_sweep, mode_log_weight, trace)
 
     def estimate(self, model: Model, tables: Tables | GraphTables, trace: Trace) -> Estimate:

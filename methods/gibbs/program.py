@@ -105,7 +105,9 @@ class GibbsProgram:
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
         statistics = {"p" if self._options.rao_blackwell else "s": self._sweeps_for(t).statistic(t, state.x, state.p)}
-        return statistics | ({"log_t": state.log_t} if self._options.records_log_t else {})
+        if self._options.records_log_t:
+            statistics["log_t"] = state.log_t
+        return statistics
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""

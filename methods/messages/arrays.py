@@ -31,7 +31,7 @@ class MessagePassing:
     def totals(self, graph: Graph, incidence: Incidence, messages: Array) -> Array:
         """(R, C) θ + Σ messages, by rows; messages (M, C), already weighted."""
         xp = self._xp
-        padded = xp.concat([messages, xp.zeros_like(messages[:1, :]) if messages.shape[0] else messages], axis=0)
+        padded = xp.concat([messages, xp.zeros_like(messages[:1, :])], axis=0)
         sums = [xp.sum(take(xp, padded, bucket), axis=1) for bucket in incidence.buckets]
         if not sums:
             return xp.broadcast_to(graph.theta[:, None], (graph.theta.shape[0], messages.shape[1]))
@@ -56,7 +56,9 @@ class MessagePassing:
             for slot in range(len(cavities)):
                 log = self._sum_out_others(group, cavities, slot)
                 parts.append(xp.reshape(self._log_ratios(log, graph.floor), (-1, log.shape[-1])))
-        return xp.concat(parts, axis=0) if parts else messages
+        if not parts:
+            return messages
+        return xp.concat(parts, axis=0)
 
     def pair_cavities(self, graph: Graph, totals: Array, messages: Array) -> tuple[Array, Array]:
         """(E, C) of the first and of the second ends."""

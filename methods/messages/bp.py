@@ -104,7 +104,9 @@ class BeliefPropagation(FixedPointMethod[Tables]):
         def update(t: Tables, messages: Array) -> tuple[Array, Array]:
             new = passing.updated(t.graph, passing.totals(t.graph, t.incidence, messages), messages)
             change = xp.abs(new - messages) / xp.maximum(xp.abs(new), 1.0)
-            return new if d == 0 else d * messages + (1 - d) * new, change
+            if d:
+                new = d * messages + (1 - d) * new
+            return new, change
 
         return fixed_point_program(self, backend, begin, update, lambda t, s: statistics("messages", s.values, s))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, Model, Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, error_bound, log_z_parts, t_factor
+from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, LogZParts, error_bound, log_z_parts, t_factor
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
@@ -92,15 +92,19 @@ def population_estimate(
         diagnostics: beside the numbers of runs.
     """
     mean = runs.log_z.plus(base_log_z)
+    doubts: tuple[str, ...] = ()
     if not is_supported:
         mean = Claim(mean.value, np.inf, np.inf)
+        doubts = ("marginals not mixed", "log Z unresolved")
     ess = statistics.effective_sample_size(runs.means, runs.mcse, runs.num_runs * particles)
-    finite = bool(np.isfinite(mean.value))
+    log_z: LogZParts = {"log_z_se": np.inf}
+    if np.isfinite(mean.value):
+        log_z = log_z_parts(mean, {"mean": mean})
     return Estimate(
         **split_fields(model.cardinalities, **with_bounds(runs.means, runs.se, runs.unseen), ess=ess),
-        **(log_z_parts(mean, {"mean": mean}) if finite else {"log_z_se": np.inf}),
+        **log_z,
         diagnostics={**diagnostics, "runs": float(runs.num_runs), "effective_runs": runs.effective_runs},
-        doubts=() if is_supported else ("marginals not mixed", "log Z unresolved"),
+        doubts=doubts,
     )
 
 

@@ -19,9 +19,9 @@ from spinbench.methods.relaxed.tables import (
     record_alpha,
     unit_log_odds,
 )
+from spinbench.methods.weighted_means import MARGINAL_STATISTICS, Marginals
 
 BlockForm = Literal["harmonium", "identity", "sparse"]
-Marginals = Literal["rao_blackwell", "empirical"]
 FACTORS: dict[BlockForm, Factor] = {"harmonium": "harmonium", "identity": "gram", "sparse": "edges"}
 
 
@@ -69,7 +69,7 @@ class BlockGibbs(RelaxedMethod):
     @property
     def units(self) -> str:
         """σ(u) of the new x, or the new s."""
-        return "p" if self.marginals == "rao_blackwell" else "s"
+        return MARGINAL_STATISTICS[self.marginals]
 
     def relaxation(self, model: PairwiseModel) -> Relaxation:
         """With the form's own rule for `diagonal=auto`."""

@@ -18,7 +18,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_setting
 from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.buckets.weighing import bracket, is_enough, log_z_errors, unseen
+from spinbench.methods.buckets.weighing import bracket, doubts, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
@@ -97,7 +97,7 @@ class GaussianBound(Method[GaussianFit]):
                 "weight_ess": weights.effective,
                 **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
             },
-            doubts=() if is_enough(weights) else ("marginals too short", "log Z unresolved"),
+            doubts=doubts(weights),
         )
 
 

@@ -44,16 +44,23 @@ class RelaxedTables(NamedTuple):
 
 def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> RelaxedTables:
     """Errors as of the parts of `Relaxation`."""
-    root = None
-    if factor != "edges":
-        root = relaxation.harmonium if factor == "harmonium" else relaxation.cholesky
+    root, precision, gram, edges = None, None, None, None
+    match factor:
+        case "harmonium":
+            root = relaxation.harmonium
+        case "precision":
+            root, precision = relaxation.cholesky, relaxation.precision
+        case "gram":
+            root, gram = relaxation.cholesky, relaxation.gram
+        case "edges":
+            edges = relaxation.edge_factor
     return RelaxedTables(
         d=relaxation.d,
         bias=relaxation.bias,
         root=root,
-        precision=relaxation.precision if factor == "precision" else None,
-        gram=relaxation.gram if factor == "gram" else None,
-        edges=relaxation.edge_factor if factor == "edges" else None,
+        precision=precision,
+        gram=gram,
+        edges=edges,
         sites=relaxation.sites,
         first_step=np.array(first_step),
     )
@@ -62,7 +69,9 @@ def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> R
 def noise_rows(tables: RelaxedTables) -> int:
     """Standard normal numbers that a draw of x takes: one a variable and, of edges, one an edge."""
     n = tables.bias.shape[0]
-    return int(n if tables.edges is None else n + tables.edges.weights.shape[0])
+    if tables.edges is None:
+        return int(n)
+    return int(n + tables.edges.weights.shape[0])
 
 
 def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) -> Array:
@@ -73,7 +82,9 @@ def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) 
         return xp.matmul(tables.gram, s) + xp.matmul(tables.root, noise)
     root: Array = tables.root
     z = xp.matmul(root.T, s) + noise
-    return z if tables.precision is None else xp.matmul(root, z)
+    if tables.precision is None:
+        return z
+    return xp.matmul(root, z)
 
 
 def draw_velocity(xp: Namespace, tables: RelaxedTables, noise: Array) -> Array:
@@ -99,4 +110,6 @@ def unit_log_odds(xp: Namespace, tables: RelaxedTables, x: Array) -> Array:
 def record_alpha(tables: RelaxedTables, u: Array, log_z: family.LogZ) -> dict[str, Array]:
     """alpha: (N, C), of which all estimators of log Z are made or judged; nothing where there is none."""
     has_log_z = log_z != "none" and tables.bias.shape[0] <= MAX_VARIABLES
-    return {"alpha": u - tables.bias[:, None]} if has_log_z else {}
+    if not has_log_z:
+        return {}
+    return {"alpha": u - tables.bias[:, None]}

@@ -61,12 +61,16 @@ class Travel(NamedTuple):
     @property
     def efficiency(self) -> float:
         """Trips seen over those predicted: 1 where a replica's state is forgotten from swap to swap."""
-        return self.trips / self.predicted_trips if self.predicted_trips else 0.0
+        if not self.predicted_trips:
+            return 0.0
+        return self.trips / self.predicted_trips
 
     @property
     def visits(self) -> float:
         """Independent visits of the last rung at most: a replica brings news from the first rung once a round trip."""
-        return np.inf if self.barrier < NEGLIGIBLE_BARRIER else max(self.trips, 1.0)
+        if self.barrier < NEGLIGIBLE_BARRIER:
+            return np.inf
+        return max(self.trips, 1.0)
 
     @property
     def diagnostics(self) -> dict[str, float]:
