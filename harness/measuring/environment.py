@@ -138,15 +138,16 @@ def code_state() -> dict[str, Any]:
     return {
         **git_state(measured),
         "spinbench": spinbench_state(),
-        "elsewhere": None if source_folder is None else str(source_folder),
+        "elsewhere": source_folder and str(source_folder),
     }
 
 
 def foreign_source_folder(repository: Path) -> Path | None:
     """The folder that the project of a repository is imported from, if it is not that one: another clone, say."""
     project = project_name(repository)
-    source_folder = editable_source(project) if project is not None else None
-    if source_folder is None or source_folder.is_relative_to(repository.resolve()):
+    if project is None or (source_folder := editable_source(project)) is None:
+        return None
+    if source_folder.is_relative_to(repository.resolve()):
         return None
     return source_folder
 
@@ -166,8 +167,10 @@ def spinbench_state() -> str:
     """Version of spinbench itself with commit and changes, or, of an installed wheel, with a hash of its files."""
     checkout = source_checkout()
     state = git_state(checkout)
-    parts = (state["commit"], state["diff"]) if checkout is not None else (_cached_source_digest(PACKAGE),)
-    return " ".join(filter(None, (_package_versions().get("spinbench"), *parts)))
+    if checkout is None:
+        state["diff"] = _cached_source_digest(PACKAGE)
+    parts = (_package_versions().get("spinbench"), state["commit"], state["diff"])
+    return " ".join(map(str, filter(None, parts)))
 
 
 def source_digest(home: Path) -> str:

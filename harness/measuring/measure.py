@@ -52,7 +52,8 @@ def measure_cell(
     cell = extract_cell(whole)
     state = dict(git or environment.code_state())
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
-    foreign_plugins = provenance.foreign_plugins(cell) if plugins is None else dict(plugins)
+    if plugins is None:
+        plugins = provenance.foreign_plugins(cell)
     files = file_hashes(cell["model"])
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
@@ -69,7 +70,7 @@ def measure_cell(
         answer = failure_answer("a file of the model changed while it was measured; measure again")
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
-        **record_header(cell, state, foreign_plugins, files),
+        **record_header(cell, state, dict(plugins), files),
         "family": str(whole.get("family", "inference")),
         "class": whole.get("class"),
         **answer,

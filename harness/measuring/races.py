@@ -85,7 +85,7 @@ class RaceRecorder:
             "seed": entry.seed,
         }
         raced = {
-            "asked": None if entry.asked is None else dataclasses.asdict(entry.asked),
+            "asked": entry.asked and dataclasses.asdict(entry.asked),
             **{name: getattr(entry, name) for name in ("runs", "seconds", "error", "distance", "fate")},
             "verdict": advice.verdict,
             "command": advice.command,

@@ -134,17 +134,19 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
     @property
     def exact_log_z(self) -> float | None:
         """In nats, where it is known."""
-        return None if self.reference is None else self.reference.log_z
+        return (self.reference or Reference()).log_z
 
     @property
     def no_reference(self) -> str | None:
         """Why there is no exact answer to compare with."""
-        return None if self.reference is None else self.reference.reason
+        return (self.reference or Reference()).reason
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
         """Accuracy over time; none where nothing ran."""
-        return [] if self.result_or_none is None else self.result_or_none.trajectory
+        if self.result_or_none is None:
+            return []
+        return self.result_or_none.trajectory
 
     def metric(self, name: str) -> Metric:
         """A tracked number; one without a value where it was not measured."""
@@ -197,7 +199,9 @@ def parse_json(text: str) -> Any:
     """
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
-        return _replace_unprintable(content) if _SUSPECT.search(text) else content
+        if _SUSPECT.search(text):
+            return _replace_unprintable(content)
+        return content
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

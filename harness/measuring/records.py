@@ -182,8 +182,7 @@ def model_label(spec: Mapping[str, Any]) -> str:
 
     name = str(spec["name"])
     if name == "file":
-        evidence = spec.get("evidence")
-        return f"{spec.get('path')}{f' given {evidence}' if evidence else ''}"
+        return " given ".join(map(str, (spec.get("path"), *filter(None, [spec.get("evidence")]))))
     parameters = {key: value for key, value in spec.items() if key != "name" and value is not None}
     if name == "skip_chain":
         parameters.setdefault("corpus", "synthetic")
@@ -202,9 +201,9 @@ def plain(content: object) -> Any:
         return [plain(value) for value in content]
     if hasattr(content, "tolist"):
         return plain(content.tolist())
-    if isinstance(content, float):
-        return content if abs(content) < MAX_MAGNITUDE else None
-    if content is None or isinstance(content, bool | int | str):
+    if isinstance(content, float) and not abs(content) < MAX_MAGNITUDE:
+        return None
+    if content is None or isinstance(content, bool | int | float | str):
         return content
     return str(content)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,8 +67,9 @@ def result_metrics(
 
 def _log_z_if_resolved(estimate: Result | Estimate) -> float | None:
     """log Z, unless nothing supports it: then its error is infinite, and no number may be made of it."""
-    unresolved = estimate.log_z_se is not None and math.isinf(estimate.log_z_se)
-    return None if unresolved else estimate.log_z
+    if estimate.log_z_se is not None and math.isinf(estimate.log_z_se):
+        return None
+    return estimate.log_z
 
 
 def _log_z_error(estimate: Result | Estimate, reference: Result | None) -> float | None:
@@ -100,7 +101,7 @@ def _step_time_metrics(result: Result) -> dict[str, dict[str, Any]]:
     laps, reason = result.laps, f"{result.method} gives no time of a step"
     if laps is None:
         return {name: {"failed": reason} for name in ("step_seconds", "step_cpu_seconds")}
-    decile, _, median = laps.cpu if result.device == "cpu" else laps.wall
+    decile, _, median = {"cpu": laps.cpu}.get(result.device, laps.wall)
     # Scatter of the batches: more on a busy day.
     scatter = math.log(median / decile) if decile > 0 else 0.0
     mean: dict[str, Any] = {"failed": "it ran on a device"}
@@ -177,7 +178,7 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, obje
         "marginals_se": _statistic(_root_mean_square, result.marginals_se),
         "marginals_error_bound": _statistic(_root_mean_square, result.marginals_error_bound),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
-        "laps": None if result.laps is None else dataclasses.asdict(result.laps),
+        "laps": result.laps and dataclasses.asdict(result.laps),
         "answer": _fingerprint(result.log_z, [] if result.marginals is None else result.marginals),
         "numbers": _fingerprint(*(getattr(result, name) for name in FINGERPRINT_FIELDS)),
         "diagnostics": result.diagnostics,
@@ -202,15 +203,20 @@ def _fingerprint(*values: object) -> str:
     """16 hexadecimal digits that are equal if all numbers are, to the last bit."""
     content = hashlib.sha256()
     for value in values:
-        arrays = value if isinstance(value, list | tuple) else [value]
-        for array in arrays:
+        for array in _arrays(value):
             content.update(array.tobytes() if isinstance(array, np.ndarray) else repr(array).encode())
     return content.hexdigest()[:16]
+
+
+def _arrays(value: Any) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return [value]
 
 
 def make_arrays_read_only(result: Result) -> None:
     """Nobody may write into its arrays from now on: other metrics see them, too."""
     for part in vars(result).values():
-        for array in part if isinstance(part, list | tuple) else (part,):
+        for array in _arrays(part):
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)

@@ -18,14 +18,14 @@ OTHER_QUANTITY = {"marginals": "log Z", "log Z": "marginals"}
 def marginal_rmse_or_inf(record: Record) -> float:
     """Of the marginals; infinite where the verdict does not stand behind them."""
     if is_trusted(record, "marginals"):
-        return _metric_or_inf(record, "marginal_rmse")
+        return _number_or_inf(record.metric("marginal_rmse").value)
     return math.inf
 
 
 def log_z_error_or_inf(record: Record) -> float:
     """In nats; infinite where the verdict does not stand behind it."""
     if is_trusted(record, "log Z"):
-        return _metric_or_inf(record, "log_z_error")
+        return _number_or_inf(record.metric("log_z_error").value)
     return math.inf
 
 
@@ -36,8 +36,7 @@ def seconds_to_error_or_inf(record: Record) -> float:
     checkpoints = [
         (point.seconds, point.marginal_rmse) for point in record.checkpoints if point.marginal_rmse is not None
     ]
-    crossing = time_to_error(checkpoints)
-    return math.inf if crossing is None else crossing
+    return _number_or_inf(time_to_error(checkpoints))
 
 
 def is_trusted(record: Record, quantity: str) -> bool:
@@ -72,6 +71,7 @@ def format_error_calibration(records: Sequence[Record]) -> str:
     return "vouched for: " + "; ".join(parts)
 
 
-def _metric_or_inf(record: Record, name: str) -> float:
-    value = record.metric(name).value
-    return math.inf if value is None else value
+def _number_or_inf(value: float | None) -> float:
+    if value is None:
+        return math.inf
+    return value

@@ -54,7 +54,7 @@ def save_error_curves(board: Sequence[Row], quantity: Quantity, *paths: Path) ->
     ]
     styles, files = PlotStyles.from_rows(drawn_rows), []
     for number, first in enumerate(range(0, len(models), MAX_PANELS), start=1):
-        page_paths = [path.with_stem(f"{path.stem}-{number}") if number > 1 else path for path in paths]
+        page_paths = [path.with_stem(path.stem + {1: ""}.get(number, f"-{number}")) for path in paths]
         files += plotting.save_figure(
             _draw_page(drawn_rows, models[first : first + MAX_PANELS], styles, quantity), *page_paths
         )

@@ -89,7 +89,8 @@ class LogZBracket:
             error = TOLERATED_BOUNDS * (record.result.largest_log_z_error or 0.0)
             if _is_outside(value, low, high, error):
                 return OUTSIDE
-            return UNLIKELY if _is_outside(value, *self.probable, error) else None
+            if _is_outside(value, *self.probable, error):
+                return UNLIKELY
         if kind == "exact" and self.exact is not None:
             if abs(value - self.exact) > EXACT_TOLERANCE * max(abs(self.exact), 1.0):
                 return WRONG
@@ -136,7 +137,9 @@ def _tightest_bounds(bounds: Sequence[tuple[float, str, str]]) -> tuple[tuple[fl
 
 
 def _format_side(value: float, by: str, none: str) -> str:
-    return f"{value:.6g} ({by})" if by else none
+    if not by:
+        return none
+    return f"{value:.6g} ({by})"
 
 
 def _is_outside(value: float, low: float, high: float, errors: float) -> bool:

@@ -98,7 +98,7 @@ def _match_cells(
         left, right = (dict(side.get(place, {})) for side in sides)
         both = sorted(left.keys() & right.keys())
         for protocol in both:
-            name = "" if len(both) == 1 else f"settings {protocol[:6]}"
+            name = {1: ""}.get(len(both), f"settings {protocol[:6]}")
             pairs[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
         if not both and len(left) == len(right) == 1:
             (_, old), (_, new) = left.popitem(), right.popitem()

@@ -35,7 +35,7 @@ from spinbench.measuring.trust import (
 from spinbench.reporting import curves
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import new_table
-from spinbench.reporting.variants import RecordValue, group_by_variant, median_over_records, metric_value
+from spinbench.reporting.variants import RecordValue, ess_rate, group_by_variant, median_over_records, metric_value
 
 GLASS_MODEL = "regular_glass(beta=2)"
 FRUSTRATED_MODEL = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
@@ -199,7 +199,9 @@ def kernel_rate(record: Record) -> float | None:
     result = record.result
     if result.batches is None or not result.batches.mean_cpu or not result.chains or not result.samples:
         return None
-    return (result.chains if is_sampler(record) else 1 / result.samples) / result.batches.mean_cpu
+    if is_sampler(record):
+        return result.chains / result.batches.mean_cpu
+    return 1 / result.samples / result.batches.mean_cpu
 
 
 def samples_per_second(record: Record) -> float | None:
@@ -207,14 +209,14 @@ def samples_per_second(record: Record) -> float | None:
     result = record.result
     if not result.samples or not result.chains or not result.timing.total:
         return None
-    work = result.samples * result.chains if is_sampler(record) else 1
-    return work / result.timing.total
+    if is_sampler(record):
+        return result.samples * result.chains / result.timing.total
+    return 1 / result.timing.total
 
 
 def _ess_per_second(record: Record) -> float | None:
     """Effective samples a second of the run."""
-    seconds_per_ess = record.metric("seconds_per_ess").value
-    return 1 / seconds_per_ess if seconds_per_ess else None
+    return ess_rate(record.metric("seconds_per_ess").value)
 
 
 NUMBER_COLUMNS: Mapping[str, RecordValue] = {

@@ -207,5 +207,5 @@ def table_rows(records: Sequence[Record]) -> Table:
         content = record.content
         result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
         line = flatten({**content, "result": result})
-        rows.append({key: json.dumps(value) if isinstance(value, list) else value for key, value in line.items()})
+        rows.append({key: _plain_value(value) for key, value in line.items()})
     return rows

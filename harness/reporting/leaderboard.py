@@ -18,7 +18,7 @@ from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.ranks import ReplicateMean
-from spinbench.reporting.variants import difference_labels, flat_settings, median_of_available
+from spinbench.reporting.variants import difference_labels, ess_rate, flat_settings, median_of_available
 
 # Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01).
 R_HAT_LIMIT = 1.05
@@ -153,7 +153,9 @@ def _assign_ranks(board: Sequence[Row]) -> list[Row]:
 
 def rank_label(row: Row) -> str:
     """Its rank, "2=" where others share it; a dash without one."""
-    return "–" if row.rank is None else f"{row.rank}{'=' * row.shared}"
+    if row.rank is None:
+        return "–"
+    return f"{row.rank}{'=' * row.shared}"
 
 
 def is_disqualified(row: Row) -> bool:
@@ -207,6 +209,8 @@ def _summarise_seeds(
     successes = [record for record in group if record.status == "ok"]
     results = [record.result for record in successes]
     compiled = [result.timing.compile for result in results if result.compilation == "fresh"]
+    if not any(compiled):
+        compiled = [result.timing.compile for result in results]
     path: ranks.ErrorPath = ()
     if successes:
         path = [
@@ -229,12 +233,10 @@ def _summarise_seeds(
         rmse_se=rmse.standard_error,
         rmse_margin=rmse.half_width,
         log_z_error=median_of_available(record.metric("log_z_error").value for record in successes),
-        ess_per_second=1 / seconds_per_ess if seconds_per_ess else None,
-        compile_seconds=median_of_available(
-            compiled if any(compiled) else [result.timing.compile for result in results]
-        ),
+        ess_per_second=ess_rate(seconds_per_ess),
+        compile_seconds=median_of_available(compiled),
         run_seconds=median_of_available(result.timing.run for result in results),
-        tier=_tier_label(successes[0]) if successes else "",
+        tier=next(map(_tier_label, successes), ""),
         status=_status_text(group, successes, bracket),
         time_to_error=seconds_to_target if math.isfinite(seconds_to_target) else None,
         records=tuple(group),
@@ -287,8 +289,9 @@ def _metric_heading(metric: Metric) -> str:
 
 def _tier_label(record: Record) -> str:
     tier, owner = record.result.tier, (record.result.kernel or "").partition(" ")[0]
-    is_own_kernel = owner in ("", "spinbench") or "kernel=" in record.axes.backend
-    return tier if is_own_kernel else f"{tier} ({owner})"
+    if owner in ("", "spinbench") or "kernel=" in record.axes.backend:
+        return tier
+    return f"{tier} ({owner})"
 
 
 def _status_text(group: Sequence[Record], successes: Sequence[Record], bracket: LogZBracket) -> str:

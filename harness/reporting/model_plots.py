@@ -245,7 +245,7 @@ def _draw_titled_panel(rows: Mapping[int, Row], styles: PlotStyles, quantity: Qu
     for row in visible_rows.values():
         line, marker = styles.lines[row.backend]
         style: dict[str, Any] = {"color": styles.colours[row.method], "fillstyle": styles.fills[row.method]}
-        seeds = f"{row.replicates} seeds" if row.replicates > 1 else ""
+        seeds = {1: ""}.get(row.replicates, f"{row.replicates} seeds")
         label = "\n".join(filter(None, [row.solver, *row.variant.split(" "), seeds]))
         entries.append(Line2D([], [], linestyle=line, marker=marker, markersize=4, label=label, **style))
     (panel,) = figure.axes

@@ -132,7 +132,9 @@ def write_report(
 def _curve_pictures(board: Sequence[Row], styles: PlotStyles, folder: Path) -> Iterator[Picture]:
     for i, curves in enumerate(settings_plots.find_curves(board)):
         name = re.sub(r"[^A-Za-z0-9]+", "-", curves.setting)
-        note = f"not drawn: {', '.join(curves.undrawn_curves)}".replace("\n", " ") if curves.undrawn_curves else ""
+        note = ""
+        if curves.undrawn_curves:
+            note = f"not drawn: {', '.join(curves.undrawn_curves)}".replace("\n", " ")
         figure = settings_plots.draw_curves(curves, styles)
         yield _save_picture(figure, f"over{i}", f"errors over {curves.setting}", folder / f"over-{name}", note)
 

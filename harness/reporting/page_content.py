@@ -101,7 +101,7 @@ def _contradictions(row: Row, bracket: LogZBracket) -> Iterable[str]:
         values = sorted(record.result.log_z or 0.0 for record_flag, record in flags if record_flag == flag)
         if values:
             span = " to ".join(dict.fromkeys(f"{value:.6g}" for value in (values[0], values[-1])))
-            seeds = f" ({len(values)} of {len(flags)} seeds)" if len(flags) > 1 else ""
+            seeds = {1: ""}.get(len(flags), f" ({len(values)} of {len(flags)} seeds)")
             yield f"{row.title}: {span} {flag}{seeds}"
 
 

@@ -16,6 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spinbench.foundation.trees import flatten
 from spinbench.inference.notebook.progress import CellOutput, current_cell_output
 from spinbench.measuring.records import RecordError, read_record
 from spinbench.reporting.wide_console import WideConsole
@@ -203,14 +204,8 @@ class RecordWatcher:
 
     def _sweep_settings(self, record: Record) -> dict[str, object]:
         """A record knows what its cell is made of; names that an experiment sets others by are left out."""
-        settings = {}
-        for key in self._varied:
-            value: object = record.config
-            for part in key.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            if value is not None and not isinstance(value, Mapping):
-                settings[key] = value
-        return settings
+        settings = flatten(record.config)
+        return {key: settings[key] for key in self._varied if settings.get(key) is not None}
 
     def _file_states(self) -> dict[str, tuple[int, int]]:
         """Time of the last change and number of each record's file; files are replaced, never changed."""

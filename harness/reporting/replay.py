@@ -41,8 +41,7 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    matches = _record_files_with_prefix(name, roots) if name.isalnum() else {}
-    if not matches:
+    if not (name.isalnum() and (matches := _record_files_with_prefix(name, roots))):
         raise RecordError(
             f"{name} is neither the file of a record nor the beginning of a key or id of one in "
             + " or ".join(RECORD_FOLDERS)

@@ -271,4 +271,4 @@ def _format_metric(title: str, row: Row) -> str:
 def _status_with_style(row: Row) -> Text:
     if leaderboard.is_disqualified(row):
         return Text(row.status, style="red")
-    return Text(row.status, style="" if row.status == "ok" else "dim")
+    return Text(row.status, style={"ok": ""}.get(row.status, "dim"))

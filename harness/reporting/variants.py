@@ -89,7 +89,9 @@ def estimator_log_z_error(estimator: str) -> RecordValue:
         if record.result_or_none is None or record.exact_log_z is None:
             return None
         estimate = (record.result.log_z_estimates or {}).get(estimator, [None])[0]
-        return None if estimate is None else estimate - record.exact_log_z
+        if estimate is None:
+            return None
+        return estimate - record.exact_log_z
 
     return value
 
@@ -135,4 +137,13 @@ def median_over_records(records: Iterable[Record], value: RecordValue) -> float 
 def median_of_available(values: Iterable[float | None]) -> float | None:
     """The median of those that are not None; None where all are."""
     available = [value for value in values if value is not None]
-    return statistics.median(available) if available else None
+    if not available:
+        return None
+    return statistics.median(available)
+
+
+def ess_rate(seconds_per_ess: float | None) -> float | None:
+    """Effective samples a second; None where their seconds are unknown or 0."""
+    if not seconds_per_ess:
+        return None
+    return 1 / seconds_per_ess

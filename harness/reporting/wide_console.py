@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Column, Table
-from rich.text import Text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,25 +69,21 @@ def _fit_columns(console: Console, table: Table) -> int:
 
 def _natural_width(column: Column) -> int:
     """The length of a column's longest line."""
-    lines = [line for cell in (column.header, *column.cells) for line in _plain_text(cell).splitlines()]
+    lines = [line for cell in (column.header, *column.cells) for line in str(cell).splitlines()]
     return max(map(cell_len, lines), default=1)
 
 
 def _min_width(column: Column) -> int:
     """The longest line of a column of numbers, or of lines that are not folded; else the longest number."""
-    lines = [line for cell in column.cells for line in _plain_text(cell).splitlines()]
+    lines = [line for cell in column.cells for line in str(cell).splitlines()]
     if column.no_wrap:
         return _natural_width(column)
     if column.justify != "right":
         lines = [token for line in lines for token in line.split() if _is_number(token)]
-    tokens = [token for cell in (column.header, *column.cells) for token in _plain_text(cell).split()]
+    tokens = [token for cell in (column.header, *column.cells) for token in str(cell).split()]
     min_text_width = min(max(map(cell_len, tokens), default=1), _MIN_TEXT_WIDTH)
     return max(column.min_width or 0, min_text_width, *map(cell_len, lines))
 
 
 def _is_number(token: str) -> bool:
     return any(map(str.isdigit, token)) and _NUMBER.fullmatch(token) is not None
-
-
-def _plain_text(cell: RenderableType) -> str:
-    return cell.plain if isinstance(cell, Text) else str(cell)

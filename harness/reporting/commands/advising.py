@@ -174,7 +174,9 @@ def describe_interval(interval: Interval) -> list[str]:
 
 def _format_interval(interval: Interval, digits: int = 6) -> str:
     def side(bound: Bound | None, none: str) -> str:
-        return none if bound is None else f"{bound.value:.{digits}g}"
+        if bound is None:
+            return none
+        return f"{bound.value:.{digits}g}"
 
     certain, probable = (
         f"[{side(low, '-inf')}, {side(high, 'inf')}]"

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         if action.metavar != NEW_NAME_METAVAR:
             for option in action.option_strings:
                 action.choices = names.get(option, action.choices)
-    print(shtab.complete(parser, arguments.shell) + (_bash_script(groups) if arguments.shell == "bash" else ""))
+    print(shtab.complete(parser, arguments.shell) + {"bash": _bash_script(groups)}.get(arguments.shell, ""))
     return 0
 
 

@@ -142,7 +142,8 @@ def _content_digest(path: Path, evidence: Path | None) -> str:
 def _result_paths(model: ModelFiles, settings: Settings, results: Path | None) -> tuple[Path, ...]:
     if results is None:
         return ()
-    return tuple(results / f"{model.name}{suffix}" for suffix in (".PR", *([".MAR"] if settings.marginals else [])))
+    suffixes = [suffix for suffix, asked in ((".PR", True), (".MAR", settings.marginals)) if asked]
+    return tuple(results / f"{model.name}{suffix}" for suffix in suffixes)
 
 
 def _is_settled(row: Row, settings: Settings, outputs: Sequence[Path]) -> bool:
@@ -169,7 +170,7 @@ def _settings_cell(settings: Settings) -> str:
 def _table_row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
     row = {
         "model": escape_cell(model.name),
-        "evidence": "" if model.evidence is None else escape_cell(model.evidence.name),
+        "evidence": escape_cell((model.evidence or Path()).name),
         "status": outcome.status,
         "seconds": f"{outcome.seconds:.3f}",
         "cpu_seconds": f"{outcome.cpu_seconds:.3f}",
@@ -183,19 +184,19 @@ def _table_row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
         return {**dict.fromkeys(("log_z", "log10_z", *_SOLVER_COLUMNS), ""), **row, "marginals": "none"}
     solved = outcome.solved
     log_z, diagnostics = float(solved.result.log_z or 0.0), solved.result.diagnostics
-    entries, memory, width = (
-        diagnostics.get("log2_entries"),
-        diagnostics.get("memory_gib"),
-        diagnostics.get("width", solved.width),
+    entries = diagnostics.get("log2_entries")
+    sizes = (
+        ("width", diagnostics.get("width", solved.width), ".0f"),
+        ("memory_gib", diagnostics.get("memory_gib"), ".4g"),
     )
     return {
         **row,
+        **dict.fromkeys(_SOLVER_COLUMNS, ""),
+        **{name: f"{size:{form}}" for name, size, form in sizes if size is not None},
         "log_z": repr(log_z),
         "log10_z": repr(log_z / math.log(10)),
         "solver": str(solved.result.settings.get("solver", "")),
-        "width": "" if width is None else f"{width:.0f}",
         "entries": "" if entries is None else f"{2.0 ** min(entries, 1023.0):.0f}",
-        "memory_gib": "" if memory is None else f"{memory:.4g}",
         "slices": f"{diagnostics.get('slices', 1):.0f}",
         "cached": YES_NO[solved.cached],
         "marginals": solved.marginals,

@@ -222,7 +222,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
                 method=settings.solver,
                 marginals=settings.marginals,
                 max_bytes=max_bytes,
-                seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
+                seconds={math.inf: DEFAULT_SECONDS}.get(settings.seconds, settings.seconds),
                 order=order,
             )
         answer_list.append(answer)

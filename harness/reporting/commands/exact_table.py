@@ -156,7 +156,9 @@ class AnswerTable:
 def escape_cell(text: str) -> str:
     """A text of others, as a cell in which no spreadsheet sees a formula; different texts are different cells."""
     escaped = escape_unprintable(text)
-    return f"'{escaped}" if escaped.startswith(FORMULA_STARTS) else escaped
+    if escaped.startswith(FORMULA_STARTS):
+        return f"'{escaped}"
+    return escaped
 
 
 def escape_unprintable(text: str) -> str:

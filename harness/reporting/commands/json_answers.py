@@ -84,7 +84,9 @@ def _result_fields(answer: Result) -> fields.Answer:
 
 
 def _copy_bound(bound: Bound | None) -> fields.LogZBound | None:
-    return None if bound is None else _copy(fields.LogZBound, bound)
+    if bound is None:
+        return None
+    return _copy(fields.LogZBound, bound)
 
 
 def _copy(part: type[Part], source: object, **others: object) -> Part:

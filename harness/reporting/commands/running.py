@@ -75,8 +75,9 @@ def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[s
         return specs.build({"name": name}), {"model": name}
     if not (Path(name).suffix or Path(name).exists()):
         specs.check_name(name, "file or model")
-    evidence_config = {} if evidence is None else {"model.evidence": str(Path(evidence))}
-    return load(name, evidence=evidence), {"model": families.FILE, "model.path": str(Path(name)), **evidence_config}
+    files = {"model.path": name, "model.evidence": evidence}
+    paths = {key: str(Path(file)) for key, file in files.items() if file is not None}
+    return load(name, evidence=evidence), {"model": families.FILE, **paths}
 
 
 def read_order(path: Path, model: Model) -> list[int]:
@@ -108,7 +109,8 @@ def describe_log_z(answer: Result) -> list[str]:
     lines += [f"do not believe it: {flag}" for flag in answer.status.split(", ") if flag.startswith("log Z outside")]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
-        low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
+        texts = {side: f"{bound.value:.8g} ({bound.by})" for side, bound in sides.items()}
+        low, high = texts.get("lower", "none"), texts.get("upper", "none")
         chance = 1 - sum(bound.delta for bound in sides.values())
         lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
     return lines
@@ -119,7 +121,7 @@ def describe_evidence(evidence: Evidence) -> str:
     bound = ""
     if evidence.error_bound is not None:
         bound = f", within {evidence.error_bound:.2g}"
-    return f"{evidence.level}{bound}{f' ({evidence.reason})' if evidence.reason else ''}"
+    return f"{evidence.level}{bound} ({evidence.reason})".removesuffix(" ()")
 
 
 def _describe_log_z_value(log_z: float, error: float | None, kind: LogZKind) -> str:

@@ -112,7 +112,9 @@ def model_class(record: Record) -> str:
 
 def _combine_outcomes(record: Record) -> str:
     outcomes = {cell_outcome(record, quantity) for quantity in (RMSE, LOG_Z)}
-    return outcomes.pop() if len(outcomes) == 1 else "doubted"
+    if len(outcomes) > 1:
+        return "doubted"
+    return outcomes.pop()
 
 
 def _budget_label(seconds: float | None, samples: int | None, burn_in: float | None) -> str:

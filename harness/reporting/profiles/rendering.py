@@ -100,7 +100,11 @@ _FAILURE_PHRASES = {
 
 def board_title(board: Board) -> str:
     """What a board compares."""
-    return f"{board.quantity.name}{f' after {board.budget}' if board.budget else ''}, {len(board.models)} models"
+    return f"{_number_title(board)}, {len(board.models)} models"
+
+
+def _number_title(board: Board) -> str:
+    return " after ".join(filter(None, (board.quantity.name, board.budget)))
 
 
 def board_table(board: Board) -> tuple[list[str], list[list[str]]]:
@@ -207,7 +211,7 @@ def draw_boards(boards: Sequence[Board]) -> Figure:
         spare.set_visible(False)
     for axes, board in zip(panels.flat, boards, strict=False):
         _draw_profile(axes, board, styles)
-        axes.set_title(f"{board.quantity.name}{f' after {board.budget}' if board.budget else ''}", parse_math=False)
+        axes.set_title(_number_title(board), parse_math=False)
     return figure
 
 
