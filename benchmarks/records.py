@@ -34,7 +34,7 @@ def read_records(folder: Path) -> Records:
     for path, context, bits in sqlite3.connect(folder / ".coverage").execute(f"{query} on context.id = context_id"):
         name, phase = context.removesuffix("|run").removesuffix("|setup"), context[-6:]
         test = name.rpartition("@")[0]
-        ran_by = by_file[test.partition("::")[0]] if phase == "|setup" else {test} & passed.keys()
+        ran_by = {"|setup": by_file[test.partition("::")[0]]}.get(phase, {test} & passed.keys())
         for line in (8 * i + bit for i, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1):
             tests[os.path.relpath(path, ROOT)][line] |= ran_by
     return Records(tests, passed)

@@ -82,7 +82,7 @@ def test_parallel(note: Note, request: pytest.FixtureRequest, benchmark: Any, wa
     chains, sweeps = 1000, 20_000
     rates, busy = [], []
     for workers in (1, 2):
-        calls = [(chains, sweeps, workers)] if way == "threads" else [(chains // workers, sweeps, 1)] * workers
+        calls = {"threads": [(chains, sweeps, workers)]}.get(way, [(chains // workers, sweeps, 1)] * workers)
         stretches = run_in_processes(measure_stretch, calls)
         wall = max(stretch.end for stretch in stretches) - min(stretch.begin for stretch in stretches)
         rates.append(100 * chains * sweeps / wall)

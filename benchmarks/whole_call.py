@@ -165,7 +165,7 @@ def measure(row: Row) -> dict[str, float]:
         figures["kernel"] = laps.mean_cpu * result.samples
     if figures["kernel"]:
         figures["rest / kernel"] = (figures["s"] - figures["kernel"] - UNCOUNTED_SECONDS) / figures["kernel"]
-    figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / {"darwin": 2**20}.get(sys.platform, 2**10)
     if hasattr(result, "seconds"):
         figures["s of plan"] = result.seconds.plan
     if hasattr(result, "page"):

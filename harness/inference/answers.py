@@ -113,10 +113,11 @@ class _WherePays:
             return numba_solvers().kinds["bucket_tree"].build(problem)
         solver = matrix_tree.MatrixTree.build(problem)
         entries = problem.order.entries if solver.planned else math.inf
-        if solver.seconds <= _LONG + 2.5 * ENTRY_SECONDS * entries:
-            return solver
-        compiled = numba_solvers().kinds["bucket_tree"].build(problem)
-        return compiled if compiled.seconds + _LONG < solver.seconds else solver
+        if solver.seconds > _LONG + 2.5 * ENTRY_SECONDS * entries:
+            compiled = numba_solvers().kinds["bucket_tree"].build(problem)
+            if compiled.seconds + _LONG < solver.seconds:
+                return compiled
+        return solver
 
 
 ALL_SOLVERS = Solvers(

@@ -139,7 +139,9 @@ class Budget:
             BudgetError: not of this form.
         """
         if isinstance(budget, Budget):
-            return budget if burn_in is None else replace(budget, burn_in=burn_in)
+            if burn_in is None:
+                return budget
+            return replace(budget, burn_in=burn_in)
         text = str(budget)
         match = _TEXT.fullmatch(text.replace("_", ""))
         digits, unit, of_cpu = match.groups() if match else ("", "", None)

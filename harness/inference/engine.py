@@ -54,7 +54,7 @@ class ProgramEngine:
         self._temper = backend.compile(self._run_tempered)
         self._slope = backend.compile(program.slope)
         self._climbs = False
-        self._states = None if program.states is None else backend.compile(program.states)
+        self._states = program.states and backend.compile(program.states)
 
     def on(self, tables: Tables) -> ProgramEngine:
         """The same program on other tables; what has been compiled for their shapes stays so."""

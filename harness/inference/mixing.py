@@ -265,7 +265,10 @@ def first_below(times: IntArray, lag: int, tv: float) -> tuple[int | None, int |
         low, high = -1, ends
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if distance(times, lag, middle)[column] < tv else (middle, high)
+            if distance(times, lag, middle)[column] < tv:
+                high = middle
+            else:
+                low = middle
         return high
 
     return first(1), first(0)

@@ -69,7 +69,9 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
         return estimate
 
     def spread(values: PerVariable | None, fixed: float, along: conditionals.Propagation) -> PerVariable | None:
-        return None if values is None else origin.diagnostics(values, fixed, along)
+        if values is None:
+            return None
+        return origin.diagnostics(values, fixed, along)
 
     return dataclasses.replace(
         estimate,
@@ -163,7 +165,9 @@ class _Joint:
         if (each := self.summed.get(frozenset(free))) is not None and len(free) == 2:
             u = each.parents[0]
             both = (each.table * self.single[u][:, None])[np.ix_(self.step.states[u], self.step.states[each.variable])]
-            return both if free[0] == u else both.T
+            if free[0] == u:
+                return both
+            return both.T
         index = next((k for k in self.holding.get(free[0], []) if set(free) <= set(self.tables_left[k][0])), None)
         if index is None:
             return None

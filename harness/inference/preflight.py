@@ -74,7 +74,7 @@ def preflight(
     try:
         with first:
             state = engine.init(seed, start)
-            prepare = getattr(engine, "prepare", None) if compiles else None
+            prepare = compiles and getattr(engine, "prepare", None)
             if prepare:
                 state = prepare(state)
             with deadline.within(max(budget.seconds or math.inf, LOADING)):

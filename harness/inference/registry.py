@@ -137,8 +137,9 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     lacking = _missing_requirements(b, f"backend {backend}")
     if not native:
         if why := _no_engine(m, b, wish):
-            elsewhere = [_elsewhere(m)] if wish == ANY else []
-            return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
+            if wish == ANY:
+                why = f"{why}; {_elsewhere(m)}"
+            return Support("unsupported", "; ".join([why, *notes]))
         tier, lacking = "generic", lacking or _missing_requirements(m, f"method {m.name}")
     if lacking:
         return Support("unavailable", lacking)

@@ -153,7 +153,9 @@ class Result:
     @property
     def heaviest_weight(self) -> float | None:
         """`best_log_weight` where a state is all that was asked for, which is known then; else None."""
-        return self.best_log_weight if self.marginals is None and self.log_z is None else None
+        if self.marginals is None and self.log_z is None:
+            return self.best_log_weight
+        return None
 
     @property
     def pairs(self) -> Any:

@@ -124,7 +124,9 @@ def run(
     if request.options.target is not None:
         return maximum(request)
     since = time.perf_counter()
-    simple = compute_simplification(model) if request.simplifies else Simplification(model, model)
+    simple = Simplification(model, model)
+    if request.simplifies:
+        simple = compute_simplification(model)
     method_model = origins.model_for_method(simple.model, request.method)
     states = _starting_states(request, method_model)
     prepared = time.perf_counter() - since

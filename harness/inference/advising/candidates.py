@@ -88,7 +88,7 @@ class Candidate:
 
     def first(self, variables: int) -> int:
         """Samples of the first run."""
-        samples = 2 if self.backend == INTERPRETED else FIRST.get(self.method, 2)
+        samples = {INTERPRETED: 2}.get(self.backend, FIRST.get(self.method, 2))
         return max(2, min(samples, 100 * samples // max(variables, 1)))
 
     @property

@@ -83,7 +83,7 @@ def bracket(
                 if progress is not None:
                     progress(current, request.name)
 
-        plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
+        plan = [source for source in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed or source is not ASSUMING]
         for number, source in enumerate(plan, start=1):
             reserved = sum(later.kept_share for later in plan[number:]) * seconds
             room = max(seconds - (deadline.now() - begun), 0.0) - reserved

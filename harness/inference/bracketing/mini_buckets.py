@@ -126,7 +126,7 @@ def raise_lower(
     while not (ended or over):
         state, statistics = planned.engine.advance(state, 1)
         bound, ended, over = float(statistics["bound"][0]), bool(statistics["ended"][0]), clock() >= until
-        if bound > best + (0.0 if ended or over else MIN_RISE):
+        if bound > best + MIN_RISE or (bound > best and (ended or over)):
             best, trace = bound, Trace(planned.method.reductions)
             trace.add(statistics, 1)
             yield _finding(planned, trace, LOWER, 0)

@@ -93,7 +93,9 @@ def _search_components(model: FactorGraph, seed: int) -> tuple[Component, ...]:
             components.append(_component(reachable, model.log_weight(reachable), model.cardinalities))
         if left <= 0:
             break
-    return tuple(components) if outside or len(components) > 1 else ()
+    if len(components) == 1 and not outside:
+        return ()
+    return tuple(components)
 
 
 def _reachable_states(model: FactorGraph, start: IntArray, left: float) -> tuple[IntArray | None, float]:

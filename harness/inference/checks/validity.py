@@ -110,7 +110,7 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
-        draws=None if estimate.draws is None else copy_draws(estimate.draws),
+        draws=estimate.draws and copy_draws(estimate.draws),
     )
 
 

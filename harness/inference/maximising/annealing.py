@@ -212,4 +212,6 @@ def _ranges(model: Model) -> tuple[FloatArray, IntArray]:
 
 def _range(table: FloatArray) -> float:
     finite = table[np.isfinite(table)]
-    return float(finite.max() - finite.min()) if finite.size else 0.0
+    if not finite.size:
+        return 0.0
+    return float(finite.max() - finite.min())

@@ -78,8 +78,9 @@ class RecordingEngine:
             )
         self._engine, self._reductions, self._model, self._keep = engine, reductions, model, keep
         self._who, self._file = who, file
-        counted = budget.samples is not None and budget.until is None
-        self._first = max(1, (budget.samples or 0) // keep) if counted else 1
+        self._first = 1
+        if budget.samples is not None and budget.until is None:
+            self._first = max(1, budget.samples // keep)
         raw = BytesIO() if file is None else tempfile.TemporaryFile(dir=file.absolute().parent)  # noqa: SIM115
         self._states = StateBuffer(raw, start.shape, narrow)
         self._step, self._every = 0, self._first

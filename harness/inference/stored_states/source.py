@@ -72,7 +72,9 @@ class RunSource:
 
 
 def _evaluate(value: Value | Callable[[], Value]) -> Value:
-    return value() if callable(value) else value
+    if callable(value):
+        return value()
+    return value
 
 
 def find_best_state(
