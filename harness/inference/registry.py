@@ -163,7 +163,7 @@ def require_support(method: str | Method, backend: str, precision: Precision, wi
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     """Why a pair without a kernel to ask does not run; empty if the program does."""
     owner = "" if wish.kernel is None else f" from {wish.kernel}"
-    if owner or wish.tier == "native" or (wish == ANY and not _has_program(method)):
+    if owner or wish.tier == "native" or (wish == ANY and method.program is Method.program):
         return ": ".join(filter(None, [f"{method.name} has no kernel for {backend.name}{owner}", method.kernels_alone]))
     why = why_no_program(method, backend)
     if why and wish == ANY:
@@ -171,13 +171,9 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     return why
 
 
-def _has_program(method: type[Method]) -> bool:
-    return method.program is not Method.program
-
-
 def why_no_program(method: type[Method], backend: type[Backend]) -> str:
     """Why the method's program does not run on the backend; empty if it does."""
-    if not _has_program(method):
+    if method.program is Method.program:
         return f"{method.name} has no generic program"
     if backend.peer:
         return f"{backend.name} is another library, which runs its own kernels alone"

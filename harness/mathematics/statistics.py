@@ -236,11 +236,12 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
     """
     batches = len(series)
     left, products = np.arange(series.shape[1]), np.empty((0, 0))
-    level, least, sums = _bessel_correct(variance, batches), np.full(len(left), np.inf), np.empty(0)
+    level, least, sums = variance * batches / (batches - 1), np.full(len(left), np.inf), np.empty(0)
 
     def correlations(lag: int) -> FloatArray:
         """Of those that are left, at a lag; 0 where nothing varies."""
-        rho = level - _bessel_correct(products[lag] if len(products) else _product(series, lag), batches)
+        product = products[lag] if len(products) else _product(series, lag)
+        rho = level - product * batches / (batches - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             rho /= total
         np.subtract(1.0, rho, out=rho)
@@ -267,7 +268,3 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
         if not len(left):
             break
     return 2 * sums - 1
-
-
-def _bessel_correct(product: FloatArray, batches: int) -> FloatArray:
-    return product * batches / (batches - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
-from spinbench.reference.network import FlatFactors
-from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse import tree
+
+if TYPE_CHECKING:
+    from spinbench.reference.network import FlatFactors
+    from spinbench.reference.orders.order import Order
 
 # Passes along each order, of which the best is kept: enough to rank orders, few enough to leave time for the best.
 _TRIAL = 10
