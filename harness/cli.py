@@ -90,9 +90,10 @@ def _dispatch(words: list[str]) -> int:
         from spinbench.sweeping.command import main as sweep
 
         return sweep(words[1:])
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+    words = words or ["--help"]
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
         raise unknown_name("command", words[0], COMMANDS)
-    if words and words[0].startswith("-") and words[0] not in GLOBAL_OPTIONS:
+    if words[0].startswith("-") and words[0] not in GLOBAL_OPTIONS:
         raise unknown_name("option", words[0], GLOBAL_OPTIONS)
     arguments = build_parser().parse_args(words)
     if getattr(arguments, "cpu", False):

@@ -59,8 +59,10 @@ class Backend(Accelerators):
         Raises:
             UnsupportedError: the precision or device is not offered.
         """
-        if device != "cpu" and "gpu" not in self.provides:
-            raise UnsupportedError(f"backend {self.name} runs on device=cpu; device={device} was asked for")
+        devices = ["cpu", *sorted({"gpu"} & self.provides)]
+        if device not in devices:
+            allowed = " or ".join(devices)
+            raise UnsupportedError(f"backend {self.name} runs on device={allowed}; device={device} was asked for")
         self.precision = precision
         self.device = device
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import UnsupportedError
+from spinbench.errors import UnknownNameError, UnsupportedError
 from spinbench.foundation.remarks import unknown_name
 from spinbench.models import lattices
 from spinbench.models.conditionals import PerVariable
@@ -86,6 +86,8 @@ def reference(name: str) -> Reference:
 
 
 def _find_entry(name: str) -> _Entry:
+    if name not in _ENTRIES and Path(name).suffix:
+        raise UnknownNameError(f"no file is named {name!r}; spinbench list shows the models that are shipped")
     if name not in _ENTRIES:
         raise unknown_name("file or shipped model", name, names())
     return _ENTRIES[name]

@@ -20,6 +20,9 @@ from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 # Predicted time beyond which an exact answer is refused unless a budget says otherwise.
 DEFAULT_SECONDS = 600.0
+# Of a budget, that a solver may take which cannot predict its time: reading and planning take some of it, and who gives
+# up has to say what would answer before the budget ends the process.
+UNPREDICTED_SHARE = 0.9
 # Seconds in which no search pays.
 _CHEAP = 5e-4
 
@@ -179,7 +182,8 @@ def first_answer(
 
 def _solver_and_fallbacks(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
     """The solver, and where it does not answer its fallbacks and slices, by their time."""
-    whole.most_bytes, whole.most_seconds = limits.max_bytes, min(whole.most_seconds, limits.seconds)
+    whole.most_bytes = limits.max_bytes
+    whole.most_seconds = min(whole.most_seconds, UNPREDICTED_SHARE * limits.seconds)
     yield whole
     rest = [*whole.fallbacks()]
     if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:

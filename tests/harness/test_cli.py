@@ -180,6 +180,7 @@ def test_each_option_has_a_sentence(name: str) -> None:
         ("--hlep", "no option is named '--hlep'; did you mean --help or -h?"),
         ("list all", "spinbench list has no use for 'all'; spinbench list --help says what it takes"),
         ("run gird", "no file or model is named 'gird'; did you mean grid?"),
+        ("run my.ui", "no file is named 'my.ui'; spinbench list shows the models"),
     ],
 )
 def test_a_misspelt_option_or_model_gets_a_suggestion(
@@ -189,9 +190,10 @@ def test_a_misspelt_option_or_model_gets_a_suggestion(
     assert capsys.readouterr().err.startswith(f"spinbench: {message}")
 
 
-def test_exit_statuses_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
+@pytest.mark.parametrize("words", [["--help"], []])
+def test_exit_statuses_are_in_the_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(words)
     text = capsys.readouterr().out
     assert all(f"  {status:<5} {meaning}\n" in text for status, meaning in EXIT_STATUSES.items())
 

@@ -173,7 +173,7 @@ def test_two_installations_of_the_same_sources_share_code(compiled, tmp_path, mo
 def test_a_change_of_what_a_kernel_calls_counts(compiled, monkeypatch):
     """Numba itself looks at the file of the function alone; the digest is that of all sources."""
     assert compiled()(21) == 42
-    monkeypatch.setattr(kernel_cache, "sources_digest", lambda: "of changed sources")
+    monkeypatch.setattr(kernel_cache.machine_code, "sources_digest", lambda: "of changed sources")
     kernel = compiled()
     assert (kernel(21), hits(kernel)) == (42, 0)
 
