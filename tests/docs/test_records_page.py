@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import csv
-import re
-import sys
 from pathlib import Path
 
-from markdown_blocks import DOCS
+from markdown_blocks import page_name_patterns
 
 import spinbench
 from spinbench import cli
 
 
 def test_each_column_is_on_the_page(tmp_path: Path) -> None:
-    sys.path.insert(0, str(DOCS / "hooks"))
-    try:
-        import records_page
-    finally:
-        sys.path.pop(0)
-    patterns = [
-        re.compile(re.escape(name).replace("NAME", r".+"))
-        for name in re.findall(r"^\| `([^`]+)`", records_page.text(), re.MULTILINE)
-    ]
+    patterns = page_name_patterns("records_page")
     words = ["model=grid", "model.rows=3", "method=gibbs", "backend=numpy", "budget=samples", "budget.samples=20"]
     folder = spinbench.sweep(*words, f"sweep_dir={tmp_path}")
     columns = set(spinbench.read(folder, kind="arrow").column_names)

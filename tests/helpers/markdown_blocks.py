@@ -8,7 +8,9 @@ A comment on the line before a block says how the tests treat it:
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,3 +74,14 @@ def check_printed(source: str, printed: str) -> None:
     lines = iter(printed.splitlines())
     for wanted in expected:
         assert wanted in lines, f"{wanted} was not printed, or not in its turn:\n{printed}"
+
+
+def page_name_patterns(hook: str) -> list[re.Pattern[str]]:
+    """Of the names in the first column of a page that a module of docs/hooks writes; NAME stands for any."""
+    sys.path.insert(0, str(DOCS / "hooks"))
+    try:
+        text: str = importlib.import_module(hook).text()
+    finally:
+        sys.path.pop(0)
+    names = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+    return [re.compile(re.escape(name).replace("NAME", r".+")) for name in names]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from spinbench.api.bounds import Bound
-from spinbench.auditing.audit import Audit
-from spinbench.inference.advising.advice import Advice
-from spinbench.inference.bracketing.interval import Interval
-from spinbench.inference.mixing import Mixing
-from spinbench.inference.result import Result
 from spinbench.reporting.commands import json_document as fields
+
+# A command loads no other command's code.
+if TYPE_CHECKING:
+    from spinbench.api.bounds import Bound
+    from spinbench.auditing.audit import Audit
+    from spinbench.inference.advising.advice import Advice
+    from spinbench.inference.bracketing.interval import Interval
+    from spinbench.inference.mixing import Mixing
+    from spinbench.inference.result import Result
 
 Part = TypeVar("Part", bound=msgspec.Struct)
 
@@ -39,30 +42,31 @@ def print_document(
         The exit status.
     """
     if arguments.json:
+        parts = {} if answer is None else _parts(arguments.command, answer)
         document = fields.Document(
-            version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **_parts(answer)
+            version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **parts
         )
         print(msgspec.json.encode(document, enc_hook=_encode).decode(), file=arguments.stdout)
     return status
 
 
-def _parts(answer: Result | Advice | Interval | Mixing | Audit | None) -> dict[str, Any]:
-    match answer:
-        case Result():
+def _parts(command: str, answer: Any) -> dict[str, Any]:
+    """The command's own part of the document, and an answer where there is one."""
+    match command:
+        case "run" | "exact":
             return {"answer": _result_fields(answer)}
-        case Advice():
+        case "advise":
             race = [_copy(fields.Candidate, entry) for entry in answer.race]
             return {"answer": _result_fields(answer.answer), "advice": _copy(fields.AdviceFields, answer, race=race)}
-        case Interval():
+        case "bracket":
             names = ("lower", "upper", "probable_lower", "probable_upper", "assumed_upper")
             bounds = {name: _copy_bound(getattr(answer, name)) for name in names}
             return {"interval": _copy(fields.IntervalFields, answer, **bounds)}
-        case Mixing():
+        case "mixing":
             return {"mixing": _copy(fields.MixingFields, answer)}
-        case Audit():
+        case _:
             checks = [_copy(fields.CheckFields, check, fails=answer.fails(check)) for check in answer.checks]
             return {"audit": _copy(fields.AuditFields, answer, checks=checks)}
-    return {}
 
 
 def _result_fields(answer: Result) -> fields.Answer:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from markdown_blocks import DOCS
+from markdown_blocks import page_name_patterns
 
 import spinbench
 from spinbench.cli import main
@@ -65,15 +63,7 @@ def test_a_heaviest_state(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_name_is_on_the_page(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = document(capsys, *words)
     assert part in content
-    sys.path.insert(0, str(DOCS / "hooks"))
-    try:
-        import json_page
-    finally:
-        sys.path.pop(0)
-    patterns = [
-        re.compile(re.escape(name).replace("NAME", r"\w+"))
-        for name in re.findall(r"^\| `([^`]+)`", json_page.text(), re.M)
-    ]
+    patterns = page_name_patterns("json_page")
     missing = {name for name in names(content) if not any(pattern.fullmatch(name) for pattern in patterns)}
     assert missing == set()
 
