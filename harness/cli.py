@@ -103,5 +103,5 @@ def _dispatch(words: list[str]) -> int:
     if not (getattr(arguments, "json", False) or getattr(arguments, "quiet", False)):
         return int(handle(arguments))
     arguments.stdout = sys.stdout
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
+    with open(os.devnull, "w", encoding="utf-8") as sink, contextlib.redirect_stdout(sink):
         return int(handle(arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,7 +47,9 @@ def print_document(
         document = fields.Document(
             version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **parts
         )
-        print(msgspec.json.encode(document, enc_hook=_encode).decode(), file=arguments.stdout)
+        # msgspec writes infinity and NaN as null; json writes ASCII, which every terminal's encoding has.
+        line = json.dumps(msgspec.json.decode(msgspec.json.encode(document, enc_hook=_encode)))
+        print(line, file=arguments.stdout)
     return status
 
 

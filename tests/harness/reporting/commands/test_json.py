@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +45,14 @@ def test_what_there_is_none_of_is_null(tmp_path: Path, capsys: pytest.CaptureFix
     answer = document(capsys, "run", str(tmp_path / "zeros.uai"), "--method", "bp", "--backend", "numpy")["answer"]
     assert answer["log_z"] == pytest.approx(math.log(2.0))
     assert answer["log_z_se"] is None
+
+
+def test_names_of_other_alphabets_are_whole_in_ascii(tmp_path: Path) -> None:
+    (tmp_path / "größe.uai").write_text("MARKOV\n1\n2\n1\n1 0\n2\n1 3\n")
+    words = ["-X", "utf8=0", "-m", "spinbench", "exact", str(tmp_path / "größe.uai"), "--json"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, *words], capture_output=True, check=True, env=environment)
+    assert json.loads(done.stdout.decode("ascii"))["answer"]["model"] == "größe"
 
 
 def test_a_heaviest_state(capsys: pytest.CaptureFixture[str]) -> None:
