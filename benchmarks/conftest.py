@@ -25,6 +25,7 @@ LINES: list[str] = []
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("benchmarks of spinbench")
+    group.addoption("--figures", type=Path, help="a table for benchmarks/page.py")
     group.addoption("--cores", type=int, default=1, help="run on so many cores (1); rates are CPU time on one")
 
 
@@ -47,8 +48,11 @@ def note() -> Callable[[str], None]:
     return LINES.append
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The lines, and the machine."""
+    if path := config.getoption("--figures"):
+        rows = [line.split(": ", 1) for line in LINES]
+        machine.write_figures(path, "How cost grows", "pytest benchmarks/test_scaling.py", ("work", "cost"), rows)
     if LINES:
         terminalreporter.section("measured")
         for line in (machine.machine_description(), *LINES):

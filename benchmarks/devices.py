@@ -1,6 +1,6 @@
 """A GPU beside the CPU: seconds of a step of compiled code, for work of several sizes.
 
-python benchmarks/devices.py [--seconds S] [--where BACKEND:DEVICE …] [--only WORD]: a Markdown table, single precision
+python benchmarks/devices.py [--seconds S] [--where BACKEND:DEVICE …] [--only WORD] [--output FILE]: single precision
 (`exact`: double); in each cell the least time a step (a sweep, a trajectory, an iteration, a whole solution) of several
 stretches of about S seconds (0.5).
 """
@@ -11,6 +11,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -75,17 +76,17 @@ def measure(task: Work, model: Model, backend: str, device: str, stretch: float)
 
 
 def main() -> None:
-    """Print the table row by row."""
+    """Measure and print row by row."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--where", nargs="+", default=WHERE, metavar="BACKEND:DEVICE", help=" ".join(WHERE))
     parser.add_argument("--only", default="", help="methods or models with this in their name")
+    parser.add_argument("--output", type=Path, help="a table for benchmarks/page.py")
     options = parser.parse_args()
     places = [place.split(":") for place in options.where]
     headings = [f"{backend} {device}, s a step" for backend, device in places]
-    print(machine.machine_description(), flush=True)
-    print("| " + " | ".join(["method", "model", "chains", *headings, "fastest, a second"]) + " |")
-    print("|" + "---|" * (len(places) + 4), flush=True)
+    columns, rows = ["method", "model", "chains", *headings, "fastest, a second"], []
+    print(machine.machine_description(), *columns, sep="  ", flush=True)
     for task in WORK:
         if options.only not in f"{task.method} {task.title}":
             continue
@@ -99,7 +100,11 @@ def main() -> None:
             cells.append(f"{seconds:.3g}")
             best = min(best, seconds)
         cells = [task.method, task.title, str(task.chains), *cells, f"{task.units / best:.3g} {task.unit}"]
-        print("| " + " | ".join(cells) + " |", flush=True)
+        rows.append(cells)
+        print(*cells, sep="  ", flush=True)
+    if options.output:
+        command = f"python benchmarks/devices.py --where {' '.join(options.where)}"
+        machine.write_figures(options.output, "On a GPU", command, columns, rows)
 
 
 if __name__ == "__main__":

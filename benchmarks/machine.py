@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
@@ -27,3 +31,22 @@ def machine_description() -> str:
     state = environment.describe()
     versions = ", ".join(f"{name} {version}" for name, version in state["versions"].items())
     return f"{state['cpu']}, {state['cores']} cores; Python {state['python']}; {versions}"
+
+
+def write_figures(
+    path: Path, title: str, command: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = ""
+) -> None:
+    """A table for `benchmarks/page.py`, with this machine, the versions and today's date."""
+    state = environment.describe()
+    versions = [f"{name} {version}" for name, version in state["versions"].items()]
+    figures = {
+        "title": title,
+        "command": command,
+        "machine": f"{state['cores']} cores of {state['cpu']}",
+        "versions": ", ".join([f"Python {state['python']}", *versions]),
+        "date": f"{datetime.date.today():%-d %B %Y}",
+        "note": note,
+        "columns": columns,
+        "rows": rows,
+    }
+    path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

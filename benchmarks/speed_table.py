@@ -184,6 +184,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="parts of names; only rows with one of them in theirs")
     parser.add_argument("--output", type=Path, help="a JSON file to write")
+    parser.add_argument("--figures", type=Path, help="a table for benchmarks/page.py")
     parser.add_argument("--compare", type=Path, help="a JSON file that --output wrote")
     options = parser.parse_args()
     machine.pin(1)
@@ -197,6 +198,12 @@ def main() -> int:
         print(f"{best:10.4g} {row.unit:14} {row.name}")
     if options.output:
         options.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    if options.figures:
+        columns = ("work", "best", "median", "unit")
+        rows = [[row["name"], f"{row['best']:.4g}", f"{row['median']:.4g}", row["unit"]] for row in table["rows"]]
+        note = "CPU time on one core; the best and the median of rounds in which the rows take turns."
+        command = "python benchmarks/speed_table.py"
+        machine.write_figures(options.figures, "Kernels, calls and cold starts", command, columns, rows, note)
     if options.compare:
         return int(compare(json.loads(options.compare.read_text()), table))
     return 0

@@ -3,11 +3,12 @@
     python benchmarks/whole_call.py                    the table; it takes some eight minutes and 10 GiB
     python benchmarks/whole_call.py "grid 10"          rows whose names contain it
 
-Kernel: CPU seconds of the kept samples; rest: of all else in the call, burn-in included; rest / kernel: without 20 ms.
+Kernel: CPU seconds of the kept samples; rest: of all else in the call, burn-in included.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -16,24 +17,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import machine
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import spinbench
 from spinbench.models import generators, lattices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-# Seconds of a call that no ratio counts.
-UNCOUNTED_SECONDS = 0.02
 # Calls that take less are made so often more, and the median counts.
 SHORT_CALL_SECONDS, N_SHORT_CALLS = 0.02, 25
 
@@ -45,7 +43,6 @@ class Row:
     Attributes:
         model: makes it.
         arguments: of the call.
-        limits: what it is to reach, by what `measure` finds.
         before: calls that warm up; none: what a new process pays, imports and model included.
         cold: whether the caches of compiled code are empty.
         call: of the model.
@@ -53,7 +50,6 @@ class Row:
 
     model: Callable[[], Any]
     arguments: dict[str, Any]
-    limits: Mapping[str, float] = field(default_factory=dict)
     before: int = 1
     cold: bool = False
     call: Callable[..., Any] = spinbench.run
@@ -110,30 +106,30 @@ def _sweep_tour(folder: Path) -> Any:
 
 def _cold_cache_row(method: str) -> Row:
     arguments = {"method": method, "backend": "numba", "budget": "0.1 s"}
-    return Row(_grid_factory(10), arguments, {"s": 2}, before=0, cold=True)
+    return Row(_grid_factory(10), arguments, before=0, cold=True)
 
 
 JAX = {"method": "gibbs", "backend": "jax", "budget": 200}
 ROWS = {
-    "grid 10, 100 chains": Row(_grid_factory(10), _gibbs_arguments(100, 4000), {"rest / kernel": 0.3}),
-    "grid 10, 1000 chains": Row(_grid_factory(10), _gibbs_arguments(1000, 400), {"rest / kernel": 0.3, "MiB": 250}),
-    "grid 10, 100 000 chains": Row(_grid_factory(10), _gibbs_arguments(100_000, 40), {"s": 3, "MiB": 1536}),
-    "grid 1000, 1 chain": Row(_grid_factory(1000), _gibbs_arguments(1, 200), {"rest / kernel": 0.5}),
-    "grid 3162, 1 chain": Row(_grid_factory(3162), _gibbs_arguments(1, 20), {"s of plan": 12}, before=0),
-    "dense 2000": Row(_dense_factory(2000), _gibbs_arguments(16, 20), {"rest / kernel": 1.0}),
-    "dense 5000, 1 chain": Row(_dense_factory(5000), _gibbs_arguments(1, 20), {"s": 3}, before=0),
+    "grid 10, 100 chains": Row(_grid_factory(10), _gibbs_arguments(100, 4000)),
+    "grid 10, 1000 chains": Row(_grid_factory(10), _gibbs_arguments(1000, 400)),
+    "grid 10, 100 000 chains": Row(_grid_factory(10), _gibbs_arguments(100_000, 40)),
+    "grid 1000, 1 chain": Row(_grid_factory(1000), _gibbs_arguments(1, 200)),
+    "grid 3162, 1 chain": Row(_grid_factory(3162), _gibbs_arguments(1, 20), before=0),
+    "dense 2000": Row(_dense_factory(2000), _gibbs_arguments(16, 20)),
+    "dense 5000, 1 chain": Row(_dense_factory(5000), _gibbs_arguments(1, 20), before=0),
     "dense 20 000, 1 chain": Row(_make_largest_model, _gibbs_arguments(1, 20, precision="float32"), before=0),
-    "grid 10 on jax, second call": Row(_grid_factory(10), JAX, {"s": 0.1}),
-    "grid 10 on jax, new process": Row(_grid_factory(10), JAX, {"s": 1}, before=0),
-    "grid 10, exact": Row(_grid_factory(10), {"method": "exact"}, {"s": 1.3 * 0.28e-3}, before=3),
+    "grid 10 on jax, second call": Row(_grid_factory(10), JAX),
+    "grid 10 on jax, new process": Row(_grid_factory(10), JAX, before=0),
+    "grid 10, exact": Row(_grid_factory(10), {"method": "exact"}, before=3),
     "cold caches, exact": _cold_cache_row("exact"),
     "cold caches, dhmc": _cold_cache_row("dhmc"),
     "cold caches, block_gibbs": _cold_cache_row("block_gibbs"),
     "cold caches, trw": _cold_cache_row("trw"),
     "cold caches, gibbs": _cold_cache_row("gibbs"),
-    "cold caches, the tour": Row(_make_temporary_folder, {}, {"s": 50}, before=0, cold=True, call=_sweep_tour),
-    "reading .uai, 12 MB": Row(_make_uai_file, {}, {"s": 0.12}, call=spinbench.load),
-    "report of 5000 records": Row(_make_records, {}, {"MB of page": 5}, call=_write_report, before=0),
+    "cold caches, the tour": Row(_make_temporary_folder, {}, before=0, cold=True, call=_sweep_tour),
+    "reading .uai, 12 MB": Row(_make_uai_file, {}, call=spinbench.load),
+    "report of 5000 records": Row(_make_records, {}, call=_write_report, before=0),
     "grid 50, bp": Row(_grid_factory(50), {"method": "bp", "backend": "numba", "budget": 100}, before=2),
 }
 
@@ -151,7 +147,7 @@ def _time_call(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def measure(row: Row) -> dict[str, float]:
-    """Of one call: CPU seconds ("s"), those of its kernel, wall seconds of its plan, the process's peak in MiB, …"""
+    """Of one call: CPU seconds ("s"), those of its kernel, and the process's peak in MiB."""
     call = partial(row.call, row.model(), **row.arguments)
     for _ in range(row.before):
         call()
@@ -160,16 +156,10 @@ def measure(row: Row) -> dict[str, float]:
     if row.before and seconds < SHORT_CALL_SECONDS:
         figures["s"] = statistics.median(_time_call(call)[0] for _ in range(N_SHORT_CALLS))
     laps = getattr(result, "laps", None)
-    figures["kernel"] = figures["rest / kernel"] = 0.0
+    figures["kernel"] = 0.0
     if laps is not None:
         figures["kernel"] = laps.mean_cpu * result.samples
-    if figures["kernel"]:
-        figures["rest / kernel"] = (figures["s"] - figures["kernel"] - UNCOUNTED_SECONDS) / figures["kernel"]
     figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / {"darwin": 2**20}.get(sys.platform, 2**10)
-    if hasattr(result, "seconds"):
-        figures["s of plan"] = result.seconds.plan
-    if hasattr(result, "page"):
-        figures["MB of page"] = result.page.stat().st_size / 1e6
     return figures
 
 
@@ -187,29 +177,32 @@ def measure_in_process(name: str) -> dict[str, float] | str:
     return figures
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Measures the rows of which a name is asked, or all, and prints the table."""
-    selected = [name for name in ROWS if not names or any(part in name for part in names)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="parts of names; only rows with one of them in theirs")
+    parser.add_argument("--row", choices=ROWS, help="measure this one, in this process")
+    parser.add_argument("--output", type=Path, help="a table for benchmarks/page.py")
+    options = parser.parse_args()
+    if options.row:
+        print(json.dumps(measure(ROWS[options.row])))
+        return
+    selected = [name for name in ROWS if not options.names or any(part in name for part in options.names)]
     if not selected:
-        raise SystemExit(f"no row has a name with {' or '.join(map(repr, names))} in it; there are {', '.join(ROWS)}")
-    table = Table("call", "kernel s", "rest s", "MiB", "to reach", "found", "reached")
+        parser.error(f"no row has such a name; there are {', '.join(ROWS)}")
+    columns, rows = ("call", "kernel, CPU s", "rest, CPU s", "MiB at the peak"), []
     for name in selected:
-        row, figures = ROWS[name], measure_in_process(name)
+        figures = measure_in_process(name)
         if isinstance(figures, str):
-            table.add_row(name, "", "", "", "", figures, "")
-            continue
-        limits = ", ".join(f"{figure} ≤ {limit:.3g}" for figure, limit in row.limits.items())
-        values = ", ".join(f"{figures[figure]:.3g}" for figure in row.limits)
-        reached = ""
-        if row.limits:
-            reached = "yes" if all(figures[figure] <= limit for figure, limit in row.limits.items()) else "no"
-        kernel, rest = figures["kernel"], figures["s"] - figures["kernel"]
-        table.add_row(name, f"{kernel:.3g}", f"{rest:.3g}", f"{figures['MiB']:.0f}", limits, values, reached)
-    Console(width=140).print(table)
+            rows.append([name, figures, "", ""])
+        else:
+            kernel, rest = figures["kernel"], figures["s"] - figures["kernel"]
+            rows.append([name, f"{kernel:.3g}", f"{rest:.3g}", f"{figures['MiB']:.0f}"])
+        print(*rows[-1], sep="  ", flush=True)
+    if options.output:
+        note = "Rest: plan, burn-in, estimates and all else of the call; of a new process imports and the model, too."
+        machine.write_figures(options.output, "Whole calls", "python benchmarks/whole_call.py", columns, rows, note)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--row"]:
-        print(json.dumps(measure(ROWS[sys.argv[2]])))
-    else:
-        main(sys.argv[1:])
+    main()
