@@ -122,11 +122,13 @@ def build_parser() -> CommandParser:
     check.add_argument("--backend", metavar="NAME", help="Check this backend; all by default.")
     check.add_argument("--method", metavar="NAME", help="Check this method; all by default.")
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="Set a value; may be repeated.")
+    check.add_argument("--only", metavar="TEXT", help="Run only the checks that have this in their names.")
+    check.add_argument("-x", dest="stop_at_first", action="store_true", help="End with the first failure.")
     check.add_argument(
         "--seconds",
         type=float,
         metavar="S",
-        help="Begin no check of a pair after so long; those that tell most come first.",
+        help="Begin no check of a pair after so many CPU seconds; those that tell most come first.",
     )
     check.add_argument(
         "--tier", choices=["native", "generic"], help="Check only kernels (native) or only array programs (generic)."

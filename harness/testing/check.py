@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
 from unittest import SkipTest
+
+import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
 
@@ -41,7 +45,8 @@ class Check:
     body: Callable[[], None]
 
     def __call__(self) -> None:
-        self.body()
+        with process_state_kept():
+            self.body()
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.name}"
@@ -92,6 +97,33 @@ class CheckRegistry(list[RegisteredCheck]):
 BACKEND_CHECKS = CheckRegistry()
 # Checks of a method on a backend, an instance of `spinbench.testing.pair.Pair`.
 PAIR_CHECKS = CheckRegistry()
+
+
+@contextmanager
+def process_state_kept() -> Iterator[None]:
+    """What belongs to the whole process is in the end what it was before, for whatever runs next.
+
+    Raises:
+        CheckError: it was changed inside.
+    """
+    folder, before = os.getcwd(), _process_state()
+    try:
+        yield
+        after = _process_state()
+    finally:
+        os.chdir(folder)
+        np.seterr(**before["NumPy's handling of errors"])
+    for quantity, earlier in before.items():
+        require(after[quantity] == earlier, f"{quantity} is not what it was before: a run changes its own state alone")
+
+
+def _process_state() -> dict[str, Any]:
+    name, generator_state, *rest = np.random.get_state(legacy=True)  # noqa: NPY002 - of others
+    return {
+        "NumPy's global random state": (name, np.asarray(generator_state).tobytes(), *rest),
+        "the working directory": os.getcwd(),
+        "NumPy's handling of errors": np.geterr(),
+    }
 
 
 def require(condition: object, message: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-import time
 import traceback
 from argparse import Namespace
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
@@ -16,10 +19,13 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, plugins
 from spinbench.foundation.parameters import assignments
 from spinbench.testing.check import Check, CheckError
+from spinbench.testing.isolated import Outcome, run_isolated
 from spinbench.testing.pair import CHAINS
 from spinbench.testing.suite import checks
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from spinbench.api.types import Tier
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
@@ -27,7 +33,7 @@ STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
 def run(arguments: Namespace) -> int:
     """`spinbench check`: its exit status is that of `main`."""
-    names = ("tier", "kernel", "device", "chains", "seconds")
+    names = ("tier", "kernel", "device", "chains", "seconds", "only", "stop_at_first")
     options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     return main(arguments.backend, arguments.method, setting_texts=arguments.set, **options)
 
@@ -73,6 +79,8 @@ def main(
     kernel: str | None = None,
     device: str = "cpu",
     seconds: float = math.inf,
+    only: str = "",
+    stop_at_first: bool = False,
 ) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
 
@@ -81,7 +89,9 @@ def main(
         chains: that most checks run.
         setting_texts: the method's settings, "NAME=VALUE" each.
         tier, kernel, device: as of `checks`.
-        seconds: after which no further check of a pair is begun.
+        seconds: of the CPU, after which no further check of a pair is begun.
+        only: what the names of the checks hold that are run.
+        stop_at_first: end with the first failure.
 
     Returns:
         The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
@@ -92,43 +102,66 @@ def main(
         how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel}
         if not seconds > 0:
             raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
-        selected = checks(backend, method, device=device, **how, **settings)
+        selected = [check for check in checks(backend, method, device=device, **how, **settings) if only in check.name]
+        if not selected:
+            raise SpinbenchError(f"--only {only!r} was given, which no check has in its name")
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2
-    return _run_and_tabulate(selected, seconds)
+    return _run_and_tabulate(selected, seconds, stop_at_first)
 
 
-def _run_and_tabulate(selected: Sequence[Check], max_seconds: float) -> int:
-    """Runs the checks, tells each failure at once, prints the table of what ran, also of a run that is interrupted."""
+def _run_and_tabulate(selected: Sequence[Check], max_seconds: float, stop_at_first: bool) -> int:
+    """Runs the checks, prints each failure at once, and a table of what ran, also of a run that is interrupted."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    table = Table("subject", "check", "result", "seconds", "reason")
-    table.columns[3].justify = "right"
-    counts, spent = dict.fromkeys(STYLES, 0), dict.fromkeys((check.subject for check in selected), 0.0)
+    outcomes: list[Outcome] = []
+    stopped = False
     with console.status("") as status, suppress(KeyboardInterrupt):
-        for number, check in enumerate(selected, start=1):
-            status.update(Text(f"{number} of {len(selected)}: {check}"))
-            since = time.perf_counter()
-            over = spent[check.subject] >= max_seconds
-            result, reason = "skipped", f"--seconds {max_seconds:g} are spent"
-            if not over:
-                result, reason = run_check(check)
-            spent[check.subject] += time.perf_counter() - since
-            seconds = f"{time.perf_counter() - since:.2f}"
-            counts[result] += 1
-            table.add_row(check.subject, check.name, Text(result, STYLES[result]), seconds, Text(reason))
-            if result == "failed":
-                console.print(Text(f"{check} failed, {number} of {len(selected)}", STYLES[result]))
-    console.print(table)
-    console.print(", ".join(f"{count} {result}" for result, count in counts.items()))
-    if table.row_count < len(selected):
-        console.print(f"interrupted after {table.row_count} of {len(selected)}")
+        for outcome in _run_subjects(selected, max_seconds, lambda subject: status.update(Text(subject))):
+            outcomes.append(outcome)
+            status.update(Text(f"{len(outcomes)} of {len(selected)}: {outcome.check}"))
+            if outcome.result == "failed":
+                progress = f"{outcome.check} failed, {len(outcomes)} of {len(selected)}: {outcome.reason}"
+                console.print(Text(progress, STYLES["failed"]))
+                if stop_at_first:
+                    stopped = True
+                    break
+    _print_table(console, outcomes)
+    counts = Counter(outcome.result for outcome in outcomes)
+    console.print(", ".join(f"{counts[result]} {result}" for result in STYLES))
+    if len(outcomes) < len(selected) and not stopped:
+        console.print(f"interrupted after {len(outcomes)} of {len(selected)}")
         return interruptions.STATUS
     if not counts["passed"] + counts["failed"]:
         console.print("nothing was checked; the reasons stand in the table")
         return 1
     return int(counts["failed"] > 0)
+
+
+def _run_subjects(selected: Sequence[Check], max_seconds: float, begin: Callable[[str], None]) -> Iterator[Outcome]:
+    for subject, of_subject in groupby(selected, attrgetter("subject")):
+        begin(subject)
+        yield from run_isolated(list(of_subject), run_check, max_seconds=max_seconds)
+
+
+def _print_table(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """A row for all checks of a subject with one result and one reason, whatever numbers this has."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("subject", "result", "checks", "CPU seconds", "reason")
+    table.columns[3].justify = "right"
+    groups: dict[tuple[str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        kind = re.sub(r"[-+\[]*\d[\d.e,\]]*", "#", outcome.reason)
+        groups.setdefault((outcome.check.subject, outcome.result, kind), []).append(outcome)
+    for (subject, result, _), group in groups.items():
+        names = f"{len(group)} checks"
+        if result != "passed":
+            names = "; ".join(outcome.check.name for outcome in group)
+        seconds = f"{sum(outcome.seconds for outcome in group):.2f}"
+        table.add_row(subject, Text(result, STYLES[result]), names, seconds, Text(group[0].reason))
+    console.print(table)

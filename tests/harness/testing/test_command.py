@@ -2,31 +2,112 @@
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from spinbench.testing import Check, checks, command
+from spinbench.testing import Check, checks, command, isolated
 from spinbench.testing.check import CheckError
 
 
-def test_failures_are_told_at_once_and_an_interrupt_keeps_what_ran(
+def fail() -> None:
+    raise CheckError("it is 3 in place of 4")
+
+
+def fail_alike() -> None:
+    raise CheckError("it is 5 in place of 6")
+
+
+def crash() -> None:
+    faulthandler.disable()  # pytest's
+    ctypes.string_at(0)
+
+
+def wait() -> None:
+    time.sleep(60)
+
+
+def burn() -> None:
+    while True:
+        pass
+
+
+def interrupt() -> None:
+    time.sleep(1.0)
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+
+
+def change_folder() -> None:
+    os.chdir(os.sep)
+
+
+def run_planned(monkeypatch: pytest.MonkeyPatch, *bodies: Callable[[], None], **options: Any) -> int:
+    """`spinbench check` of these checks, one after another."""
+    planned = [Check("toy.numpy", f"{body.__name__} {number}", body) for number, body in enumerate(bodies)]
+    monkeypatch.setattr(command, "checks", lambda *names, **settings: planned)
+    return command.main("numpy", "toy", **options)
+
+
+def test_reasons_are_printed_at_once_and_an_interrupt_keeps_what_ran(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    assert run_planned(monkeypatch, fail, interrupt, fail) == 130
+    output = capsys.readouterr().out
+    assert "toy.numpy: fail 0 failed, 1 of 3: it is 3 in place of 4" in output
+    assert "interrupted after 1 of 3" in output
 
-    def fail() -> None:
-        raise CheckError("so it is")
 
-    def interrupt() -> None:
-        told.append(capsys.readouterr().out)
-        raise KeyboardInterrupt
+def test_a_crash_costs_one_check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_planned(monkeypatch, crash, list) == 1
+    output = " ".join(capsys.readouterr().out.split())
+    assert "toy.numpy: crash 0 failed, 1 of 2: its process crashed with SIGSEGV" in output
+    assert "1 passed, 0 skipped, 1 failed" in output
 
-    planned = [Check("toy.numpy", f"check {number}", body) for number, body in enumerate([fail, interrupt, fail])]
-    monkeypatch.setattr(command, "checks", lambda *names, **settings: planned)
-    assert command.main("numpy", "toy") == 130
-    assert "toy.numpy: check 0 failed, 1 of 3" in told[0]
-    said = capsys.readouterr().out
-    assert "so it is" in said
-    assert "interrupted after 1 of 3" in said
+
+@pytest.mark.parametrize(("body", "reason"), [(burn, "more than 0.1 CPU s"), (wait, "nothing was computed for 0.1 s")])
+def test_what_does_not_end_costs_one_check(
+    body: Callable[[], None], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolated, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(isolated, "TICK", 0.1)
+    subject = [Check("toy.numpy", "first", body), Check("toy.numpy", "second", list)]
+    outcomes = list(isolated.run_isolated(subject, command.run_check, max_seconds=math.inf, check_seconds=0.1))
+    assert [outcome.result for outcome in outcomes] == ["failed", "passed"]
+    assert reason in outcomes[0].reason
+
+
+def test_equal_failures_share_a_row(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run_planned(monkeypatch, fail, fail_alike) == 1
+    table = capsys.readouterr().out.rpartition("subject")[2]
+    assert table.count("in place of") == 1
+    assert "fail 0; fail_alike 1" in " ".join(table.split())
+
+
+def test_only_some_run_and_the_first_failure_ends_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_planned(monkeypatch, fail, fail_alike, fail, stop_at_first=True) == 1
+    assert "0 passed, 0 skipped, 1 failed" in capsys.readouterr().out
+    assert run_planned(monkeypatch, fail, fail_alike, only="alike") == 1
+    assert "0 passed, 0 skipped, 1 failed" in capsys.readouterr().out
+    assert run_planned(monkeypatch, fail, only="nothing") == 2
+    assert "--only 'nothing' was given, which no check has in its name" in capsys.readouterr().err
+
+
+def test_a_check_that_leaves_the_working_directory_fails() -> None:
+    folder = os.getcwd()
+    with pytest.raises(CheckError, match="the working directory is not what it was before"):
+        Check("toy.numpy", "folder", change_folder)()
+    assert os.getcwd() == folder
 
 
 def test_a_device_that_is_not_here_is_skipped_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
