@@ -23,6 +23,10 @@ from spinbench.backends.numba.machine_code import numba_folder  # noqa: E402
 from spinbench.foundation import plugins  # noqa: E402
 from spinbench.foundation.folders import cache_folder  # noqa: E402
 
+# Packages that the tests are run without, as where they have no wheels.
+for _name in os.environ.get("SPINBENCH_TESTS_WITHOUT", "").split():
+    sys.modules[_name] = None  # an import of it fails
+
 # All tests, and the processes that they start, share what one of them has compiled, whatever folder a test gives to
 # exact answers. Read by the libraries when they are first imported, too.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_folder()))

@@ -5,6 +5,7 @@ Of each pair the whole suite runs with `-m thorough`; without it, what `GATE` an
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -88,7 +89,21 @@ def parameter(check: Check) -> Any:
 
 OF_BACKENDS = [check for backend in BACKENDS for check in backend_checks(backend)]
 OF_PAIRS = [check for pair in PAIRS for check in in_gate(*pair)]
-WHOLE = [check for pair in PAIRS for check in method_checks(*pair)]
+
+
+@cache
+def whole_suite() -> list[Check]:
+    """Every check of every pair."""
+    return [check for pair in PAIRS for check in method_checks(*pair)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Six thousand tests are made only where they may be asked for: making them takes seconds in each process."""
+    if "check_of_suite" in metafunc.fixturenames:
+        left_out = "not thorough" in metafunc.config.option.markexpr
+        checks = [] if left_out else [parameter(check) for check in whole_suite()]
+        metafunc.parametrize("check_of_suite", checks, ids=str)
+
 
 # Other samplers under the same name. With empirical marginals, the joint law of the states is compared, too.
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -111,11 +126,11 @@ def test_the_matrix_is_whole() -> None:
     assert {"exact", "gibbs", "block_gibbs", "dhmc"} <= set(METHODS)
     assert {check.subject for check in OF_BACKENDS} == set(BACKENDS)
     pairs = {f"{method}.{backend}" for method, backend in PAIRS}
-    assert {check.subject for check in OF_PAIRS} == {check.subject for check in WHOLE} == pairs
+    assert {check.subject for check in OF_PAIRS} == {check.subject for check in whole_suite()} == pairs
 
 
 def test_the_gate_names_checks_that_there_are() -> None:
-    assert {check.name for check in WHOLE} >= GATE | SHAPES | SIZES | OF_KERNELS | OF_PROGRAMS | SHARED
+    assert {check.name for check in whole_suite()} >= GATE | SHAPES | SIZES | OF_KERNELS | OF_PROGRAMS | SHARED
 
 
 @pytest.mark.parametrize("check", [parameter(check) for check in (*OF_BACKENDS, *OF_PAIRS)], ids=str)
@@ -124,9 +139,8 @@ def test_conformance(check: Check) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("check", [parameter(check) for check in WHOLE], ids=str)
-def test_whole_conformance(check: Check) -> None:
-    check()
+def test_whole_conformance(check_of_suite: Check) -> None:
+    check_of_suite()
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
