@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,7 +151,10 @@ class Tuner:
         room = max(seconds - looks, _PASSED * seconds)
         cuts, costs = [self._cut(candidates[0], room)], self._code.costs
         trials = int(_TRIALS * room / costs.passes_seconds(cuts[0].parts, _TRIAL))
-        cuts += [self._cut(order, room, cuts[0].limit) for order in candidates[1:trials]]
+        for order in candidates[1:trials]:
+            # Along another order as many entries of each mini-bucket may take more memory than all may.
+            with suppress(UnsupportedError):
+                cuts.append(self._cut(order, room, cuts[0].limit))
         values: list[float] = []
         # By the clock, too: an account of seconds that is wrong by half must not leave the best order without passes.
         until = end

@@ -18,7 +18,7 @@ from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.size import choose
 from spinbench.methods.buckets.wmb import WeightedMiniBuckets
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.models.generators import grid, sherrington_kirkpatrick
+from spinbench.models.generators import grid, random_regular, sherrington_kirkpatrick
 from spinbench.testing.laws.cases import enumerate_law
 
 BACKENDS = ("numpy", "numba")
@@ -179,3 +179,10 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
     assert choose(logs, scopes, order.log2_total, costs, 0.4, 2.0**30)[1].split
     assert not choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**30)[1].split
     assert choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
+
+
+def test_orders_that_need_too_much_memory_are_passed_over() -> None:
+    """Of several, along which mini-buckets of one size take more memory or less."""
+    model = random_regular(60, 4, 1.0, 1.0, seed=1)
+    result = spinbench.run(model, "wmb", "numpy", 40, burn_in=400, max_gib=0.00144, chains=2)
+    assert result.diagnostics["ibound"] > 9
