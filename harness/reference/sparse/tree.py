@@ -199,6 +199,7 @@ class SparseTree(Solver):
     """
 
     name = "bucket_tree"
+    predictable = False
 
     def __init__(self, problem: Problem, order: Order) -> None:
         self.problem, self.order, self.width = problem, order, order.width
