@@ -15,7 +15,8 @@ from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.mixing import mixing
 from spinbench.measuring.races import RaceRecorder
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.running import describe_log_z, open_model
+from spinbench.reporting.commands.model_io import open_model
+from spinbench.reporting.commands.running import describe_log_z
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path
 from spinbench.reporting.summary import enter_into_history

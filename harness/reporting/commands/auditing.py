@@ -8,7 +8,7 @@ from rich.text import Text
 
 from spinbench.auditing.audit import Audit, audit
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.running import check_outputs, open_model
+from spinbench.reporting.commands.model_io import check_outputs, open_model
 from spinbench.reporting.progress_display import console, new_table, print_line
 
 # Frequencies that are shown.

@@ -13,7 +13,7 @@ from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.running import check_outputs, print_marginals
+from spinbench.reporting.commands.model_io import check_outputs, print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
 # Of each model of a folder.

@@ -17,7 +17,7 @@ from spinbench.models import formats
 from spinbench.models.files.format import strip_gzip_suffix
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, poll_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_cell, escape_unprintable
-from spinbench.reporting.commands.running import check_outputs
+from spinbench.reporting.commands.model_io import check_outputs
 from spinbench.reporting.progress_display import Display, console, print_line, short_path
 
 # Times as much memory as before with which a model is tried again: what is free changes from call to call.

@@ -20,7 +20,7 @@ from spinbench.inference import answers
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
 from spinbench.reference.progress import PROGRESS, Progress
-from spinbench.reporting.commands.running import open_model, read_order
+from spinbench.reporting.commands.model_io import open_model, read_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

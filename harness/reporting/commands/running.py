@@ -1,4 +1,4 @@
-"""`spinbench run`: one model, one method, one answer; and how answers are shown."""
+"""`spinbench run`: one model, one method, one answer."""
 
 from __future__ import annotations
 
@@ -9,31 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.text import Text
 
 from spinbench.api import LogZKind, Method
-from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
+from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.parameters import assignments
 from spinbench.foundation.remarks import plus_minus
 from spinbench.inference import registry, runner
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
-from spinbench.models import Model, families, load, specs
-from spinbench.models.files.text import read_text
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.leaderboard import format_number
-from spinbench.reporting.progress_display import console, new_table, print_line, short_path
+from spinbench.reporting.commands.model_io import check_outputs, open_model, print_marginals
+from spinbench.reporting.progress_display import print_line, short_path
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
 
     from spinbench.inference.checks.evidence import Evidence
 
 # Backends, as they are tried where none is named.
 PREFERRED_BACKENDS = ("numba", "numpy", "jax")
-# States whose marginals are printed.
-MAX_PRINTED_MARGINALS = 20
 # Variables whose states are printed.
 MAX_PRINTED_STATES = 40
 
@@ -69,38 +63,6 @@ def run(arguments: Namespace) -> int:
     return print_document(arguments, int(answer.status != "ok" or answer.reached is False), answer)
 
 
-def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[str, object]]:
-    """A model, and its configuration in a sweep."""
-    if name in specs.names() and name != families.FILE and evidence is None:
-        return specs.build({"name": name}), {"model": name}
-    if not (Path(name).suffix or Path(name).exists()):
-        specs.check_name(name, "file or model")
-    files = {"model.path": name, "model.evidence": evidence}
-    paths = {key: str(Path(file)) for key, file in files.items() if file is not None}
-    return load(name, evidence=evidence), {"model": families.FILE, **paths}
-
-
-def read_order(path: Path, model: Model) -> list[int]:
-    """The variables that a file lists, by their numbers or all by their names, with spaces or commas between them.
-
-    Raises:
-        SpinbenchError: it cannot be read, a name is none of the model's, or a variable is not there once.
-    """
-    words = read_text(path).decode().replace(",", " ").split()
-    by_number = {str(v): v for v in range(model.num_variables)}
-    by_label = {str(label): v for v, label in enumerate(model.labels)}
-    for numbers in (by_number, by_label):
-        order = [numbers.get(word, -1) for word in words]
-        if sorted(order) == list(range(model.num_variables)):
-            return order
-    if unknown := next((word for word in words if word not in by_number and word not in by_label), ""):
-        raise ModelError(f"{model.name}: {path} names {unknown[:24]!r}, which is no variable's number or label")
-    raise ModelError(
-        f"{model.name}: {path} names {len(words)} variables, {len(set(words))} different ones; each of the model's "
-        f"{model.num_variables} must be named once, all by numbers or all by labels"
-    )
-
-
 def describe_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
     lines = []
@@ -128,18 +90,6 @@ def _describe_log_z_value(log_z: float, error: float | None, kind: LogZKind) -> 
     if error is not None and not math.isfinite(error):
         return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
     return f"log Z = {log_z:.8g}{plus_minus(error)} ({kind})"
-
-
-def print_marginals(answer: Result) -> None:
-    """The first marginals, a line for each state."""
-    columns = {
-        name.replace("_", " "): values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()
-    }
-    table = new_table(None, columns, number_columns=columns, show_edge=False)
-    for line in zip(*columns.values(), strict=True):
-        table.add_row(*(Text(str(value) if isinstance(value, int) else format_number(value)) for value in line))
-    console().print(table)
-    print_line("--output FILE.csv, .MAR or .PR has all of it")
 
 
 def _load_method_file(path: Path, settings: dict[str, object]) -> Method:
@@ -173,15 +123,6 @@ def _load_method_file(path: Path, settings: dict[str, object]) -> Method:
         names = ", ".join(cls.__name__ for cls in method_classes) or "none"
         raise SpinbenchError(f"{path} defines {names}; one method is needed, a class derived from spinbench.api.Method")
     return registry.make_method(method_classes[0], settings)
-
-
-def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
-    """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
-    for path in outputs:
-        if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
-            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
-        if not path.absolute().parent.is_dir():
-            raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
 def _make_method(name: str, settings: dict[str, object]) -> Method:

@@ -15,7 +15,7 @@ from spinbench import cli
 from spinbench.inference.advising.advice import Entry
 from spinbench.inference.advising.race import Race
 from spinbench.measuring.records import read_records
-from spinbench.reporting.commands import advising, running
+from spinbench.reporting.commands import advising, model_io
 
 
 @pytest.fixture
@@ -100,8 +100,8 @@ def test_what_happens_is_told_with_the_best_answer_so_far(path: Path) -> None:
 
 
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:
-    assert running.open_model("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
-    model, source = running.open_model(str(path), None)
+    assert model_io.open_model("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
+    model, source = model_io.open_model(str(path), None)
     assert (model.num_variables, source) == (3, {"model": "file", "model.path": str(path)})
 
 

@@ -1,0 +1,74 @@
+"""Models and orders that commands read, and answers that they print and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from spinbench.errors import ModelError, SpinbenchError
+from spinbench.models import Model, families, load, specs
+from spinbench.models.files.text import read_text
+from spinbench.reporting.leaderboard import format_number
+from spinbench.reporting.progress_display import console, new_table, print_line
+
+if TYPE_CHECKING:
+    from spinbench.inference.result import Result
+
+# States whose marginals are printed.
+MAX_PRINTED_MARGINALS = 20
+
+
+def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[str, object]]:
+    """A model, and its configuration in a sweep."""
+    if name in specs.names() and name != families.FILE and evidence is None:
+        return specs.build({"name": name}), {"model": name}
+    if not (Path(name).suffix or Path(name).exists()):
+        specs.check_name(name, "file or model")
+    files = {"model.path": name, "model.evidence": evidence}
+    paths = {key: str(Path(file)) for key, file in files.items() if file is not None}
+    return load(name, evidence=evidence), {"model": families.FILE, **paths}
+
+
+def read_order(path: Path, model: Model) -> list[int]:
+    """The variables that a file lists, by their numbers or all by their names, with spaces or commas between them.
+
+    Raises:
+        SpinbenchError: it cannot be read, a name is none of the model's, or a variable is not there once.
+    """
+    words = read_text(path).decode().replace(",", " ").split()
+    by_number = {str(v): v for v in range(model.num_variables)}
+    by_label = {str(label): v for v, label in enumerate(model.labels)}
+    for numbers in (by_number, by_label):
+        order = [numbers.get(word, -1) for word in words]
+        if sorted(order) == list(range(model.num_variables)):
+            return order
+    if unknown := next((word for word in words if word not in by_number and word not in by_label), ""):
+        raise ModelError(f"{model.name}: {path} names {unknown[:24]!r}, which is no variable's number or label")
+    raise ModelError(
+        f"{model.name}: {path} names {len(words)} variables, {len(set(words))} different ones; each of the model's "
+        f"{model.num_variables} must be named once, all by numbers or all by labels"
+    )
+
+
+def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
+    """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
+    for path in outputs:
+        if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
+            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
+        if not path.absolute().parent.is_dir():
+            raise SpinbenchError(f"--output {path} was given; there is no such folder")
+
+
+def print_marginals(answer: Result) -> None:
+    """The first marginals, a line for each state."""
+    columns = {
+        name.replace("_", " "): values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()
+    }
+    table = new_table(None, columns, number_columns=columns, show_edge=False)
+    for line in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(str(value) if isinstance(value, int) else format_number(value)) for value in line))
+    console().print(table)
+    print_line("--output FILE.csv, .MAR or .PR has all of it")
