@@ -141,3 +141,19 @@ def add_quiet_forms(command: argparse.ArgumentParser) -> None:
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="Print the answer as one line of JSON and nothing else.")
     forms.add_argument("--quiet", action="store_true", help="Print no answer; the exit status and files tell.")
+
+
+class _JoinAssignments(argparse.Action):
+    """VARIABLE=STATE, one a line, of all times that an option is given; of a file there is one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, _: Any = None) -> None:
+        earlier = getattr(namespace, self.dest)
+        if earlier is not None and not ("=" in earlier and "=" in values):
+            parser.error(f"{self.option_strings[0]} was given twice: one file, or VARIABLE=STATE as often as needed")
+        setattr(namespace, self.dest, values if earlier is None else f"{earlier}\n{values}")
+
+
+def add_evidence(command: argparse.ArgumentParser, addition: str = "") -> None:
+    """What is observed, of a command on a model."""
+    sentence = f"Observe what this .evid file says, or VARIABLE=STATE, which may be repeated{addition}."
+    command.add_argument("--evidence", metavar="FILE", action=_JoinAssignments, help=sentence)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinbench import __version__
-from spinbench.command_help import EXIT_STATUSES, CommandParser, add_command, add_quiet_forms
+from spinbench.command_help import EXIT_STATUSES, CommandParser, add_command, add_evidence, add_quiet_forms
 from spinbench.history.command import add as add_history
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _about_a_model(commands: Subcommands, name: str, budget: str = "so long, as 
     command.add_argument(
         "model", metavar="MODEL", help="Read this file, or take the model of this name in `spinbench list`."
     )
-    command.add_argument("--evidence", metavar="FILE", help="Observe what this .evid file says.")
+    add_evidence(command)
     command.add_argument("--budget", default="10s", metavar="TIME", help=f"Stop after {budget}; 10s by default.")
     command.add_argument(
         "--cpu", action="store_true", help="Count CPU seconds of all processes in place of wall-clock."
@@ -198,11 +198,7 @@ def _add_exact(commands: Subcommands) -> None:
         metavar="MODEL",
         help="Read this file, all model files of this folder, or take a model of `spinbench list`.",
     )
-    exact.add_argument(
-        "--evidence",
-        metavar="FILE",
-        help="Observe what this .evid file says; of a folder, FILE.evid beside each FILE counts.",
-    )
+    add_evidence(exact, "; of a folder, FILE.evid beside each FILE counts")
     exact.add_argument(
         "--budget",
         metavar="TIME",
@@ -246,9 +242,7 @@ def _add_audit(commands: Subcommands) -> None:
     audit.add_argument(
         "model", metavar="MODEL", help="Read this file, or take the model of this name in `spinbench list`."
     )
-    audit.add_argument(
-        "--evidence", metavar="FILE", help="Observe what this .evid file says; the samples are of the other variables."
-    )
+    add_evidence(audit, "; the samples are of the other variables")
     audit.add_argument(
         "--alpha",
         type=float,

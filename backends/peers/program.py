@@ -27,7 +27,8 @@ import numpy as np
 from spinbench.api import Backend, FactorGraph, Model
 from spinbench.backends.peers import answers, tables
 from spinbench.errors import InvalidResultError, SpinbenchError
-from spinbench.models.files.uai import format_evidence, format_uai
+from spinbench.models.files.evid import format_evidence
+from spinbench.models.files.uai import format_uai
 
 FILES = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}
 

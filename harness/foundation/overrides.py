@@ -7,12 +7,20 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)(?:[A-Za-z_/]|\.{1,2}/)[\w./-]*", re.IGNORECASE | re.ASCII)
+_EVIDENCE_FILE = re.compile(r"\.evid(?:\.\w+)?$", re.IGNORECASE)
+
+
+def is_assignment(evidence: object) -> bool:
+    """Whether evidence is the text VARIABLE=STATE, and not the path of a file."""
+    return isinstance(evidence, str) and "=" in evidence and not _EVIDENCE_FILE.search(evidence)
 
 
 def format_value(value: object) -> str:
     """A value: texts that Hydra could read as something else, 12e3 as a number, are in quotes."""
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else quote(value)
+        # What OmegaConf would take for a reference to another setting.
+        literal = re.sub(r"(\\*)\$\{", lambda match: 2 * match[1] + "\\${", value)
+        return literal if _PLAIN.fullmatch(literal) else quote(literal)
     if isinstance(value, list | tuple):
         return f"[{','.join(map(format_value, value))}]"
     if isinstance(value, Mapping):

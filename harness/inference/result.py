@@ -20,7 +20,7 @@ from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from spinbench.api import LogZKind, Precision, Tier, host_arrays
     from spinbench.api.bounds import Bound
@@ -151,6 +151,11 @@ class Result:
         return self._best[1]
 
     @property
+    def best_assignment(self) -> dict[Hashable, Hashable] | None:
+        """`best_state` by the variables' labels, with the names of states that have some."""
+        return None if self.best_state is None else self.source.names.assignment(self.best_state.tolist())
+
+    @property
     def heaviest_weight(self) -> float | None:
         """`best_log_weight` where a state is all that was asked for, which is known then; else None."""
         if self.marginals is None and self.log_z is None:
@@ -170,7 +175,8 @@ class Result:
     def to_dataframe(self, kind: Kind = "pandas") -> Any:
         """The marginals as a data frame, a line for each state of each variable, of binary models alike.
 
-        Columns: variable, state, marginal, and standard_error, ess and r_hat where the method has them.
+        Columns: variable, state, variable_name and state_name where the model's source has names, marginal, and
+        standard_error, ess and r_hat where the method has them.
 
         Args:
             kind: "pandas", "polars" or "arrow".
@@ -191,11 +197,22 @@ class Result:
         if marginals is None:
             raise SpinbenchError(f"{self.method} gives no marginals")
         variables, states = all_states.names(marginals)
-        columns = {"variable": variables, "state": states, "marginal": all_states.marginals_of_all_states(marginals)}
+        columns = {"variable": variables, "state": states, **self._name_columns(variables, states)}
+        columns["marginal"] = all_states.marginals_of_all_states(marginals)
         errors = {"standard_error": self.marginals_se, "error_bound": self.marginals_error_bound}
         for name, values in {**errors, "ess": self.ess, "r_hat": self.r_hat}.items():
             if values is not None:
                 columns[name] = all_states.errors_of_all_states(values)
+        return columns
+
+    def _name_columns(self, variables: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
+        """Names as text, of whole rows of variables and states."""
+        names, columns = self.source.names, {}
+        if names.labels:
+            columns["variable_name"] = np.array([str(names.label(v)) for v in variables.tolist()], dtype=object)
+        if names.states:
+            pairs = zip(variables.tolist(), states.tolist(), strict=True)
+            columns["state_name"] = np.array([str(names.state(v, state)) for v, state in pairs], dtype=object)
         return columns
 
     def to_arviz(self) -> Any:

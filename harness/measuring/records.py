@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
+from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import left_out
 from spinbench.metrics import MAX_MAGNITUDE
 from spinbench.metrics import METRICS as METRICS
@@ -152,6 +153,8 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
 def file_hashes(model: Mapping[str, Any]) -> dict[str, str | None]:
     """Hashes of the files that a model is read from, by the parameter that names them; None where there is no file."""
     hashes = {name: _file_digest(model[name]) for name in ("path", "evidence") if model.get(name) is not None}
+    if is_assignment(evidence := model.get("evidence")):
+        hashes["evidence"] = digest(evidence)
     if corpus := model.get("corpus"):
         hashes["corpus"] = _folder_digest(Path(corpus))
     return hashes

@@ -21,10 +21,11 @@ from spinbench.models import lattices
 from spinbench.models.conditionals import PerVariable
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files.evid import read_evidence
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.libdai import LibDAI
 from spinbench.models.files.text import Tokens, read_bytes, read_text
-from spinbench.models.files.uai import UAI, read_evidence
+from spinbench.models.files.uai import UAI
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]

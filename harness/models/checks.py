@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 
+# NumPy indexes at most 64 axes; a table of more than 40 has an axis of length 1 or 2**40 entries.
+MAX_ORDER = 40
+
 
 def to_float_array(name: str, quantity: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """A fresh float64 array.
@@ -69,6 +72,21 @@ def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashabl
         twice = next(label for k, label in enumerate(checked) if label in checked[:k])
         raise ModelError(f"{name}: two variables are labelled {twice!r}")
     return checked
+
+
+def check_scope(name: str, index: int, cards: tuple[int, ...], scope: tuple[int, ...]) -> tuple[int, ...]:
+    """The scope of factor `index`.
+
+    Raises:
+        ModelError: it is too long, repeats a variable or leaves the model.
+    """
+    if len(scope) > MAX_ORDER:
+        raise ModelError(f"{name}: factor {index} has {len(scope)} variables; at most {MAX_ORDER} are allowed")
+    if len(set(scope)) != len(scope):
+        raise ModelError(f"{name}: factor {index} names a variable twice: {scope}")
+    if scope and (min(scope) < 0 or max(scope) >= len(cards)):
+        raise ModelError(f"{name}: factor {index} has scope {scope}; variables are 0..{len(cards) - 1}")
+    return scope
 
 
 def format_variable(v: int, labels: Sequence[Hashable]) -> str:

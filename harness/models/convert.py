@@ -41,7 +41,8 @@ def to_factor_graph(model: PairwiseModel | FactorGraph) -> FactorGraph:
     factors = [Factor((v,), unary[v]) for v in np.flatnonzero(model.biases).tolist()]
     factors += [Factor((i, j), table) for (i, j), table in zip(model.edges.tolist(), pair, strict=True)]
     factors += [Factor(group, _exactly_one_table(model.name, len(group))) for group in model.groups]
-    return FactorGraph(model.cardinalities, tuple(factors), model.log_constant, model.name, model.labels, model.origin)
+    source = model.name, model.labels, model.origin, model.state_names
+    return FactorGraph(model.cardinalities, tuple(factors), model.log_constant, *source)
 
 
 def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) -> PairwiseModel:
@@ -180,9 +181,9 @@ class _OneOfKCoding:
             labels=graph.labels if single else (),
         )
         if single and all(k == 2 for k in graph.cardinalities):
-            return replace(model, origin=graph.origin)
+            return replace(model, origin=graph.origin, state_names=graph.state_names)
         coding_origin = Origin(graph.cardinalities, self.states, self.units, graph.labels)
-        return replace(model, origin=coding_origin.after(graph.origin))
+        return replace(model, origin=coding_origin.after(graph.origin), state_names=graph.state_names)
 
     def _restrict_factor(self, index: int) -> tuple[Sequence[int], FloatArray]:
         """The factor over the possible states of its undetermined variables."""

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_index
 from spinbench.models.factor_graph import Factor, FactorGraph
+from spinbench.models.names import find_state
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_states
 
-# State, or likelihoods of all states, of a variable by its index or label.
-Evidence = Mapping[Any, int | Sequence[float] | np.ndarray]
+# State, by its number or name, or likelihoods of all states, of a variable by its index or label.
+Evidence = Mapping[Any, int | str | Sequence[float] | np.ndarray]
 
 
 @overload
@@ -38,8 +39,9 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
 
     Args:
         model: any model.
-        evidence: state of each observed variable, or likelihoods (K,) of its states, which need not add up to 1, by the
-            variable's index, or by its label where the model has labels; by both where no label is a number.
+        evidence: number or name of the state of each observed variable, or likelihoods (K,) of its states, which need
+            not add up to 1, by the variable's index, or by its label where the model has labels; by both where no label
+            is a number.
 
     Raises:
         ModelError: a variable or state that does not exist, likelihoods that are none, or evidence of probability zero
@@ -57,7 +59,8 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
         reduced, observed = _condition_pairwise(model, observed)
     else:
         reduced = _condition_factor_graph(model, observed)
-    return replace(reduced, origin=_build_evidence_origin(model, observed).after(model.origin))
+    origin = _build_evidence_origin(model, observed).after(model.origin)
+    return replace(reduced, origin=origin, state_names=model.state_names)
 
 
 def _parse_evidence(
@@ -83,7 +86,8 @@ def _parse_evidence(
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             likelihoods[v] = _check_likelihoods(model.name, key, value, cards[v])
             continue
-        state = check_index(model.name, f"the observed state of variable {key!r}", value)
+        names = model.state_names.get(model.labels[v], ()) if model.labels else ()
+        state = find_state(model.name, key, value, names)
         if not 0 <= state < cards[v]:
             raise ModelError(
                 f"{model.name}: evidence sets variable {key!r} to {state}; its states are 0..{cards[v] - 1}"

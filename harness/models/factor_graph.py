@@ -5,24 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_index, check_labels, check_number, to_float_array
+from spinbench.models.checks import check_index, check_labels, check_number, check_scope, to_float_array
 from spinbench.models.conditionals import PerVariable
+from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.origin import Origin
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Array = TypeVar("Array", FloatArray, IntArray)
 
-# NumPy indexes at most 64 axes; a table of more than 40 has an axis of length 1 or 2**40 entries.
-MAX_ORDER = 40
 # Entries of a table, at most, that is laid beside others of its shape.
 _MAX_STACKED_ENTRIES = 64
 
@@ -159,6 +159,7 @@ class FactorGraph:
         name: for messages and tables; not part of the content hash.
         labels: (N,) the variables' names in the source, or empty; not part of the content hash.
         origin: how the variables stand for those of the model that this one was derived from, or None.
+        state_names: by label, names of a variable's states, observed ones included; not part of the content hash.
     """
 
     cardinalities: tuple[int, ...]
@@ -167,6 +168,7 @@ class FactorGraph:
     name: str = "model"
     labels: tuple[Hashable, ...] = ()
     origin: Origin | None = None
+    state_names: StateNames = field(default_factory=dict)
 
     @classmethod
     def from_log_tables(
@@ -177,6 +179,7 @@ class FactorGraph:
         log_constant: float = 0.0,
         name: str = "model",
         labels: Sequence[Hashable] = (),
+        state_names: StateNames = MappingProxyType({}),
     ) -> FactorGraph:
         """From (scope, log table) pairs; a flat table is read with its last variable fastest (C order).
 
@@ -192,7 +195,9 @@ class FactorGraph:
             )
         checked = tuple(_check_factor(name, k, cards, scope, table) for k, (scope, table) in enumerate(factors))
         constant = check_number(name, "log_constant", log_constant)
-        return cls(cards, checked, constant, name, check_labels(name, labels, len(cards)))
+        checked_labels = check_labels(name, labels, len(cards))
+        names = check_state_names(name, state_names, checked_labels, cards)
+        return cls(cards, checked, constant, name, checked_labels, state_names=names)
 
     @classmethod
     def from_tables(
@@ -202,6 +207,7 @@ class FactorGraph:
         *,
         name: str = "model",
         labels: Sequence[Hashable] = (),
+        state_names: StateNames = MappingProxyType({}),
     ) -> FactorGraph:
         """Like `from_log_tables` from tables of non-negative weights.
 
@@ -216,7 +222,7 @@ class FactorGraph:
                 raise ModelError(f"{name}: factor {k} has the entry {values[where]:g} at {where}; weights must be >= 0")
             with np.errstate(divide="ignore"):
                 logs.append((scope, np.log(values)))
-        return cls.from_log_tables(cardinalities, logs, name=name, labels=labels)
+        return cls.from_log_tables(cardinalities, logs, name=name, labels=labels, state_names=state_names)
 
     @property
     def num_variables(self) -> int:
@@ -303,18 +309,3 @@ def _check_factor(name: str, index: int, cards: tuple[int, ...], scope: Sequence
         raise ModelError(f"{name}: factor {index} over {variables} is zero everywhere, so Z = 0")
     log_table.setflags(write=False)
     return Factor(variables, log_table)
-
-
-def check_scope(name: str, index: int, cards: tuple[int, ...], scope: tuple[int, ...]) -> tuple[int, ...]:
-    """The scope of factor `index`.
-
-    Raises:
-        ModelError: it is too long, repeats a variable or leaves the model.
-    """
-    if len(scope) > MAX_ORDER:
-        raise ModelError(f"{name}: factor {index} has {len(scope)} variables; at most {MAX_ORDER} are allowed")
-    if len(set(scope)) != len(scope):
-        raise ModelError(f"{name}: factor {index} names a variable twice: {scope}")
-    if scope and (min(scope) < 0 or max(scope) >= len(cards)):
-        raise ModelError(f"{name}: factor {index} has scope {scope}; variables are 0..{len(cards) - 1}")
-    return scope

@@ -46,7 +46,7 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
         np.concatenate([[0], np.cumsum(sizes), sizes.sum() + pairs.offsets[1:]]).astype(np.int64),
     )
     graph = FactorGraph(tuple(cards.tolist()), factors, constant, model.name)
-    return replace(graph, origin=origin.after(model.origin))
+    return replace(graph, origin=origin.after(model.origin), state_names=model.state_names)
 
 
 def _unary_log_weights(model: PairwiseModel, place: IntArray, num_states: int) -> tuple[FloatArray, float]:

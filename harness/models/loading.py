@@ -13,14 +13,15 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.foundation import atomic
-from spinbench.models import catalogue, formats
+from spinbench.foundation.overrides import is_assignment
+from spinbench.models import catalogue, formats, names
 from spinbench.models import evidence as evidences
 from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files import bqm, pgmpy, uai
+from spinbench.models.files import bqm, evid, pgmpy
 from spinbench.models.files.format import Format, ModelFile, strip_gzip_suffix
-from spinbench.models.files.text import read_bytes
+from spinbench.models.files.text import read_bytes, read_text
 from spinbench.models.pairwise import PairwiseModel
 
 Model = PairwiseModel | FactorGraph
@@ -34,8 +35,9 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
         source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
             shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a discrete network or factor
             graph of pgmpy, a NetworkX graph, or arrays (biases, W) or (biases, edges, couplings).
-        evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`). Soft
-            evidence is {variable: likelihoods of its states}, a factor more.
+        evidence: path of a `.evid` file, "VARIABLE=STATE" by names or numbers, one a line, or {variable: state};
+            observed variables are removed (see `condition`). Soft evidence is {variable: likelihoods of its states}, a
+            factor more.
         name: for messages and tables; by default the file's name without suffix.
         beta: inverse temperature of energies, 1 by default; of BinaryQuadraticModels and formats of energies alone.
 
@@ -47,9 +49,7 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
     model = _read_source(source, name, beta)
     if evidence is None:
         return model
-    if not isinstance(evidence, Mapping):
-        evidence = uai.read_evidence(Path(evidence))
-    return condition(model, evidence)
+    return condition(model, evidence if isinstance(evidence, Mapping) else _read_evidence(model, evidence))
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -107,6 +107,17 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
         "FactorGraph, a BinaryQuadraticModel, a network of pgmpy, a NetworkX graph, (biases, W) "
         "or (biases, edges, couplings) can"
     )
+
+
+def _read_evidence(model: Model, source: str | os.PathLike[str]) -> evidences.Evidence:
+    """What a text or file says; numbers alone are those of the UAI competitions."""
+    if is_assignment(source):
+        return names.parse_evidence(model, str(source), "evidence")
+    path = Path(source)
+    text = read_text(path)
+    if evid.has_words(text):
+        return names.parse_evidence(model, text.decode(), path.name)
+    return evid.parse_evidence(text, path.name)
 
 
 def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | None) -> Model:

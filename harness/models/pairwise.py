@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_labels, check_number, to_float_array
 from spinbench.models.conditionals import PerVariable
 from spinbench.models.lattices import canonical_edges, sum_edges_by_variable
+from spinbench.models.names import StateNames
 from spinbench.models.origin import Origin
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class PairwiseModel:
         name: for messages and tables; not part of the content hash.
         labels: (N,) the variables' names in the source, or empty; not part of the content hash.
         origin: how the variables stand for those of the model that this one was derived from, or None.
+        state_names: as of a `FactorGraph`.
     """
 
     biases: FloatArray
@@ -55,6 +57,7 @@ class PairwiseModel:
     name: str = "model"
     labels: tuple[Hashable, ...] = ()
     origin: Origin | None = None
+    state_names: StateNames = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("biases", "couplings"):

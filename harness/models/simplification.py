@@ -201,7 +201,7 @@ def _sum_out_independent(model: PairwiseModel) -> Simplification:
     conditionals = tuple(Conditional(v, (), table) for v, table in enumerate(tables))
     step = Origin(model.cardinalities, ((0, 1),) * count, ((),) * count, model.labels, conditionals)
     constant = math.fsum([model.log_constant, *sums.tolist()])
-    left = FactorGraph((1,), (), constant, model.name, (), step.after(model.origin))
+    left = FactorGraph((1,), (), constant, model.name, (), step.after(model.origin), model.state_names)
     return Simplification(
         model, left, step, EPSILON * (abs(model.log_constant) + 2 * float(sums.sum())), is_solved=True
     )
@@ -302,6 +302,7 @@ class _WorkingGraph:
             model.name,
             tuple(label for v, label in enumerate(model.labels) if v in places),
             step.after(model.origin),
+            model.state_names,
         )
         return Simplification(model, left, step, self.rounding + EPSILON * abs(constant), is_solved=not core_variables)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.cells import escape_row
 from spinbench.foundation.frames import Kind, Table, columns_of, frame
 from spinbench.foundation.trees import flatten
 from spinbench.measuring import records as stored
@@ -159,9 +160,9 @@ def write_csv(table: Table, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(table)
+            writer = csv.writer(file)
+            writer.writerow(escape_row(columns))
+            writer.writerows(escape_row([line.get(name, "") for name in columns]) for line in table)
     except OSError as error:
         raise SpinbenchError(f"the table {path} cannot be written: {error.strerror or error}") from error
     return path

@@ -16,7 +16,7 @@ from hydra.plugins.sweeper import Sweeper
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic, interruptions, remarks, versions
-from spinbench.foundation.overrides import format_value, quote
+from spinbench.foundation.overrides import format_value, is_assignment, quote
 from spinbench.measuring import environment, provenance, records
 from spinbench.metrics import registry as metrics
 from spinbench.models import families, loading
@@ -92,7 +92,7 @@ def _check_files(arguments: Arguments, config: DictConfig) -> None:
         lines = composition.choices(arguments.of_cells, f"model.{name}")
         for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
             with refused.collect():
-                if isinstance(path, str):
+                if isinstance(path, str) and not (name == "evidence" and is_assignment(path)):
                     loading.check_model_exists(path)
     refused.raise_if_any()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import deadline
+from spinbench.foundation import deadline, overrides
 from spinbench.inference.advising import ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_bracket, python_call, sweep_command
 from spinbench.inference.advising.candidates import parse, prepare
@@ -115,8 +115,7 @@ def _advice_of_exact(
     """Args: seconds: allowed and taken; run: chains and seed."""
     command = ""
     if source:
-        settings = " ".join(f"{name}={value}" for name, value in source.items())
-        command = f"spinbench sweep {settings} method=exact backend={exact_result.backend}"
+        command = overrides.command({**source, "method": "exact", "backend": exact_result.backend})
     return Advice(
         answer=exact_result,
         error=0.0,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Variables.
 SHOWN = 10
+# Names that fit below a panel, and their characters.
+MAX_TICK_LABELS, MAX_TICK_CHARACTERS = 24, 16
 # Lines of bounds, by grade.
 DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
 
@@ -60,16 +62,21 @@ def _marginals(result: Result) -> str:
         errors: Any = result.marginals_se[:SHOWN]
         spread = [plus_minus(error) for error in all_states.errors_of_all_states(errors)]
     cells = [f"{value:.6g}{error}" for value, error in zip(p, spread, strict=True)]
-    columns: dict[str, Sequence[object] | np.ndarray] = {"variable": variables, "state": states, "marginal": cells}
+    names = result.source.names
+    columns: dict[str, Sequence[object]] = {
+        "variable": [names.label(v) for v in variables.tolist()],
+        "state": [names.state(v, state) for v, state in zip(variables.tolist(), states.tolist(), strict=True)],
+        "marginal": cells,
+    }
     return _table(columns, len(result.marginals), "result.to_dataframe()")
 
 
 def _state(result: Result) -> str:
     if result.heaviest_weight is None:
         return ""
-    states = result.best_state[:SHOWN].tolist()
+    states = result.source.names.assignment(result.best_state[:SHOWN].tolist())
     return _table(
-        {"variable": range(len(states)), "heaviest state": states}, len(result.best_state), "result.best_state"
+        {"variable": states.keys(), "heaviest state": states.values()}, len(result.best_state), "result.best_state"
     )
 
 
@@ -77,7 +84,8 @@ def _table(columns: Mapping[str, Iterable[object]], variables: int, more: str) -
     """Of the first variables, and where the others are told."""
     rows = [columns, *zip(*columns.values(), strict=True)]
     tags = ["th", *["td"] * (len(rows) - 1)]
-    lines = ["".join(f"<{tag}>{cell}</{tag}>" for cell in row) for tag, row in zip(tags, rows, strict=True)]
+    texts = [[escape(str(cell)) for cell in row] for row in rows]
+    lines = ["".join(f"<{tag}>{text}</{tag}>" for text in row) for tag, row in zip(tags, texts, strict=True)]
     table = "".join(f"<tr>{line}</tr>" for line in lines)
     rest = ""
     if variables > SHOWN:
@@ -124,7 +132,16 @@ def _draw_marginals(axes: Axes, result: Result) -> None:
             errors = all_states.errors_of_all_states(errors)
     axes.errorbar(variables, p, yerr=errors, fmt=".", markersize=4, elinewidth=1, color="#0072B2")
     axes.set(xlabel="variable", ylabel=label, ylim=(-0.03, 1.03))
+    if len(values) <= MAX_TICK_LABELS and result.source.names.labels:
+        labels = [_shorten(str(result.source.names.label(v))) for v in range(len(values))]
+        axes.set_xticks(range(len(values)), labels, rotation=90 if max(map(len, labels)) > 2 else 0)
     axes.set_title("marginals" if errors is None else "marginals, with what is claimed as their errors")
+
+
+def _shorten(name: str) -> str:
+    """A name below an axis, where a dollar sign would begin a formula."""
+    shown = name if len(name) <= MAX_TICK_CHARACTERS else f"{name[: MAX_TICK_CHARACTERS - 1]}…"
+    return shown.replace("$", r"\$")
 
 
 def _draw_log_z(axes: Axes, result: Result, points: Sequence[Checkpoint]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.foundation.cells import escape_row
 from spinbench.inference.stored_states.storage import UnsignedArray
 from spinbench.mathematics import all_states
 from spinbench.models import Model
@@ -137,7 +138,8 @@ def encode(result: Result, path: Path) -> bytes:
             text = io.StringIO()
             writer, columns = csv.writer(text), result.columns()
             writer.writerow(columns)
-            writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))
+            lines = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+            writer.writerows(escape_row(list(line)) for line in lines)
             return text.getvalue().encode()
         case suffix:
             raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")

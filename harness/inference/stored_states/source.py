@@ -14,6 +14,7 @@ from spinbench.inference.stored_states.recorder import check_states
 from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
 from spinbench.models import Model
 from spinbench.models.convert import IntArray, original_log_weights
+from spinbench.models.names import Names
 from spinbench.reference.heaviest import heaviest
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class RunSource:
         stored: (C, S, M) states that were kept.
         best: the best state and its log weight, where they are known.
         max_bytes: that elimination may take, where the answer is exact, and the best state is, too.
+        model_names: of the variables that the user gave, where the model itself is not here.
     """
 
     pairs: PairsWithErrors | Callable[[], PairsWithErrors] = (None, None)
@@ -50,6 +52,14 @@ class RunSource:
     stored: np.ndarray | None = None
     best: StateAndWeight | None = None
     max_bytes: int | None = None
+    model_names: Names | None = None
+
+    @property
+    def names(self) -> Names:
+        """Of the variables that the user gave."""
+        if self.model_names is None and self.model is not None:
+            return Names.of_original(self.model)
+        return self.model_names or Names()
 
     def find_pairs(self) -> PairsWithErrors:
         """Joint probabilities and their errors."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.checks import MAX_ORDER
+from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.files.bif_lexer import Lexer
 from spinbench.models.files.format import (
     MAX_ENTRIES,
@@ -220,4 +222,7 @@ class _NetworkParser:
         if loop := find_cycle([table.scope[:-1] for table in tables]):
             raise self.lexer.error(f"the variables {', '.join(labels[v] for v in loop[:-1])} are in a cycle")
         factors = tuple(Factor(table.scope, as_read_only(table.values)) for table in tables)
-        return FactorGraph(tuple(map(len, self.states)), factors, name=name, labels=tuple(labels))
+        state_names: dict[Hashable, tuple[str, ...]] = dict(zip(labels, map(tuple, self.states), strict=True))
+        return FactorGraph(
+            tuple(map(len, self.states)), factors, name=name, labels=tuple(labels), state_names=state_names
+        )

@@ -2,7 +2,7 @@
 
 Number of variables, their numbers of states, each one's number of parents and parents; then, after the comment
 "Probabilities", each one's table, its length first, a row for each state of the parents, the last parent fastest; then
-perhaps sections "Names", "Labels" (of states, which are not kept) and "Centers". Parents are counted from 0 at the
+perhaps sections "Names", "Labels" (of states) and "Centers". Parents are counted from 0 at the
 University of California and from 1 by GeNIe; which of both, the file has to show.
 """
 
@@ -16,9 +16,11 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.foundation.remarks import format_count, remark
-from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.checks import MAX_ORDER
+from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.files.format import Format, ModelFile, as_read_only, find_cycle, first_unnormalised_row
 from spinbench.models.files.text import Tokens, blank_out_comments, parse_log_weights
+from spinbench.models.names import Names
 
 _PROBABILITIES = re.compile(rb"/\*\s*Probabilities\s*\*/", re.IGNORECASE)
 _SECTION = re.compile(rb"/\*\s*(Names|Labels|Centers)\s*\*/", re.IGNORECASE)
@@ -60,7 +62,8 @@ class Ergo(Format):
                 f"{file.name}: probabilities of {format_count(len(unnormalised), 'variable')}, the first of them "
                 f"{unnormalised[0]}, do not add up to 1; the tables are taken as weights, as they stand"
             )
-        return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_read_variable_names(file, text, n))
+        names = _read_names(file, text, cards)
+        return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=names.labels, state_names=names.states)
 
 
 def _read_parents(tokens: Tokens, position: int, n: int) -> tuple[list[list[int]], int]:
@@ -116,19 +119,29 @@ def _number_parents_from_zero(
     return consistent[0]
 
 
-def _read_variable_names(file: ModelFile, text: bytes, n: int) -> tuple[str, ...]:
-    """What follows "Names": a line or a word for each variable; () where there is no such section."""
+def _read_names(file: ModelFile, text: bytes, cards: list[int]) -> Names:
+    """What follows "Names", a line or a word for each variable, and "Labels", a line of words for each.
+
+    Labels of states are kept where there are names, and where each variable has a line with one for each state.
+    """
+    n = len(cards)
+    labels: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = []
     sections = list(_SECTION.finditer(text))
     stops = [*(each.start() for each in sections[1:]), len(text)]
     for each, stop in zip(sections, stops, strict=False):
+        content = text[each.end() : stop].decode()
+        lines = [line.strip() for line in content.splitlines() if line.strip()]
         if each.group(1).lower() == b"names":
-            content = text[each.end() : stop].decode()
-            lines = [line.strip() for line in content.splitlines() if line.strip()]
             names = lines if len(lines) == n else content.split()
             if len(names) != n:
                 raise ModelError(f"{file.name}: {len(names)} names are given to {n} variables")
             if len(set(names)) != n:
                 twice = Counter(names).most_common(1)[0][0]
                 raise ModelError(f"{file.name}: two variables have the name {twice!r}")
-            return tuple(names)
-    return ()
+            labels = tuple(names)
+        elif each.group(1).lower() == b"labels":
+            rows = [tuple(line.split()) for line in lines]
+    if [len(set(row)) for row in rows] != cards or [len(row) for row in rows] != cards:
+        rows = []
+    return Names(labels, dict(zip(labels, rows, strict=False)))

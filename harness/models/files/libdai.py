@@ -8,8 +8,8 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.checks import check_labels
-from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.checks import MAX_ORDER, check_labels
+from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 from spinbench.models.files.text import Tokens, parse_log_weights
 

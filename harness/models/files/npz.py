@@ -3,7 +3,8 @@
 A pairwise model is `biases` (N,) with `couplings`, (N, N) or one number for each row of `edges` (E, 2), and may have
 `log_constant`, `groups` and `group_sizes` (the groups' members end to end, and their lengths) and `labels` (JSON). A
 factor graph is `cardinalities` (N,), `scopes` and `scope_sizes` (the scopes end to end, and their lengths) and
-`log_tables` (the tables end to end, last variable fastest), and may have `log_constant` and `labels`.
+`log_tables` (the tables end to end, last variable fastest), and may have `log_constant` and `labels`. Either may have
+`state_names` (JSON, lists of a label and the names of its states).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import textwrap
 import zipfile
 import zlib
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -24,15 +26,16 @@ from spinbench.errors import ModelError
 from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel
 
 MAX_BYTES = 2 * 2**30
 
 Arrays = dict[str, np.ndarray]
 
-_PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels")
+_PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels", "state_names")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
-_FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels")
+_FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels", "state_names")
 
 
 class NPZ(Format):
@@ -53,15 +56,18 @@ class NPZ(Format):
         constant = to_float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
         if constant.size != 1:
             raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
-        labels = _read_labels(file, arrays)
+        labels = _read_labels(file, arrays, "labels")
+        names = _read_state_names(file, arrays)
         if "cardinalities" not in arrays:
-            return _read_pairwise(file, arrays, constant.item(), labels)
+            model = _read_pairwise(file, arrays, constant.item(), labels)
+            return replace(model, state_names=check_state_names(name, names, model.labels, model.cardinalities))
         return FactorGraph.from_log_tables(
             _read_integers(file, arrays, "cardinalities").tolist(),
             _read_factors(file, arrays),
             log_constant=constant.item(),
             name=name,
             labels=labels,
+            state_names=names,
         )
 
     def write(self, model: PairwiseModel | FactorGraph) -> bytes:
@@ -79,13 +85,10 @@ class NPZ(Format):
                 "log_tables": np.concatenate(tables),
             }
         arrays["log_constant"] = np.array(model.log_constant)
-        if model.labels:
-            try:
-                arrays["labels"] = np.array(json.dumps(model.labels))
-            except TypeError:
-                raise ModelError(
-                    f"{model.name}: a label is neither text nor number nor a tuple of them, so that .npz cannot hold it"
-                ) from None
+        states = [(label, model.state_names[label]) for label in model.labels if label in model.state_names]
+        for key, names in (("labels", model.labels), ("state_names", states)):
+            if names:
+                arrays[key] = _encode_names(model.name, names)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         return buffer.getvalue()
@@ -202,14 +205,30 @@ def _read_factors(file: ModelFile, arrays: Arrays) -> list[tuple[list[int], np.n
     return [(scope, tables[a:b]) for scope, a, b in zip(scopes, bounds, bounds[1:], strict=False)]
 
 
-def _read_labels(file: ModelFile, arrays: Arrays) -> list[Hashable]:
-    if "labels" not in arrays:
+def _encode_names(name: str, names: Sequence[Hashable]) -> np.ndarray:
+    try:
+        return np.array(json.dumps(names))
+    except TypeError:
+        raise ModelError(
+            f"{name}: a label is neither text nor number nor a tuple of them, so that .npz cannot hold it"
+        ) from None
+
+
+def _read_labels(file: ModelFile, arrays: Arrays, key: str) -> list[Hashable]:
+    if key not in arrays:
         return []
     try:
-        labels = parse_labels(json.loads(str(arrays["labels"].item())))
+        labels = parse_labels(json.loads(str(arrays[key].item())))
     except (ValueError, TypeError, RecursionError):
-        raise ModelError(f"{file.name}: array 'labels' is not a JSON list of texts, numbers or lists of them") from None
+        raise ModelError(f"{file.name}: array {key!r} is not a JSON list of texts, numbers or lists of them") from None
     return labels
+
+
+def _read_state_names(file: ModelFile, arrays: Arrays) -> StateNames:
+    pairs = _read_labels(file, arrays, "state_names")
+    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], tuple) for pair in pairs):
+        raise ModelError(f"{file.name}: array 'state_names' is not a JSON list of labels, each with a list of names")
+    return dict(pairs)  # type: ignore[arg-type]
 
 
 def parse_labels(values: object) -> list[Hashable]:

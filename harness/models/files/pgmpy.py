@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import ModelError
+from spinbench.models.checks import check_labels
 from spinbench.models.factor_graph import FactorGraph
 
 _NETWORKS = frozenset({"DiscreteBayesianNetwork", "DiscreteMarkovNetwork", "BayesianNetwork", "MarkovNetwork"})
@@ -26,7 +27,7 @@ def is_pgmpy_object(source: object) -> bool:
 def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
     """The product of an object's factors, or of its conditional distributions; variables become labels.
 
-    States are numbered as in pgmpy's tables; the names of states are not kept.
+    States are numbered as in pgmpy's tables.
 
     Raises:
         ModelError: an object that is none of the module's, a variable without a factor, or factors that disagree about
@@ -59,6 +60,7 @@ def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
         [([index[v] for v in factor.variables], np.asarray(factor.values, dtype=np.float64)) for factor in factors],
         name=name,
         labels=tuple(index),
+        state_names=states if check_labels(name, tuple(index), len(index)) else {},
     )
 
 

@@ -1,24 +1,19 @@
-"""The UAI inference competitions' formats: models (`.uai`) and evidence (`.evid`).
-
-The format is that of the competitions of 2008 to 2022; evidence files come in two, told apart by their length.
-"""
+"""The formats of models (`.uai`) and of answers of the UAI inference competitions of 2008 to 2022."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.foundation.remarks import remark
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, blank_out_comments, parse_log_weights, read_text
+from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, parse_log_weights
 from spinbench.models.files.uai_layout import find_scopes, find_tables, take_diagonals
 from spinbench.models.pairwise import PairwiseModel
 
@@ -29,7 +24,6 @@ MAX_UNMENTIONED_STATES = 2**20
 # A "c" with nothing behind it but a blank; one that begins a word is no comment.
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _MARK = re.compile(rb"#[^\n]*")
-_COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
 # A nat within what float64 holds in full, for sums of shifts round.
 LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
@@ -131,55 +125,6 @@ def _parse_model(tokens: Tokens, name: str, read_entries: Entries) -> FactorGrap
     return FactorGraph(tuple(cards), factors, name=name)
 
 
-def read_evidence(path: Path) -> dict[int, int]:
-    """{variable: state} of a `.evid` file: "n v1 s1 … vn sn", or that after a line with the number of samples, 1.
-
-    Lines that begin with "c" or "#", /* comments */, and what follows the number 0 are passed over.
-
-    Raises:
-        ModelError: with line and token; also for more than one sample and for a variable with two states.
-    """
-    text = _COMMENT_LINE.sub(b"", blank_out_comments(read_text(path)))
-    tokens = Tokens(text, path.name)
-    first = tokens.integer(0, "the number of observed variables")
-    start = 0
-    if tokens.size != 1 + 2 * first and first == 1:
-        # The formats of 2008 and 2010 start with the number of samples, which makes the number of tokens even.
-        start = 1
-    elif first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
-        raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
-    n = tokens.integer(start, "the number of observed variables")
-    needed = start + 1 + 2 * n
-    if tokens.size < needed:
-        raise tokens.error(
-            start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
-        )
-    # Nothing is observed: competitions' files go on with what has no meaning then.
-    if tokens.size > needed and not n:
-        remark(f"{path.name}: there are 0 pairs of variable and state; what follows is passed over")
-    elif tokens.size > needed:
-        raise tokens.error(needed, f"nothing is expected after the {n} pairs of variable and state")
-    pairs = tokens.integers(start + 1, needed, "a variable or state", 0, 2**31).reshape(n, 2).tolist()
-    evidence: dict[int, int] = {}
-    for k, (v, state) in enumerate(pairs):
-        if evidence.setdefault(v, state) != state:
-            raise tokens.error(
-                start + 1 + 2 * k,
-                f"the evidence is contradictory, for variable {v} has states {evidence[v]} and {state}",
-            )
-    return evidence
-
-
-def _is_list_of_samples(tokens: Tokens, num_samples: int) -> bool:
-    """Whether the tokens are a count of samples and then as many lists of pairs, exactly."""
-    position = 1
-    for _ in range(num_samples):
-        if position >= tokens.size or not 0 <= (n := tokens.values[position]) <= tokens.size:
-            return False
-        position += 1 + 2 * int(n)
-    return position == tokens.size
-
-
 def format_uai(model: PairwiseModel | FactorGraph) -> str:
     """The text of a `.uai` file with preamble MARKOV; names, labels and origin are not part of the format.
 
@@ -219,12 +164,6 @@ def _format_file(graph: FactorGraph, factors: Sequence[Factor], tables: list[Flo
     for table in tables:
         lines += ["", str(table.size), " ".join(map(repr, table.ravel().tolist()))]
     return "\n".join(lines) + "\n"
-
-
-def format_evidence(evidence: Mapping[int, int]) -> str:
-    """The text of a `.evid` file, in the format of 2014 and later."""
-    pairs = " ".join(f"{v} {state}" for v, state in sorted(evidence.items()))
-    return f"{len(evidence)} {pairs}".rstrip() + "\n"
 
 
 def _are_representable(tables: list[FloatArray], weights: list[FloatArray]) -> bool:

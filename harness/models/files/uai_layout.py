@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.factor_graph import MAX_ORDER, group_by_order
+from spinbench.models.checks import MAX_ORDER
+from spinbench.models.factor_graph import group_by_order
 from spinbench.models.files.text import Tokens
 
 FloatArray = npt.NDArray[np.float64]

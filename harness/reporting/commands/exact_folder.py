@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.cells import escape_cell, escape_unprintable
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import strip_gzip_suffix
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, poll_side_by_side
-from spinbench.reporting.commands.exact_table import AnswerTable, Row, escape_cell, escape_unprintable
+from spinbench.reporting.commands.exact_table import AnswerTable, Row
 from spinbench.reporting.commands.model_io import check_outputs
 from spinbench.reporting.progress_display import Display, console, print_line, short_path
 

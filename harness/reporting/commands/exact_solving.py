@@ -242,7 +242,7 @@ def _solve_question(question: Question) -> Iterator[Progress | Solved]:
             unwritten[path] = str(error)
     if question.in_folder:
         result = replace(result, marginals=None)
-    result = replace(result, source=RunSource())  # which holds the model
+    result = replace(result, source=RunSource(model_names=result.source.names))  # without the model
     yield Solved(result, answer.width, answer.cached, coverage, _cpu_seconds(resource.RUSAGE_SELF), unwritten)
 
 

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
+from spinbench.foundation.cells import escape_cell
 
 COLUMNS = (
     "model",
@@ -35,8 +36,6 @@ COLUMNS = (
     "max_gib",
     "digest",
 )
-# What spreadsheets take for the beginning of a formula, and the mark that says that it is none.
-FORMULA_STARTS = ("=", "+", "-", "@", "'")
 
 Row = Mapping[str, str]
 Key = tuple[str, ...]
@@ -151,19 +150,6 @@ class AnswerTable:
 
     def _write_error(self, error: OSError) -> SpinbenchError:
         return SpinbenchError(f"{self._path}: the file cannot be written ({error.strerror or error})")
-
-
-def escape_cell(text: str) -> str:
-    """A text of others, as a cell in which no spreadsheet sees a formula; different texts are different cells."""
-    escaped = escape_unprintable(text)
-    if escaped.startswith(FORMULA_STARTS):
-        return f"'{escaped}"
-    return escaped
-
-
-def escape_unprintable(text: str) -> str:
-    """A text of others on one line, with escapes in place of characters that a terminal obeys or that are none."""
-    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _csv_bytes(rows: Iterable[Row]) -> bytes:

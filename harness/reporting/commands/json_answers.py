@@ -73,11 +73,14 @@ def _parts(command: str, answer: Any) -> dict[str, Any]:
 
 
 def _result_fields(answer: Result) -> fields.Answer:
-    marginals, best_state = None, None
+    marginals, best_state, best_names = None, None, None
     if answer.marginals is not None:
         marginals = answer.columns()
     elif answer.heaviest_weight is not None:
         best_state = answer.best_state
+    if best_state is not None and answer.source.names.labels:
+        assignment = answer.source.names.assignment(best_state.tolist())
+        best_names = [(str(name), str(state)) for name, state in assignment.items()]
     return _copy(
         fields.Answer,
         answer,
@@ -85,6 +88,7 @@ def _result_fields(answer: Result) -> fields.Answer:
         bounds=[_copy_bound(bound) for bound in answer.bounds],
         marginals=marginals,
         best_state=best_state,
+        best_names=best_names,
         best_log_weight=answer.heaviest_weight,
         seconds=dataclasses.asdict(answer.seconds),
     )

@@ -59,9 +59,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         log_z_se, log_z_error_bound: its standard error and error bound, in nats.
         log_z_kind: exact, estimate, lower or upper.
         bounds: on log Z.
-        marginals: columns of equal length, variable, state, marginal, and where there are any standard_error,
-            error_bound, ess and r_hat, as in the file that `--output FILE.csv` writes.
-        best_state: the heaviest state, where it was asked for.
+        marginals: columns of equal length, variable, state, marginal, and where there are any variable_name,
+            state_name, standard_error, error_bound, ess and r_hat, as in the file that `--output FILE.csv` writes.
+        best_state, best_names: the heaviest state, where it was asked for, and pairs of names of variable and state.
         best_log_weight: its log weight.
         reached: whether the tolerance of `--until` was; null where none was given.
         seconds: wall-clock of plan, compile, burn_in, run, and transfer within them.
@@ -86,13 +86,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     log_z_error_bound: float | None
     log_z_kind: str
     bounds: list[LogZBound]
-    marginals: dict[str, list[float]] | None
+    marginals: dict[str, list[float | str]] | None
     best_state: list[int] | None
     best_log_weight: float | None
     reached: bool | None
     seconds: dict[str, float]
     diagnostics: dict[str, float]
     notes: list[str]
+    best_names: list[tuple[str, str]] | None = None
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from spinbench.errors import ModelError, SpinbenchError
+from spinbench.foundation.overrides import is_assignment
+from spinbench.foundation.remarks import printable
 from spinbench.models import Model, families, load, specs
 from spinbench.models.files.text import read_text
 from spinbench.reporting.leaderboard import format_number
@@ -28,7 +30,8 @@ def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[s
     if not (Path(name).suffix or Path(name).exists()):
         specs.check_name(name, "file or model")
     files = {"model.path": name, "model.evidence": evidence}
-    paths = {key: str(Path(file)) for key, file in files.items() if file is not None}
+    present = {key: file for key, file in files.items() if file is not None}
+    paths = {key: file if is_assignment(file) else str(Path(file)) for key, file in present.items()}
     return load(name, evidence=evidence), {"model": families.FILE, **paths}
 
 
@@ -64,11 +67,19 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
 
 def print_marginals(answer: Result) -> None:
     """The first marginals, a line for each state."""
-    columns = {
-        name.replace("_", " "): values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()
-    }
+    columns = {name: values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()}
+    # Names stand in place of numbers.
+    for name in ("variable", "state"):
+        columns[name] = columns.pop(f"{name}_name", columns[name])
+    columns = {name.replace("_", " "): values for name, values in columns.items()}
     table = new_table(None, columns, number_columns=columns, show_edge=False)
     for line in zip(*columns.values(), strict=True):
-        table.add_row(*(Text(str(value) if isinstance(value, int) else format_number(value)) for value in line))
+        table.add_row(*map(_format_cell, line))
     console().print(table)
     print_line("--output FILE.csv, .MAR or .PR has all of it")
+
+
+def _format_cell(value: object) -> Text:
+    if isinstance(value, float):
+        return Text(format_number(value))
+    return Text(printable(str(value)))

@@ -13,7 +13,7 @@ import numpy as np
 from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.parameters import assignments
-from spinbench.foundation.remarks import plus_minus
+from spinbench.foundation.remarks import plus_minus, printable
 from spinbench.inference import registry, runner
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
@@ -57,8 +57,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.output and answer.marginals is not None:
         print_marginals(answer)
     elif not arguments.output and answer.best_state is not None:
-        more = " …" if len(answer.best_state) > MAX_PRINTED_STATES else ""
-        print_line(f"states {' '.join(map(str, answer.best_state[:MAX_PRINTED_STATES]))}{more}")
+        print_line(_format_best_state(answer))
         print_line("--output FILE.MPE has all of it")
     return print_document(arguments, int(answer.status != "ok" or answer.reached is False), answer)
 
@@ -90,6 +89,16 @@ def _describe_log_z_value(log_z: float, error: float | None, kind: LogZKind) -> 
     if error is not None and not math.isfinite(error):
         return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
     return f"log Z = {log_z:.8g}{plus_minus(error)} ({kind})"
+
+
+def _format_best_state(answer: Result) -> str:
+    """The first states, with names where there are some."""
+    names, numbers = answer.source.names, answer.best_state[:MAX_PRINTED_STATES].tolist()
+    states = list(map(str, numbers))
+    if names.labels:
+        states = [f"{name}={state}" for name, state in names.assignment(numbers).items()]
+    more = " …" if len(answer.best_state) > len(states) else ""
+    return printable(f"states {' '.join(states)}{more}")
 
 
 def _load_method_file(path: Path, settings: dict[str, object]) -> Method:

@@ -9,7 +9,7 @@ from forney_truth import forney_truth
 
 from spinbench.errors import ModelError
 from spinbench.models import load
-from spinbench.models.files.uai import read_evidence
+from spinbench.models.files.evid import read_evidence
 
 __all__ = ["forney_truth"]
 

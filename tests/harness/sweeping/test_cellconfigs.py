@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from spinbench.conf import searchpath
+from spinbench.foundation import overrides
 from spinbench.sweeping import cellconfigs, composition
 
 
@@ -80,3 +82,30 @@ def _plain(config: Any) -> dict[str, Any]:
     del own["hydra_logging"]
     own["sweeper"] = own["sweeper"]["_target_"]
     return content
+
+
+FILE_NAMES = (
+    *(
+        "a b.uai",
+        "a,b.uai",
+        "a'b.uai",
+        "a;b.uai",
+        "$(id).uai",
+        "`id`.uai",
+        "a\nb.uai",
+        "${seed}.uai",
+        "~a[1]{2}(3).uai",
+    ),
+    *("b\\c${x}", "\\\\${seed}'.uai", "${x}\\", "a\\", "${", "${oc.env:HOME}", "-a.uai", "null", "1e3", "a#b=c:d.uai"),
+)
+
+
+@pytest.mark.parametrize("name", FILE_NAMES)
+def test_printed_commands_name_the_file_whatever_it_is_called(name: str) -> None:
+    line = shlex.split(overrides.command({"model": "file", "model.path": name}))
+    assert composition.plan(line[2:], multirun=False).config.model.path == name
+
+
+def test_settings_refer_to_others_on_the_command_line() -> None:
+    line = ["model=file", "model.path=a${seed}.uai", "seed=3"]
+    assert composition.plan(line, multirun=False).config.model.path == "a3.uai"

@@ -15,7 +15,7 @@ import pytest
 
 from spinbench.errors import ModelError
 from spinbench.models import load, save
-from spinbench.models.files import uai
+from spinbench.models.files import evid, uai
 from spinbench.models.generators import grid
 
 UAI = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
@@ -307,7 +307,7 @@ def test_bad_files(refusal, name, content, message):
 
 @pytest.mark.parametrize("end", ["uai", "fg", "npz", "json", "evid"])
 def test_paths_without_a_file(tmp_path, end):
-    read, path = uai.read_evidence if end == "evid" else load, tmp_path / f"m.{end}"
+    read, path = evid.read_evidence if end == "evid" else load, tmp_path / f"m.{end}"
     with pytest.raises(ModelError, match=rf"m\.{end}: there is no such file$"):
         read(path)
     path.mkdir()

@@ -16,7 +16,7 @@ from scipy import sparse
 from spinbench import reference
 from spinbench.errors import ModelError, UnknownNameError
 from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, to_factor_graph
-from spinbench.models.loading import uai
+from spinbench.models.files import evid
 
 # The example of the competitions' page: three variables, two factors.
 EXAMPLE = """MARKOV
@@ -189,9 +189,9 @@ def test_tiny_weights_of_literals_keep_their_logarithm(write):
 )
 def test_evidence_formats(write, text, evidence):
     path = write("a.evid", text)
-    assert uai.read_evidence(path) == evidence
-    path.write_text(uai.format_evidence(evidence))
-    assert uai.read_evidence(path) == evidence
+    assert evid.read_evidence(path) == evidence
+    path.write_text(evid.format_evidence(evidence))
+    assert evid.read_evidence(path) == evidence
 
 
 def test_evidence_from_a_file_or_a_mapping(write):

@@ -18,11 +18,12 @@ import pytest
 
 import spinbench
 from spinbench import cli
+from spinbench.foundation.cells import escape_cell
 from spinbench.models import generators
 from spinbench.models.networks import bayesian_network
 from spinbench.reporting.commands import exact_solving
 from spinbench.reporting.commands.exact_solving import Question, Settings, Solved
-from spinbench.reporting.commands.exact_table import COLUMNS, AnswerTable, escape_cell
+from spinbench.reporting.commands.exact_table import COLUMNS, AnswerTable
 
 SETTINGS = Settings("auto", 1.0, 60.0, marginals=True)
 

@@ -1,0 +1,81 @@
+"""The UAI inference competitions' format of evidence (`.evid`), which comes in two, told apart by their length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from spinbench.foundation.remarks import remark
+from spinbench.models.files.numbers import parse_numbers
+from spinbench.models.files.text import Tokens, blank_out_comments, read_text
+
+_COMMENT_LINE = re.compile(rb"(?m)^[ \t]*(?:c(?!\S)|#)[^\n]*")
+
+
+def has_words(evidence: bytes) -> bool:
+    """Whether a file of evidence holds more than comments and numbers."""
+    return parse_numbers(_without_comments(evidence), 0) is None
+
+
+def _without_comments(evidence: bytes) -> bytes:
+    return _COMMENT_LINE.sub(b"", blank_out_comments(evidence))
+
+
+def read_evidence(path: Path) -> dict[int, int]:
+    """The evidence of a `.evid` file; see `parse_evidence`."""
+    return parse_evidence(read_text(path), path.name)
+
+
+def parse_evidence(text: bytes, source: str) -> dict[int, int]:
+    """{variable: state} of "n v1 s1 … vn sn", or of that after a line with the number of samples, 1.
+
+    Lines that begin with "c" or "#", /* comments */, and what follows the number 0 are passed over.
+
+    Raises:
+        ModelError: with line and token; also for more than one sample and for a variable with two states.
+    """
+    tokens = Tokens(_without_comments(text), source)
+    first = tokens.integer(0, "the number of observed variables")
+    start = 0
+    if tokens.size != 1 + 2 * first and first == 1:
+        # The formats of 2008 and 2010 start with the number of samples, which makes the number of tokens even.
+        start = 1
+    elif first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
+        raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
+    n = tokens.integer(start, "the number of observed variables")
+    needed = start + 1 + 2 * n
+    if tokens.size < needed:
+        raise tokens.error(
+            start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
+        )
+    # Nothing is observed: competitions' files go on with what has no meaning then.
+    if tokens.size > needed and not n:
+        remark(f"{source}: there are 0 pairs of variable and state; what follows is passed over")
+    elif tokens.size > needed:
+        raise tokens.error(needed, f"nothing is expected after the {n} pairs of variable and state")
+    pairs = tokens.integers(start + 1, needed, "a variable or state", 0, 2**31).reshape(n, 2).tolist()
+    evidence: dict[int, int] = {}
+    for k, (v, state) in enumerate(pairs):
+        if evidence.setdefault(v, state) != state:
+            raise tokens.error(
+                start + 1 + 2 * k,
+                f"the evidence is contradictory, for variable {v} has states {evidence[v]} and {state}",
+            )
+    return evidence
+
+
+def _is_list_of_samples(tokens: Tokens, num_samples: int) -> bool:
+    """Whether the tokens are a count of samples and then as many lists of pairs, exactly."""
+    position = 1
+    for _ in range(num_samples):
+        if position >= tokens.size or not 0 <= (n := tokens.values[position]) <= tokens.size:
+            return False
+        position += 1 + 2 * int(n)
+    return position == tokens.size
+
+
+def format_evidence(evidence: Mapping[int, int]) -> str:
+    """The text of a `.evid` file, in the format of 2014 and later."""
+    pairs = " ".join(f"{v} {state}" for v, state in sorted(evidence.items()))
+    return f"{len(evidence)} {pairs}".rstrip() + "\n"
