@@ -16,8 +16,8 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes
 
-# Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of the
-# elimination order as `spinbench.exact` has it in its settings.
+# Rows of the reduction "cost" of `Exact`, also reported as diagnostics; -1 stands for unknown. The digest is the
+# integer hash of the elimination order that `spinbench.exact` shows in its settings.
 COST_NAMES = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
 
 
@@ -79,7 +79,7 @@ class Exact(Method[Tables]):
         cards = model.cardinalities
         cost = {name: float(x) for name, x in zip(COST_NAMES, trace.total("cost")[:, 0], strict=True) if x >= 0}
         marginals, pairs, draws = None, None, None
-        # A library that gives no marginals leaves the array empty.
+        # A solver without marginals leaves the array empty.
         if len(flat) == sum(cards):
             marginals = split_marginals(flat, cards)
             cost |= left_open(flat, cards)
@@ -89,7 +89,7 @@ class Exact(Method[Tables]):
             draws = (trace.total("states").astype(np.int64), None)
         return Estimate(
             marginals=marginals,
-            # NaN stands for what a library does not give: a trace holds arrays of numbers alone.
+            # NaN stands for an answer that the solver does not give: a trace only holds numeric arrays.
             log_z=None if np.isnan(log_z) else log_z,
             diagnostics=cost,
             log_z_kind="exact",

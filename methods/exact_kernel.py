@@ -41,7 +41,7 @@ class ExactKernel(Kernel[Tables, int]):
         diagnostics = answer.diagnostics
         if answer.cost is not None and answer.cost.order is not None:
             diagnostics |= {"order_digest": float(int(answer.cost.order_digest, 16))}
-        # A trace holds numbers of one shape alone: what is not known is -1.
+        # Unknown costs are -1: a trace only holds numbers, in arrays of one shape.
         cost = np.array([[diagnostics.get(name, -1.0)] for name in COST_NAMES])
         statistics = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None], "cost": cost}
         if method.pairs:
@@ -69,7 +69,7 @@ class ArrayExactKernel(ExactKernel):
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
         super().__init__(method, backend, model, tables)
-        # Float32 sums of many states would lose digits of an answer that is called exact.
+        # Always float64: float32 sums over many states would lose digits of an answer that is reported as exact.
         trees = ArrayTrees(type(backend)(precision="float64", device=backend.device))
         kinds: dict[str, Kind] = {**NUMPY_SOLVERS.kinds, "enumeration": HostEnumeration, "bucket_tree": trees}
         self.solvers = Solvers(kinds, loading_seconds=lambda: deadline.compilation()[0])

@@ -14,7 +14,7 @@ from spinbench.models.conditionals import split_fields
 
 FloatArray = npt.NDArray[np.float64]
 Marginals = Literal["rao_blackwell", "empirical"]
-# The statistic of each: conditional probabilities, or states.
+# Statistic that each setting averages: conditional probabilities, or states.
 MARGINAL_STATISTICS: dict[Marginals, str] = {"rao_blackwell": "p", "empirical": "s"}
 
 
@@ -39,7 +39,7 @@ def group_sums(trace: Trace, weight: str, part: str) -> tuple[FloatArray, FloatA
     """
     counts = np.log(np.array(trace.counts, dtype=np.float64))[:, None]
     logs = trace.series(weight) + counts
-    # Weights relative to the largest of all batches and chains: their logs may lie thousands of nats from 0.
+    # Relative to the largest weight of all batches and chains: log weights may lie thousands of nats from 0.
     top = float(logs.max())
     return np.exp(logs - top), np.exp(trace.series(part) + counts[:, None] - top), top
 
@@ -51,8 +51,7 @@ def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, Flo
     means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
     if groups < 2:
         return means, np.maximum(means, 1 - means)
-    # The ratio of two sums, to first order: its error is that of parts - mean · weights, which takes their correlation
-    # along.
+    # Error of a ratio of two sums to first order (delta method): parts - mean · weights includes their correlation.
     rest = parts - means[:, None] * weights[:, None, :]
     return means, np.sqrt((rest**2).sum(axis=(0, 2)) * groups / (groups - 1)) / total
 

@@ -7,7 +7,7 @@ from spinbench.methods.baselines.shells import Points, Shells, Tables
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
 
-# Times as many sweeps in the second half of the chains, which have to agree with the others.
+# Factor by which chains in the second half make more sweeps; their results have to agree with those of the first half.
 SWEEP_FACTOR = 3
 
 
@@ -23,8 +23,8 @@ class NestedSamplingProgram(IndependentSteps, Shells):
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
-        # Made from `start`, since constants would not be on the device where steps leave their results, and JAX would
-        # compile again for them.
+        # Derived from `start`: a new constant would lie on another device than the results of steps, and JAX would
+        # compile the step a second time.
         none = 0.0 * start[0, :]
         return State(none, none + self._xp.zeros((t.states.shape[0], 1), dtype=none.dtype))
 
@@ -55,12 +55,13 @@ class NestedSamplingProgram(IndependentSteps, Shells):
 
         points = backend.fori_loop(0, self._sweeps, sweep, points)
         numbers = xp.arange(points.d.shape[0], dtype=xp.int32)
-        # The halves differ in sweeps alone, so that a difference between them shows that sweeps are too few.
+        # The halves of the chains differ only in their number of sweeps: a difference between their results shows that
+        # there are too few sweeps.
         late = numbers % chains >= chains // 2
         places = xp.reshape(xp.reshape(numbers, (-1, chains))[:, chains // 2 :], (-1,))
         extra = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
         extra = backend.fori_loop(self._sweeps, SWEEP_FACTOR * self._sweeps, sweep, extra)
-        # Number of each late point among the late ones, from 1 on.
+        # Consecutive numbers of the late points, from 1 on.
         number = xp.astype(xp.cumulative_sum(xp.astype(late, xp.int32)), xp.int32)
         source = xp.where(late, numbers.shape[0] - 1 + number, numbers)
         x, d = xp.concat([points.x, extra.x], axis=1), xp.concat([points.d, extra.d], axis=0)

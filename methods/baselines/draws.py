@@ -81,13 +81,14 @@ def _build_layers(proposal: ForestProposal) -> Layers:
     n, max_states = len(proposal.order), max(table.shape[1] for table in proposal.logs)
     depth = dict[int, int]()
     for v in proposal.order:
-        # Variables of one depth depend on lesser depths alone, and are drawn together.
+        # A variable depends only on variables of lesser depth, so that all variables of one depth are drawn together.
         depth[v] = depth.get(proposal.parents[v], -1) + 1
     num_layers = max(depth.values()) + 1
     members = [[v for v in proposal.order if depth[v] == layer] for layer in range(num_layers)]
     shape = num_layers, max(map(len, members))
     rows, parents = np.full((2, *shape), n, dtype=np.int32)
-    # 2 is above every uniform number, so that the count of sums that u has passed ends at the last state.
+    # Padding with 2, which is above every uniform number u: the count of cumulated probabilities below u then never
+    # exceeds the number of states.
     cumulative, logs = np.full((*shape, max_states, max_states), 2.0), np.zeros((*shape, max_states, max_states))
     for layer, part in enumerate(members):
         for place, v in enumerate(part):

@@ -9,8 +9,8 @@ from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 
-# In step t of burn-in θ falls by GAIN / (t + DELAY) for each time that a knot is visited more often than others. Sums
-# of 1 / t diverge, so that θ can still go anywhere, and its steps become small (Belardinelli and Pereyra 2007).
+# Step t of burn-in lowers θ at a knot by GAIN / (t + DELAY) times the excess of its visits over the average. The sum of
+# 1 / t diverges, so that θ can reach every value, while single steps become small (Belardinelli and Pereyra 2007).
 GAIN, DELAY = 2.0, 16.0
 
 
@@ -69,7 +69,7 @@ class FlatHistogramProgram(TableProgram):
         _, low, part = self._level_weights(t, state.theta).interpolate(self._backend, state.d)
         number = xp.arange(t.knots.shape[0], dtype=xp.int32)[:, None]
         shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
-        # All chains move one θ: the mean of C visits has less noise than those of one chain.
+        # All chains adapt one common θ: the mean of the visits of C chains has less noise than the visits of one.
         shares = xp.mean(shares, axis=1)
         size = GAIN / (xp.astype(xp.zeros_like(t.base) + index, shares.dtype) + DELAY)
         return state._replace(theta=state.theta - size * (shares * t.knots.shape[0] - 1))
@@ -79,7 +79,7 @@ class FlatHistogramProgram(TableProgram):
         xp, last = self._xp, t.knots.shape[0] - 1
         theta = self._interpolate_theta(t, state.theta, state.d)
         hot, cold = state.theta[0], t.knots[last] - state.theta[last]
-        # The walk takes hard zeros as soft; at β = 1 they weigh nothing.
+        # The walk treats hard zeros as soft; a state that meets a hard zero has weight 0 at β = 1.
         lost = self._bath.log_weights(t.sweep.entries, state.x) == -xp.inf
         w = xp.where(lost, 0.0, xp.exp(state.d - theta - cold))
         in_state = self._backend.take(state.x, t.variables) == t.states[:, None]

@@ -92,7 +92,7 @@ def _factors_by_neighbour(tables: FactorTables) -> list[dict[int, list[int]]]:
     return by_neighbour
 
 
-# Sum of rates below which no jump is made: 1 / rate must not overflow in float32.
+# No jump is made where the sum of rates is below this: 1 / rate would overflow in float32.
 MIN_TOTAL_RATE = 1e-30
 
 
@@ -175,7 +175,7 @@ class Jumps(ChainProgram):
         xp = self._xp
         current = xp.sum(xp.where(is_current, logits[0], 0.0), axis=axis, keepdims=True)
         change = logits[0] - current
-        # σ(change) with the exponential of a negative number on either side.
+        # σ(change), computed with exponentials of negative numbers only, which do not overflow.
         rates = xp.exp(xp.where(change < 0, change, 0.0)) / (1 + xp.exp(-xp.abs(change)))
         blocked = is_current | (exists == 0)
         return xp.where(blocked | (logits[1] > 0.5) if len(logits) > 1 else blocked, 0.0, rates)
@@ -189,13 +189,13 @@ class Jumps(ChainProgram):
         moving = total > MIN_TOTAL_RATE
         time = 1 / xp.where(moving, total, 1.0)
         in_state = take(xp.reshape(x, (-1, chains)), t.variables) == t.states[:, None]
-        # The second condition keeps rounding from choosing a state beyond the last that has a rate.
+        # The second condition keeps rounding from choosing an index beyond the last state with a positive rate.
         choice = xp.sum(xp.astype((cumulative <= u * total) & (cumulative < total), xp.int32), axis=0, dtype=xp.int32)
         v = choice // max_states
         old = take(x, v * chains + chain)
         new = xp.where(moving, choice - v * max_states, old)
         x = update(x, v * chains + chain, new, donate=True)
-        # Axes: rows (C, M), and below (C, M, S, K).
+        # Axes of `rows`: (C, M); of the arrays below: (C, M, S, K).
         rows = take(t.neighbourhoods.rows, v)
         places = self._entry_positions(t, v, rows, x, chain)
         moved = take(t.neighbourhoods.moved, v)[..., None]
@@ -228,6 +228,7 @@ class Jumps(ChainProgram):
             neighbour_states = take(x, others[:, axis, :, :] * chain.shape[0] + chain[:, None, None])
             index = index + steps[:, axis, :, :] * neighbour_states
         levels = xp.arange(t.exists.shape[1], dtype=xp.int32)
-        # States beyond a variable's last read the last one's entry: their rates are 0 anyhow, and the table ends there.
+        # Indices beyond a variable's last state read the entry of its last state, since the table ends there; their
+        # rates are set to 0.
         states = xp.minimum(levels, take(t.last, rows))
         return index[..., None] + states[:, :, None, :] * take(t.neighbourhoods.strides, v)[..., None]

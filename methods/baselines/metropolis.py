@@ -100,7 +100,7 @@ class MetropolisBath(TableBath):
         is_current = self._numbers(weights) == take(x, take(section.rows, b))
         current_weight = xp.sum(xp.where(is_current, weights, 0.0), axis=0)
         if self._proposal == "uniform":
-            # K - 1 of each variable.
+            # K - 1 of each variable, K its number of states.
             sizes = xp.max(take(section.states, b), axis=0)[:, None]
             accepted = xp.where(
                 weights > current_weight, 1.0, weights / xp.where(current_weight > 0, current_weight, 1.0)

@@ -38,12 +38,12 @@ from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
 from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 
-# Bins between knots for a unit of the pilot's barrier, at least and at most.
+# Bins between knots per unit of the barrier that the pilot run measures; smallest and largest number of bins.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64
-# Nats that the knots cover at least.
+# Smallest range of D in nats that the knots cover.
 MIN_KNOT_RANGE = 0.1
-# Nats of θ below all that chains have seen: an independent draw so far off has no weight in Bennett's ratio, and a
-# finite number keeps it free of NaN.
+# θ beyond the range that chains have visited is lower by this many nats: an independent draw there has no weight in
+# Bennett's ratio, and a finite number avoids NaN.
 UNREACHABLE_NATS = 100.0
 
 
@@ -101,12 +101,14 @@ class Multicanonical(Method[Tables]):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
         trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
-        # All states weigh about the same: there is no way to go, and no round trips to count.
+        # A flat landscape: all states have about the same weight, so that round trips have no meaning and are not
+        # required.
         is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE
         travel = Travel(0.0 if is_level else np.inf, trips, chains, np.inf, 1.0, 0.0)
         estimate = weighted_marginals(model, trace, not travel.is_sufficient, travel.visits)
         reweighted = estimate_log_z_ratio(trace, travel)
-        # Both are means of the same weights: where those are too few for one they are for the other.
+        # Marginals and log Z are means of the same weights: if there are too few weights for one, there are too few for
+        # the other.
         if any("too short" in doubt for doubt in estimate.doubts):
             reweighted = Claim(reweighted.value, np.inf, np.inf)
         reweighted = _combine_with_bennett(trace, reweighted).plus(float(tables.base))
@@ -123,7 +125,7 @@ class Multicanonical(Method[Tables]):
 
 def _combine_with_bennett(trace: Trace, reweighted: Claim) -> Claim:
     """An estimate beside that with another one of E[e^-θ]."""
-    # Nobody looked, and nothing speaks against it.
+    # Without looks there is no second estimate to compare with.
     if not trace.looks:
         return reweighted
     forward = trace.looked("there")
@@ -136,8 +138,8 @@ def _combine_with_bennett(trace: Trace, reweighted: Claim) -> Claim:
 
 def initial_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:
     """(knots, θ): between the means of D at β = 0 and 1, with the slope β where D has its mean at β."""
-    # The mean of D rises with β (its derivative is a variance); a pilot's noise may say otherwise, and interpolation
-    # needs order.
+    # The mean of D rises with β (its derivative is a variance). Noise of the pilot run may break the order, which
+    # np.interp needs.
     rising = np.maximum.accumulate(means)
     knots = np.linspace(rising[0], max(rising[-1], rising[0] + MIN_KNOT_RANGE), bins + 1)
     slopes = np.interp((knots[1:] + knots[:-1]) / 2, rising, betas)

@@ -43,15 +43,17 @@ from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 
-# Factors that are looked up in about the time that an update takes at least: one of fewer costs no less.
+# Number of factors whose look-up takes about as long as the fixed cost of an update: an update of a variable with fewer
+# factors costs no less.
 FACTORS_PER_UPDATE = 16
-# Points, at least and at most: as many as levels; and that may be asked for.
+# Smallest and largest number of points that is chosen automatically (as many as there are levels); largest number that
+# may be requested.
 MIN_POINTS, MAX_AUTO_POINTS, MAX_POINTS = 8, 64, 2**16
-# Effective share of the points from which all that are left are weighed: further levels would only add noise to an
-# average that is good already.
+# Once the effective share of the remaining points reaches this, their weighted mean is used: further levels would only
+# add noise.
 EVEN_WEIGHT_SHARE = 0.5
-# Updates of variables on the way up: what takes the pilot more makes a step, which is a whole run, too long to be timed
-# or ended.
+# Updates of variables in the pilot run. A model that needs more has steps (each one a whole run) too long to be timed
+# or interrupted.
 MAX_PILOT_UPDATES = 25_000
 
 
@@ -135,7 +137,7 @@ class NestedSampling(Method[Tables]):
 def halves_distance(trace: Trace) -> float:
     """By how many joint standard errors log Ẑ of the chains with more sweeps and of the others are apart."""
     z = trace.series("z")
-    # Two chains a half are needed for a scatter.
+    # A scatter needs at least two chains in each half.
     if z.shape[1] < 4 or not np.isfinite(z.max()):
         return np.inf
     parts = [z[:, : z.shape[1] // 2].ravel(), z[:, z.shape[1] // 2 :].ravel()]
@@ -160,15 +162,16 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
         UnsupportedError: that is not so after `MAX_PILOT_UPDATES`.
     """
     max_levels = levels or MAX_PILOT_UPDATES // max(sweeps * len(t.sizes), 1) + 1
-    # A fixed seed: levels are a function of the model and the settings, and the same for all runs, on which E Ẑ = Z
-    # rests.
+    # A fixed seed: the levels depend only on the model and the settings and are the same in all runs, as E Ẑ = Z
+    # requires.
     shells, rng = Shells(HostArrays()), np.random.default_rng(0)
     points, pilot_levels = shells.draw_points(rng, t, (len(t.points), 1)), [LOWEST_LEVEL]
     logs, heights = np.array([]), np.array([])
     while True:
         exact = shells.exact_log_weights(t, points.x)
         rest = exact + points.log_x - np.log(len(exact))
-        # Labels of these points are known to lie above the last level, hence uniform on what is left of their nat.
+        # The labels of these points lie above the last level, so that they are uniform on the part of their nat above
+        # it.
         low = np.clip(pilot_levels[-1] - points.d, 0.0, LABEL_NATS)
         level = float(np.median(points.d + low + (LABEL_NATS - low) * rng.random(len(low))))
         with np.errstate(divide="ignore"):
@@ -188,7 +191,7 @@ def run_pilot(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
             f"and more would be too long a step; levels={max_levels} ends there all the same"
         )
     log_z, is_finite = np.logaddexp.reduce(logs), np.isfinite(logs)
-    # H = Σ (w / Z) log (p* / Z), Skilling's information of p over β = 0.
+    # H = Σ (w / Z) log (p* / Z), Skilling's information of p relative to the uniform law.
     information = 0.0
     if is_finite.any():
         information = float(np.exp(logs[is_finite] - log_z) @ heights[is_finite] - log_z)

@@ -22,13 +22,14 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, replace_zeros
 
 Kind = Literal["bp_tree", "mean_field", "uniform"]
-# Sweeps of messages, or of coordinate ascent, at most, where they do not settle.
+# Largest number of sweeps of message passing or coordinate ascent that does not converge.
 MAX_SWEEPS = 60
-# Updates of factors at most, about a fifth of a second in Python, but for the first sweep, which suffices for forests.
+# Largest number of factor updates after the first sweep, about 0.2 s in Python. The first sweep is always finished: it
+# is exact on forests.
 MAX_FACTOR_UPDATES = 10_000
 TOLERANCE = 1e-8
-# Nats below a factor's lowest entry at which mean field has its hard zeros: for -∞ it would give up states that have
-# weight elsewhere.
+# Mean field puts hard zeros this many nats below the lowest finite entry of their factor: with -∞ it would exclude
+# states that have weight in other configurations.
 MEAN_FIELD_FLOOR_NATS = 2.0
 
 
@@ -103,7 +104,7 @@ def _fit_mean_field(parts: FactorPieces, logs: list[FloatArray]) -> list[FloatAr
             for f, axis in factors:
                 others = [(np.exp(logs[u][0]), k) for k, u in enumerate(parts.scopes[f]) if k != axis]
                 expected = np.moveaxis(soft[f], axis, 0)
-                # From the last axis on, so that the axes before it keep their numbers.
+                # From the last axis to the first, so that the numbers of the earlier axes stay valid.
                 for q, _ in reversed(others):
                     expected = expected @ q
                 field += expected
@@ -190,8 +191,8 @@ def _walk_breadth_first(adjacency: list[list[tuple[int, int]]], start: int) -> l
 
 def _centre_of_tree(adjacency: list[list[tuple[int, int]]], v: int) -> int:
     """Of the longest path."""
-    # Twice breadth first: the farthest from anywhere is one end of a longest path. From its middle a tree has the
-    # fewest layers, which are steps one after another.
+    # Two breadth-first searches: the vertex farthest from any vertex is an end of a longest path. Rooted at the middle
+    # of that path, a tree has the fewest layers, which are drawn one after another.
     end = _walk_breadth_first(adjacency, v)[-1][0]
     parent_of = {u: parent for u, parent, _ in _walk_breadth_first(adjacency, end)}
     path = [list(parent_of)[-1]]
@@ -221,8 +222,8 @@ def _weight_bounds(
     isolated = [np.zeros(1)]
     for v, factors in enumerate(parts.around):
         variable_term = np.sum([messages[f][k] for f, k in factors], axis=0) - logs[v]
-        # Any share-out bounds p* / q. The factor that a variable is drawn by holds its parent, too, so that what
-        # depends on both cancels there.
+        # Every division of the variable's term among its factors gives valid bounds on p* / q. The factor that a
+        # variable is drawn from also contains its parent: terms of both cancel there, which gives the tightest bound.
         targets = [(f, k) for f, k in factors if f == homes[v]] or factors
         for f, k in targets:
             shape = [1] * remainders[f].ndim

@@ -72,8 +72,8 @@ class TemperedTransitionsProgram(TableProgram):
             return self._bath.sweep(backend.fold_in(key, number), sweep, y, ones * beta, backward=backward), work
 
         y, up = backend.fori_loop(0, steps, climb, (x + 0, xp.zeros_like(ones)))
-        # One sweep less than on the way up: the last factor is at β = 1, where hard zeros are exact, and no sweep
-        # follows it.
+        # One sweep fewer than on the way up: the last factor is evaluated at β = 1, where hard zeros are exact, and no
+        # sweep follows it.
         y, down = backend.fori_loop(0, steps - 1, descend, (y, xp.zeros_like(ones)))
         last = 1 - t.betas[steps - 1]
         lost = self._bath.log_weights(sweep.entries, y) == -xp.inf

@@ -13,8 +13,8 @@ from spinbench.mathematics.heat_bath.table_updates import LevelWeights
 from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import resample_systematically
 
-# Nats of a label, uniform, which is added to D: states of one D, of which discrete models have many, do not all fall at
-# once (Murray et al. 2005).
+# Each state's D gets a uniform label of this width in nats: the many states of one D, common in discrete models, then
+# do not fall below a level all at once (Murray et al. 2005).
 LABEL_NATS = 1.0
 # Below all levels; finite, since differences from -∞ would be NaN.
 LOWEST_LEVEL = -1e30
@@ -69,7 +69,7 @@ class Shells(TableProgram):
     def surviving_share(self, d: Array, previous_level: Array, level: Array) -> Array:
         """(P C,) of points above `previous_level`: the share of their labels above it that is above `level`, too."""
         share_before = label_share_above(self._xp, d, previous_level)
-        # 0 by rounding alone: every point is above the level before.
+        # The share can only be 0 by rounding: every point lies above the previous level.
         has_room = share_before > 0
         share = label_share_above(self._xp, d, level)
         return self._xp.where(has_room, share / self._xp.where(has_room, share_before, 1.0), 0.0)
@@ -79,7 +79,7 @@ class Shells(TableProgram):
         xp, chains = self._xp, points.log_x.shape[0]
         surviving_share = xp.reshape(surviving_share, (-1, chains))
         mean = xp.mean(surviving_share, axis=0)
-        # Where no point is left anything may be copied, since its weight is 0.
+        # If no point is left, any point may be copied: the weight of the copies is 0.
         weights = xp.where(mean > 0, surviving_share, 1.0)
         parents = resample_systematically(
             self._backend, self._backend.uniform(key, (chains,)), weights / xp.sum(weights, axis=0)

@@ -37,11 +37,12 @@ from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.methods.weighted_means import chain_estimate
 
-# Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
-# the logarithm of the product is normal with variance 2π Λ² / T, and minus half of it as mean.
+# Temperatures per unit of Λ². Where sweeps mix, the logarithm of the acceptance ratio is normal with variance 2π Λ² / T
+# and minus half of that as mean; about a tenth of the transitions is then accepted, which costs the least work per
+# accepted transition.
 TEMPERATURES_PER_SQUARED_BARRIER = 0.6
 MIN_TEMPERATURES, MAX_TEMPERATURES = 4, 64
-# Nats below all that was seen on the way up: there the way down meets hard zeros.
+# Nats below the lowest value on the way up; stands for a hard zero met on the way down.
 UNREACHABLE_NATS = 100.0
 
 

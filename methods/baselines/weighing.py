@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 
-# Weights beyond may be anything: squares of their shares are no numbers any more.
+# Larger weights are excluded: the squares of their shares overflow or underflow.
 MAX_WEIGHT = 1e300
 
 
@@ -40,7 +40,7 @@ def ratio_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     if not 0 < top < MAX_WEIGHT:
         equal = uniform_marginals(cardinalities)
         return ChainMeans(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
-    # Relative to the largest, since squares of small numbers would be 0.
+    # Relative to the largest weight, since squares of small numbers would underflow to 0.
     w, mean = w / top, float(trace.mean("w").mean()) / top
     means = np.clip(trace.mean("s").mean(axis=-1) / top / mean, 0.0, 1.0)
     series = means[:, None] + (trace.series("s") / top - means[:, None] * w[:, None, :]) / mean

@@ -32,19 +32,20 @@ from spinbench.methods.population.estimates import summarise_runs
 from spinbench.methods.weighted_means import with_bounds
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
-# Draws, in effect, from which a standard error of their scatter is trusted: weights that few draws carry hide what
-# heavier ones would add.
+# Effective number of draws from which the standard error of their scatter is trusted: with fewer, a few draws carry the
+# weight, and the scatter misses heavier states that were not drawn.
 MIN_EFFECTIVE_DRAWS = 100.0
-# Share of Z that draws may not have shown, by the rule of three and the bound on weights, before estimates are doubted.
+# Estimates get a warning if draws may have missed more than this share of Z, by the rule of three and the upper bound
+# on weights.
 MAX_UNSEEN_SHARE = 0.05
-# Draws that tell beforehand how many would be accepted.
+# Draws of the pilot run that estimates the acceptance rate.
 PILOT_DRAWS = 2000
-# Nats between the bounds of weights that are all the same.
+# Weights whose upper and lower bounds differ by less (nats) count as constant.
 EQUAL_WEIGHT_NATS = 1e-9
-# Share of draws accepted below which a run of some 10^6 draws would keep fewer than `MIN_EFFECTIVE_DRAWS`.
+# Smallest acceptance rate: below it, a run of some 10^6 draws keeps fewer than `MIN_EFFECTIVE_DRAWS`.
 MIN_ACCEPTANCE = 1e-4
-# Draws of a step of rejection sampling: as many as give one that is accepted, so that a step of each model tells about
-# as much, and no more than these, so that a step stays short.
+# Largest number of proposals in a step of rejection sampling. A step has as many proposals as give one accepted draw on
+# average; the limit keeps steps short on models with rare acceptance.
 MAX_TRIES = 100
 
 
@@ -224,12 +225,12 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
     num_draws = trace.samples * trace.total("z").shape[-1] * int(tables.tries)
     total, square = (float(np.logaddexp.reduce(trace.total(name))) for name in ("z", "square"))
     tries = float(np.log(tables.tries))
-    # "z" and "square" are sums of means over `tries` draws, hence the factor.
+    # "z" and "square" sum means over `tries` proposals, hence the factor `tries`.
     effective_draws = 0.0
     if np.isfinite(total):
         effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws))
     low, high = tables.bounds.tolist()
     log_mean = total + tries - float(np.log(num_draws))
-    # e^600 is still a number, and as good as infinite for a share.
+    # Clipped at e^600, which is finite and far above every share that matters.
     unseen = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / num_draws
     return WeightSummary(num_draws, log_mean, effective_draws, unseen, (low, high))

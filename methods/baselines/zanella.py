@@ -25,8 +25,8 @@ from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
 from spinbench.methods.baselines.weighing import state_pairs, weighted_marginals
 
-# Variables for each jump of a step: a jump sums the rates of all states, so that a step of as many jumps as variables
-# would take some N² / 2 updates.
+# Variables per jump in a step. A jump sums the rates of all states: with one jump per variable a step would take some
+# N² / 2 updates.
 VARIABLES_PER_JUMP = 4
 
 
@@ -55,8 +55,8 @@ class Zanella(Method[Tables]):
         levels = np.arange(int(graph.cardinalities.max(initial=1)))
         return Tables(
             sections=sweep.sections,
-            # Zeros are counted beside the finite entries: differences of -∞, by which logits are kept up to date, would
-            # be NaN.
+            # Hard zeros are counted apart from the finite entries: logits are updated by differences, and a difference
+            # of two -∞ is NaN.
             values=np.stack([np.where(zero, 0.0, values), zero])[: 1 + zero.any()],
             neighbourhoods=build_neighbourhoods(graph),
             last=(graph.cardinalities[:, None] - 1).astype(np.int32),

@@ -48,8 +48,8 @@ from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
-# Nats past all others, where states from which s* cannot be reached are put: Bennett's ratio gives them no weight, and
-# stays free of infinities.
+# States that cannot reach s* in one sweep get a log probability this many nats below all others: they have no weight in
+# Bennett's ratio, which stays finite.
 _UNREACHABLE_NATS = 50.0
 
 
@@ -106,8 +106,8 @@ class Blocks(Method[Tables]):
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Probes; stepping stones, where they are asked for, or needed. Neither where there are hard zeros."""
-        # One block is exact without any of this; and where there are hard zeros, what p*^β makes possible need not be
-        # so at β = 1.
+        # A single block is drawn exactly and needs no warm-up. With hard zeros, states that are possible at β < 1 may
+        # be impossible at β = 1.
         if len(tables.transition) == 1 or np.isneginf(tables.values).any():
             return state, 0
         state, probed = probes.run_probes(engine, state, steps, "p", trace)
@@ -149,7 +149,7 @@ def _exact_estimate(model: Model, means: FloatArray, samples: int, chains: int, 
     estimate = Estimate(**split_fields(model.cardinalities, **parts))
     if not log_z:
         return estimate
-    # Chains of float32 sum in float32; an answer that is called exact is summed anew.
+    # Chains in float32 also sum in float32; a log Z that is reported as exact is computed again in float64.
     value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)
     return replace(estimate, log_z=value, log_z_kind="exact")
 
@@ -180,7 +180,7 @@ def log_z_estimates(tables: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[
 
 def _log_num_states(tables: Tables) -> float:
     """Log of the number of all states."""
-    # A variable has a bucket in several blocks: each counts once.
+    # A variable may have a bucket in several blocks and is counted once.
     _, first = np.unique(tables.variable, return_index=True)
     return float(np.log(tables.cards[first, 0]).sum())
 

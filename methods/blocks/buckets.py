@@ -36,7 +36,7 @@ class BucketElimination:
             tables, messages = carry
             logs = self._bucket_log_product(t, b, low, x, messages, beta)
             top = xp.max(logs, axis=1)
-            # A separator's states that nothing allows: -∞ - -∞ would be NaN.
+            # All entries are impossible for this state of the separator: -∞ - -∞ would be NaN.
             top = xp.where(top > -xp.inf, top, xp.zeros_like(top))
             weights = xp.exp(logs - top[:, None, :])
             total = xp.sum(weights, axis=1)
@@ -92,7 +92,7 @@ class BucketElimination:
             )
             to = xp.reshape(to, (-1,))
             order = xp.argsort(to, stable=True)
-            # Sums over groups of entries as differences of cumulated ones, since groups differ in size.
+            # Groups differ in size, so that their sums are computed as differences of cumulative sums.
             summed = xp.cumulative_sum(
                 backend.take(xp.reshape(backend.take(joint, above - low), (S * K, C)), order),
                 axis=0,
@@ -101,7 +101,7 @@ class BucketElimination:
             ends = backend.take(summed, xp.searchsorted(backend.take(to, order), entries))
             alone = xp.astype(t.separators == 0, backend.real)[:, None] + xp.zeros_like(ends[1:, :])
             separator = xp.where(parent >= 0, ends[1:, :] - ends[:-1, :], alone)
-            # Differences of cumulated sums may round to below 0.
+            # Rounding can make differences of cumulative sums negative.
             bucket_joint = backend.take(tables, b - low) * xp.maximum(separator, xp.zeros_like(separator))[:, None, :]
             rows = backend.take(t.variable, b) * K + t.states
             share = xp.sum(bucket_joint, axis=0) * backend.take(t.share, b)
@@ -147,7 +147,7 @@ class BucketElimination:
             logs = backend.take(t.values, entries[:, :, None] + base[None, None, :])
             if beta is not None:
                 floors = backend.take(t.floors, f) - xp.where(beta < 1, xp.zeros_like(beta), COLD_FLOOR_NATS)
-                # β · -∞ would be NaN at β = 0: hard zeros are floors where temperatures are.
+                # Hard zeros are replaced by finite floors at β < 1: β · -∞ is NaN at β = 0.
                 logs = xp.maximum(logs, xp.astype(floors, backend.real)) * beta
             return total + logs
 

@@ -16,15 +16,16 @@ import numpy as np
 from spinbench.mathematics.graphs.factor_tables import IntArray
 from spinbench.reference.orders.plan import neighbours
 
-# Of what breaks ties: a plan is a function of the model and the settings.
+# Fixed seed of the random tie breaks: a plan depends only on the model and the settings.
 TIE_SEED = 0
-# Blocks of a sweep from which on new ones are made of variables that are in none yet, so that planning ends.
+# From this number of blocks on, new blocks contain only variables that are in no block yet, so that planning
+# terminates.
 MAX_BLOCKS = 64
-# Neighbours that a variable must have more to be left out of a block once again, so that blocks leave out different
-# variables; and noise that breaks ties between variables of one degree.
+# Each earlier exclusion of a variable counts as this many neighbours fewer, so that different blocks leave out
+# different variables; scale of the noise that breaks ties between variables of equal degree.
 _REPEAT_PENALTY = 3.0
 _DEGREE_NOISE = 1.5
-# Logarithms of a product that equals the limit may round to above it.
+# Tolerance in bits: the logarithm of a product that equals the limit may round to above it.
 _ROUNDING = 1e-9
 
 
@@ -47,7 +48,7 @@ def eliminate_greedily(
         rng: of ties.
     """
     graph = {v: adjacency[v] & candidates for v in sorted(candidates)}
-    # Less than a hundredth of a bit: it breaks ties alone.
+    # The noise is less than a hundredth of a bit, so that it only breaks ties.
     bits, noise = np.log2(cards), 0.01 * rng.random(len(cards))
     limit = math.log2(max_entries) + _ROUNDING
 
@@ -60,7 +61,7 @@ def eliminate_greedily(
     order: list[int] = []
     while graph:
         key, v = queue[0]
-        # An old entry of the heap: keys are replaced by pushing new ones.
+        # Outdated entry: keys are changed by pushing new entries onto the heap.
         if current.get(v) != key:
             heapq.heappop(queue)
             continue

@@ -9,8 +9,8 @@ from spinbench.api import Array, Backend, Index, Key, Program
 from spinbench.methods.blocks.buckets import BucketElimination
 from spinbench.methods.blocks.tables import Tables
 
-# Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for: at 32 a draw by the number ½ is a step
-# downhill.
+# Number of sweeps of the descent to s*, at inverse temperatures 1, 2, 4, …, 32. At 32 a draw with the uniform number ½
+# picks the likeliest state.
 DESCENT_SWEEPS = 6
 
 

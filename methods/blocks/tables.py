@@ -22,11 +22,11 @@ class Bucket(NamedTuple):
 
 
 RowLists = list[list[int]]
-# Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1: e^-25 is far
-# below what a run sees, and chains can still get from one side of the zeros to the other.
+# At inverse temperatures below 1 a hard zero lies this many nats below the lowest finite entry of its factor: e^-25 is
+# negligible in a run, yet chains can cross the zeros at small β.
 FLOOR_NATS = 25.0
-# The same from 1 on, on top of it, in sweeps that know temperatures: no weight at all in either precision, unless all
-# states are impossible.
+# Further nats below that floor at β >= 1: the weight underflows to 0 in float32 and float64, unless every state is
+# impossible.
 COLD_FLOOR_NATS = 1e4
 
 

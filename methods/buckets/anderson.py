@@ -14,19 +14,21 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-# Differences that are mixed, at most: each takes as much memory as the point itself, twice.
+# Largest number of past differences that are mixed; each takes twice the memory of a point.
 KEPT = 10
-# Share of the mean square of the differences' residuals that is added to the diagonal of the least squares: differences
-# of late passes are nearly dependent.
+# Ridge of the least-squares problem, as a share of the mean square of the residual differences, which are nearly
+# dependent in late passes.
 _RIDGE = 1e-8
-# Step of the damped fixed point: at first, and where it has ended. It is halved where not even a plain step is good.
+# Initial step of the damped fixed-point iteration; a plain step without gain halves it, and the iteration ends below
+# the second number.
 _STEP, _LEAST_STEP = 1.0, 1e-3
-# Nats that count as a gain, and passes without one after which it ends.
+# Smallest decrease of the objective in nats that counts as a gain; number of passes without a gain that ends the
+# iteration.
 _GAIN, _PATIENCE = 1e-7, 12
 
-# g: from the point that was valued last, and a step.
+# g(point, step): the damped fixed-point map, applied to the point that was evaluated last.
 Moved = Callable[[FloatArray, float], FloatArray]
-# Makes a point a lawful one, and tells the objective there.
+# Projects a point onto the feasible set and returns it with the objective there.
 Valued = Callable[[FloatArray], tuple[FloatArray, float]]
 
 
@@ -67,9 +69,10 @@ class Descent:
         mixed = len(self._points) > 1 and self._accept(self._mix(), self._gained)
         if not (mixed or self._accept(image, 0.0)):
             self._step /= 2
-            # Residuals of another step are not comparable.
+            # Residuals at different steps cannot be mixed.
             self._points, self._residuals = [], []
-            # The passes' work space belongs to the point that was refused; the map starts from what was valued last.
+            # The arrays of the passes still belong to the rejected point, and the map starts from the point evaluated
+            # last.
             self._valued(self._at)
         self._idle = 0 if before - self.value >= _GAIN else self._idle + 1
 

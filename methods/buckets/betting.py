@@ -20,15 +20,15 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-# Stakes c, fixed beforehand, which Ville's inequality asks for; all have the same share of the capital. Small ones win
-# where weights scatter much, those next to 1 where they are nearly equal.
+# Stakes c, fixed beforehand as Ville's inequality requires, each with an equal share of the capital. Small stakes win
+# where weights scatter widely, stakes near 1 where weights are nearly equal.
 STAKES = np.concatenate([np.geomspace(1e-7, 0.3, 40), 1 - np.geomspace(0.7, 1e-4, 15)[1:]])
-# Nats from the mean at which a bound is looked for.
+# Distances from the mean, in nats, at which a bound is tried.
 _DISTANCES = np.geomspace(1e-6, 200.0, 80)
-# Halvings of a distance: to a millionth of it.
+# Bisection steps of a distance: to a millionth of it.
 _HALVINGS = 20
-# Share of the number of weights by which sums may be off that nearly cancel, as they come from logs, added one by one;
-# it is taken off the capital, so that the bound stays one.
+# Rounding error of the nearly cancelling sums, per weight. It is subtracted from the capital, so that the bound stays
+# valid.
 _ROUNDING = 1e-13
 
 
@@ -89,7 +89,7 @@ def _search(weights: Weights, delta: float, sign: float) -> float:
         near = float(far)
     if sign < 0:
         return -np.inf
-    # Next to the largest possible value, where the capital still is a number.
+    # Just below the largest possible value, where the capital is still finite.
     last = -start * (1 - 1e-12)
     if near < last and _capital(weights, start + last, sign) >= need:
         return start + _bisect(weights, start, sign, need, near, last)
@@ -119,7 +119,7 @@ def _capital(weights: Weights, log_mean: float, sign: float) -> float:
         lost = _ROUNDING * n
         first = (n * mean - total - lost) / room
         second = (squares - 2 * mean * total + n * mean**2 + lost) / room**2
-        # Where the mean is next to 1 the difference of both terms is all rounding: this form has none.
+        # With a mean near 1 the difference of the two terms is dominated by rounding; this form avoids the subtraction.
         at = (1 - weights.edges) / room - 1
     alike = c * first + (np.log1p(-c) + c) * max(second, 0.0)
     best = np.maximum(alike, _chords(weights, at, c))
@@ -133,7 +133,7 @@ def _chords(weights: Weights, at: FloatArray, c: FloatArray) -> FloatArray:
     """(stakes,) Σ log(1 + cξ), on the chord between the ends of each bin."""
     values = np.log1p(np.maximum(c[:, None] * at, -1 + 1e-16))
     high, low = weights.edges[:-1], weights.edges[1:]
-    # A chord lies below a concave function: with count and sum of a bin, Σ log(1 + cξ) there is at least what the chord
-    # gives.
+    # A chord lies below a concave function: given count and sum of a bin, it bounds Σ log(1 + cξ) in the bin from
+    # below.
     share = np.clip((weights.sums - weights.counts * low) / np.maximum(high - low, 1e-300), 0.0, weights.counts)
     return np.asarray(values[:, 1:] @ (weights.counts - share) + values[:, :-1] @ share)

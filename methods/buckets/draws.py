@@ -15,13 +15,13 @@ from spinbench.foundation import deadline
 from spinbench.methods.buckets.layout import Array, Buckets
 
 FloatArray = npt.NDArray[np.float64]
-# Bins of weights below the bound; with `WIDTH` they reach 32 nats down.
+# Number of histogram bins of log weights below the bound; with `WIDTH` they reach 32 nats down.
 BINS = 128
-# Nats of each; the last holds all that is smaller, and the dead draws, whose weight is 0.
+# Width of a bin in nats; the last bin also holds all smaller weights, zero weights included.
 WIDTH = 0.25
 
 
-# In place of -inf where what is reported must be finite.
+# Log weight of a draw with weight 0: statistics have to be finite, which -inf is not.
 DEAD = -1e300
 
 
@@ -89,7 +89,7 @@ def _place(at: Buckets, c: int, states: Array) -> Array:
 
 def keep(at: Buckets, draws: Draws) -> DrawSums:
     """Statistics of draws."""
-    # Where nothing is split all weights are Z, but for rounding.
+    # Without split buckets all weights equal Z up to rounding.
     logs = draws.logs if at.split else np.zeros_like(draws.logs)
     top = logs.max(axis=0)
     shift = np.where(top > -np.inf, top, 0.0)

@@ -19,7 +19,7 @@ from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 
-# For one pass before any burn-in: what costs less is eliminated exactly.
+# Seconds of one pass before burn-in: a cheaper model is eliminated exactly.
 FIRST_SECONDS = 0.02
 
 
@@ -39,7 +39,7 @@ class BucketState:
 class BucketKernel(Kernel[Tables, BucketState]):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
-    # Seconds by which the size of mini-buckets is chosen (`size.choose`), of one core.
+    # Measured seconds per operation on one core, from which `size.choose` sets the size of mini-buckets.
     code: ClassVar[Code] = Code(
         Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
         Passes,
@@ -72,7 +72,7 @@ class BucketKernel(Kernel[Tables, BucketState]):
     def adapt(self, state: BucketState, last: bool) -> BucketState:
         if not last or not state.seconds or not self._first.split:
             return state
-        # Nothing would be left for passes.
+        # The rest of the budget is too short for a pass.
         if deadline.now() + looking(self._first.at) > state.end:
             return state
         return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
@@ -103,7 +103,7 @@ class BucketKernel(Kernel[Tables, BucketState]):
     def _draw(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> DrawSums:
         """Of so many draws of each chain."""
         shape = len(tuned.at.cards), state.chains
-        # By the step's index, so that draws do not depend on how they are cut into blocks.
+        # One generator per step index: draws do not depend on how steps are grouped into blocks.
         streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
         uniform = np.stack([stream.random(shape) for stream in streams], axis=1)
         draws = draw(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, uniform)

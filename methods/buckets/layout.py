@@ -14,8 +14,8 @@ from spinbench.methods.buckets.partition import Partition, Scope
 from spinbench.reference.network import FlatFactors
 
 Array = np.ndarray
-# Variables over which the mini-buckets of a bucket exchange weight, at most; its own is one of them. Shifts over more
-# are more parameters than passes have time for.
+# Largest number of variables over which the mini-buckets of a bucket exchange weight, the bucket's own included. More
+# variables mean more parameters than passes have time to optimise.
 SHARED = 6
 
 

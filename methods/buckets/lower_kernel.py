@@ -18,7 +18,8 @@ from spinbench.methods.buckets.tuning import Code
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 
-# Seconds of the search for orders, by its account of them, which is the same on every machine.
+# Seconds of the search for elimination orders, by predicted cost and not by the clock, so that every machine finds the
+# same orders.
 _SEARCH = 0.03
 
 

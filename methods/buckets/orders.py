@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from spinbench.reference.orders.order import Order, candidate_orders
 from spinbench.reference.problem import Problem
 
-# Greedy orders that are kept. Where tables are cut, which of several is best shows only once bounds are seen.
+# Number of greedy orders that are kept: with split buckets, which order gives the best bound shows only after some
+# passes.
 KEPT = 4
-# Seconds of one min-fill order, for each variable and pair: a fixed account, so that every machine makes as many tries
-# and finds the same orders.
+# Predicted seconds of one min-fill order per variable and pair. The prediction replaces the clock, so that every
+# machine makes the same number of tries and finds the same orders.
 _TRY_SECONDS = 2e-6
 _MAX_TRIES = 200
 

@@ -79,7 +79,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
             minibuckets.scopes.append(scope)
             minibuckets.sources.append(mini.sources)
         minibuckets.starts.append(len(minibuckets.scopes))
-        # Functions of eliminated variables are needed no more, and there may be millions.
+        # Functions of eliminated variables are no longer needed, and there may be millions of them.
         by_variable[v] = []
         if entries > max_entries:
             break
@@ -88,7 +88,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
 
 def _pack(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
-    # Largest first: small functions fit beside large ones, and not the other way round.
+    # Largest first: small functions fit beside large ones, but not large ones beside many small ones.
     for function in sorted(functions, key=lambda f: -f.size):
         best, best_overlap, size = None, -1, 0.0
         for mini in minis:

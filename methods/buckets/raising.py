@@ -33,18 +33,18 @@ from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-# Sum of a bucket's negative weights at first; the least and the largest of one, without signs: at 0 a mini-bucket would
-# count by its maximum, whose gradient jumps.
+# Initial sum of a bucket's negative weights; smallest and largest absolute weight. At weight 0 a mini-bucket would
+# contribute its maximum, whose gradient jumps.
 _NEGATIVE, _LEAST, _MOST = 3.0, 1e-4, 1e3
-# Change of the log of a weight in one pass, at most: the objective is not concave, and a gradient tells of what is
-# near.
+# Largest change of the log of a weight in one pass: the objective is not concave, and its gradient is valid only
+# locally.
 _FASTEST = 0.5
-# Passes of each trial, and of the best one of a limit in all: where an ascent ends depends on the order and on who is
-# positive, which twenty passes tell.
+# Passes of each trial, and passes in all for the best trial of a limit. The value an ascent reaches depends on the
+# elimination order and on which mini-bucket has the positive weight; twenty passes show the ranking.
 _TRIAL, _PASSES = 20, 40
-# Trials of later limits: the best of the limit before.
+# Number of candidates that are tried at each later limit: the best ones of the limit before.
 _BEST = 2
-# log2 of the entries of a mini-bucket: at first, and how much more each time.
+# log2 of the entries of a mini-bucket: first limit, and increase from one limit to the next.
 FIRST, RISE = 6, 2
 
 
@@ -100,7 +100,7 @@ class LowerBound(UpperBound):
         return self.lawful(np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST)))
 
 
-# An order, by its number, and whether the last mini-buckets are positive.
+# (index of the elimination order, whether the last mini-buckets have the positive weights).
 Candidate = tuple[int, bool]
 
 
@@ -121,7 +121,7 @@ class Raising:
     ) -> None:
         self._factors = [factors_of(problem, order) for order in orders]
         self._code, self._at_stake, self._ibound = code, at_stake, ibound
-        # Half, since the tables of two candidates are there at once.
+        # Half, since the tables of two candidates exist at the same time.
         self._max_bytes = max_bytes / 2
 
     def iterate(self) -> Iterator[Progress]:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from spinbench.methods.buckets.partition import Partition, Scope, partition
 
-# An entry: factors, conditionals and their logs, messages; and its place in one message or shift.
+# Bytes per entry (factors, conditionals and their logarithms, messages), and per position of an entry in a message or a
+# shift.
 BYTES, LOOK_BYTES = 32, 4
-# Passes that shifts of weight should have. More entries and fewer passes make the bound worse: DBN_11 at 2^17 entries
-# and 30 passes was no better than at 2^13 with more.
+# Number of passes that the choice of table size leaves time for. Larger tables with fewer passes give a worse bound: on
+# DBN_11, 2^17 entries and 30 passes were no better than 2^13 entries with more passes.
 PASSES = 40
-# log2 of the entries of one mini-bucket, which int32 maps still hold.
+# log2 of the largest number of entries of a mini-bucket: positions are int32.
 LARGEST = 30
 _FIRST = 2
 _ROUNDING = 1e-6
@@ -73,7 +74,7 @@ def choose(
         whole = partition(logs, scopes, math.inf, max_entries)
         if fits(whole, 1):
             return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
-    # Even the smallest tables take too long: a variable has one mini-bucket at least.
+    # Even the smallest mini-buckets take too long; they are used all the same, since every variable needs one.
     if PASSES * costs.clique * len(logs) > seconds:
         return _FIRST, partition(logs, scopes, _FIRST)
 

@@ -17,13 +17,15 @@ from spinbench.methods.buckets.passes import Passes
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rate of the weights' exponentiated gradient, where weight is shifted with a step of 1.
+# Learning rate of the exponentiated gradient of the weights, relative to a step of 1 of the weight shifts.
 _RATE = 1.0
-# A weight of 0 would make its mini-bucket count by its maximum, and never come back, as steps multiply it.
+# Smallest weight of a mini-bucket: with weight 0 it would contribute its maximum, and multiplicative steps could never
+# raise the weight again.
 _LEAST_WEIGHT = 1e-4
-# A marginal below it counts as it: what a hard zero of one mini-bucket forbids costs the others so much at most.
+# Floor of marginals before their logarithm: it limits how much a hard zero of one mini-bucket costs the others.
 _TINY = 1e-30
-# Numbers that points of the past may take, for each entry of the tables, which have four themselves.
+# Memory for past points of the Anderson acceleration: float64 numbers per table entry (the tables themselves take
+# four).
 ROOM = 1.0
 
 
@@ -61,7 +63,7 @@ class UpperBound:
         self.at, self.passes = at, passes
         self.bucket = np.repeat(np.arange(len(counts)), counts)
         self.shifts = int(at.shifts[-1])
-        # Of each shift, its mini-bucket.
+        # The mini-bucket of each shift.
         self._owner = np.repeat(np.arange(len(widths)), widths)
         entries = starts_of(widths[at.buckets[:-1]])
         self._entry = entries[self.bucket[self._owner]] + np.arange(self.shifts) - at.shifts[self._owner]
@@ -133,7 +135,7 @@ class UpperBound:
         """θ_c + step w_c (Σ_k w_k log b_k - log b_c), and weights along their gradient."""
         theta, weights = self._split(point)
         marginals, entropies = self.passes.backward()
-        # Liu and Ihler 2011: at the optimum the marginals of a bucket's mini-buckets agree; each is moved to their
+        # At the optimum the marginals of a bucket's mini-buckets agree (Liu and Ihler 2011): each is moved to their
         # weighted geometric mean.
         logs, row_weights = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
         mean = np.bincount(self._entry, row_weights * logs)[self._entry]
@@ -142,8 +144,8 @@ class UpperBound:
 
     def _project_to_zero_sum(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
         """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
-        # Shifts have to add up to 0, or the product of the tables would not be the model's. By weights, as a step then
-        # stays a fixed point of `_move`.
+        # Shifts have to add up to 0 in each bucket, or the product of the tables would differ from the model's.
+        # Dividing the excess by weights keeps fixed points of `_move` fixed.
         return np.asarray(theta - weights[self._owner] * np.bincount(self._entry, theta)[self._entry])
 
     @staticmethod

@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from spinbench.reference.network import FlatFactors
     from spinbench.reference.orders.order import Order
 
-# Passes along each order, of which the best is kept: enough to rank orders, few enough to leave time for the best.
+# Passes along each candidate order, of which the best is continued: enough to rank orders, few enough to leave time for
+# the best.
 _TRIAL = 10
-# Seconds of a variable, however often its mini-buckets are looked at before any pass.
+# Predicted seconds per variable of one partition into mini-buckets, and number of partitions that the choice of their
+# size computes before the first pass.
 _PARTITION, _LOOKED_AT = 1.2e-5, 8
-# Share of the seconds that passes have at least, however long looking at mini-buckets takes: without passes the bound
-# is loose, whatever the tables.
+# Smallest share of the time that passes get, however long the choice of mini-buckets takes: without passes the bound is
+# loose whatever the tables.
 _PASSED = 0.25
-# Share of the seconds that trials may take.
+# Largest share of the passes' time that the trials of orders take.
 _TRIALS = 0.55
-# Seconds of the first search for orders, and the share of the seconds that a further one has.
+# Seconds of the first search for orders; share of the time of a later search.
 _FIRST_SEARCH, _SEARCH = 0.03, 0.15
-# Share of what is left that elimination over possible states may take.
+# Largest share of the remaining time that exact elimination over the possible states may take.
 _WHOLE = 0.75
-# Share of what elimination took in vain that draws lack in return: passes would otherwise pay for all of it.
+# Share of the time of a failed exact elimination that is taken from the draws; the passes lose the rest.
 _FORGIVEN = 0.5
 
 
@@ -112,7 +114,7 @@ class Tuner:
         cut = self._cut(self._orders[0], seconds)
         if cut.parts.split and (whole := self._whole(cut.order, seconds)) is not None:
             return whole
-        # Where tables are cut greedy orders are used: a lattice's rows are for whole tables.
+        # Split buckets use greedy orders: the order along the rows of a lattice is only good for whole tables.
         if cut.parts.split and cut.order.lattice:
             cut = self._cut(_greedy(self._orders)[0], seconds)
         return self._at(cut, 0, real)
@@ -152,11 +154,12 @@ class Tuner:
         cuts, costs = [self._cut(candidates[0], room)], self._code.costs
         trials = int(_TRIALS * room / costs.passes_seconds(cuts[0].parts, _TRIAL))
         for order in candidates[1:trials]:
-            # Along another order as many entries of each mini-bucket may take more memory than all may.
+            # Along another order the same size of mini-buckets may exceed the memory limit.
             with suppress(UnsupportedError):
                 cuts.append(self._cut(order, room, cuts[0].limit))
         values: list[float] = []
-        # By the clock, too: an account of seconds that is wrong by half must not leave the best order without passes.
+        # Limited by the clock as well: if predicted costs are too low by half, the best order must still get its
+        # passes.
         until = end
         if end < math.inf:
             until = end - (1 - _TRIALS) * (end - deadline.now())
@@ -198,7 +201,7 @@ class Tuner:
     def _at(self, cut: Cut, max_passes: int, real: np.dtype[np.floating], end: float = math.inf) -> Tuned:
         bound = self._bound(cut, max_passes, end)
         work, at = bound.passes.work, bound.at
-        # Before the backward pass, which puts g_c in place of the conditionals.
+        # Copied before the backward pass, which overwrites the conditionals with g_c.
         probabilities = work.probabilities.astype(real)
         bound.passes.backward()
         place, ends = np.argsort(cut.order.order), starts_of(at.cards - 1)

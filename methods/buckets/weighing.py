@@ -17,10 +17,10 @@ from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
 from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 
-# Draws of equal weight that tell as much as those that were made: draws of DBN_11 that told as much as 10 left
-# marginals .055 off (root mean square); from 100 on they are trusted.
+# Effective number of draws below which estimates get a warning: on DBN_11 an effective number of 10 left marginals off
+# by 0.055 (root mean square); from 100 on they are right.
 FEWEST = 100.0
-# Share of Z that draws may not have shown, by the rule of three and the bound e^U on their weights.
+# Largest share of Z that draws may have missed, by the rule of three and the bound e^U on their weights.
 MOST_UNSEEN = 0.1
 _EDGES = np.append(np.exp(-WIDTH * np.arange(BINS)), 0.0)
 
@@ -62,7 +62,7 @@ def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: b
             draws=stored_draws,
             diagnostics=diagnostics,
         )
-    # Every draw is dead: the bound alone is left.
+    # Every draw has weight 0: only the upper bound remains.
     if not weights.effective:
         return Estimate(log_z=totals.value + totals.slack, log_z_kind="upper", bounds=bounds, doubts=doubts(weights))
     marginals: dict[str, Any] = {
@@ -94,7 +94,7 @@ def bracket(value: float, slack: float, weights: betting.Weights, delta: float, 
         by: the method.
     """
     highest = value + slack
-    # δ is shared by both sides, so that the bracket as a whole misses with at most δ.
+    # Half of δ on each side, so that the bracket as a whole misses with probability at most δ.
     low = value - slack + betting.lower(weights, delta / 2)
     high = min(highest + betting.upper(weights, delta / 2), highest)
     return (

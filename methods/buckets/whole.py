@@ -15,8 +15,8 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.sparse.tables import TooManyError
 from spinbench.reference.sparse.tree import Drawer, Eliminated, Limits, eliminate, marginals_of
 
-# log2 of the entries of whole tables for each row that is left: on real models with many zeros 1.3 to 4. With more
-# there is little hope.
+# Exact elimination over possible states is tried if log2 of the entries of whole tables exceeds log2 of the affordable
+# rows by at most this. Real models with many zeros need 1.3 to 4; with a larger excess it rarely succeeds.
 _THINNED = 4.0
 
 

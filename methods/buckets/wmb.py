@@ -20,9 +20,9 @@ from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
 
-# Passes take so many times as much as burn-in has by default, a tenth of the seconds: 40 % then go into the bound.
+# Passes take this many times the default burn-in, which is a tenth of the time: 40 % of a budget tighten the bound.
 SHARE = 4
-# Share of a budget in seconds that passes may take, by the clock: a little above what `SHARE` aims at.
+# Largest share of a budget in seconds that passes may take by the clock, a little above the 40 % of `SHARE`.
 MOST = 0.45
 
 

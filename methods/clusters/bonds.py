@@ -15,8 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Order = npt.NDArray[np.signedinteger]
 
-# Neighbours in a row of the padded table, at least; rows are twice as wide as on average where that is more. As wide as
-# the largest degree, one hub would make the table as large as a dense one.
+# Smallest row width of the padded neighbour table; rows are twice the average degree wide where that is more. With rows
+# as wide as the largest degree, a single hub would make the table as large as a dense one.
 MIN_ROW_WIDTH = 16
 
 

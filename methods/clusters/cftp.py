@@ -36,12 +36,13 @@ from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.methods.tempering.replicas import build_pair_tables
 from spinbench.methods.weighted_means import Marginals, with_bounds
 
-# Sweeps that are tried first. All are made again at each doubling, which costs at most as much as the last try in all.
+# Sweeps of the first attempt. Each doubling repeats all sweeps, so that all earlier attempts together cost no more than
+# the last one.
 FIRST_SWEEPS = 4
-# Doublings at most, up to 2^14 sweeps: a 64 × 64 lattice near its critical temperature takes 2^11.
+# Largest number of doublings, up to 2^14 sweeps: a 64 × 64 lattice near its critical temperature takes 2^11.
 MAX_DOUBLINGS = 13
-# Chance that all chains meet below which no more sweeps are made. None has met within what was tried, so that each does
-# so within it with at most the probability under which that is as likely as this.
+# Sampling gives up if no chain has met and all would meet by the last doubling with less than this chance; the meeting
+# rate of a chain is the largest for which no meeting so far is at least this likely.
 MIN_MEETING_CHANCE = 0.05
 
 
@@ -156,8 +157,8 @@ class CoupledProgram(IndependentSteps):
             sweeps = apart * back
 
             def sweep(i: Index, pair: Array) -> Array:
-                # The numbers of the sweep that is t before now are the same at every try: only then is the state an
-                # exact draw.
+                # Sweep t before the present uses the same random numbers in every attempt, which makes the final state
+                # an exact draw (Propp and Wilson 1996).
                 u = backend.uniform(backend.fold_in(key, sweeps - i), zeros.shape)
                 return self._sweep(t.sweep, pair, xp.concat([u, u], axis=1))
 
@@ -169,9 +170,10 @@ class CoupledProgram(IndependentSteps):
 
         max_back = _max_sweeps_without_meeting(zeros.shape[1])
         unit = xp.astype(xp.any(zeros == 0), xp.int32)
-        # One sweep of both chains side by side costs little more than of one.
+        # A sweep of both extreme chains side by side costs little more than of one.
         extremes = xp.concat([zeros + 1, zeros], axis=1)
-        # Loops of 0 sweeps where all have met: a program's loops have fixed lengths, or counts that are arrays.
+        # Once all chains have met, the loop has 0 sweeps: programs have no early exit, only loop counts that are
+        # arrays.
         pair, _, _, total = backend.fori_loop(0, MAX_DOUBLINGS, epoch, (extremes, FIRST_SWEEPS * unit, unit, 0 * unit))
         high, low = self._split_pair(pair)
         apart = xp.astype(xp.any(high != low, axis=0), high.dtype)
@@ -220,7 +222,7 @@ def find_flips(method: str, model: PairwiseModel) -> npt.NDArray[np.bool_]:
     from scipy.sparse.csgraph import connected_components
 
     n = model.num_variables
-    # A coupling of 0 favours nothing, and must not make a model frustrated.
+    # Edges with coupling 0 are left out: they constrain nothing and must not make a model count as frustrated.
     edges, across = model.edges[model.couplings != 0], model.couplings[model.couplings != 0] < 0
     ends = np.concatenate([edges[:, 0], edges[:, 0] + n])
     others = np.concatenate([edges[:, 1] + n * across, edges[:, 1] + n * ~across])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from spinbench.api import Array, Backend, Index, Key
 from spinbench.methods.clusters.bonds import Bonds
 
-# Rounds of label propagation before it is first asked whether anything still changes; then twice as many each time,
-# since the count of a loop has to be known before it begins.
+# Rounds of label propagation before the first convergence check, then twice as many each time: the count of a loop has
+# to be known before it begins.
 FIRST_ROUNDS = 4
 
 
@@ -64,7 +64,7 @@ class ClusterMoves:
                 return xp.where(is_open, xp.minimum(least, near), least)
 
             least = self._backend.fori_loop(0, width, take_least_neighbour, carry[0])
-            # Pointer jumping: a label's own label is at least as low, so that paths halve from round to round.
+            # Pointer jumping: the label of a label is at least as low, so that path lengths halve in each round.
             least = xp.take_along_axis(least, least, axis=0)
             return least, xp.astype(xp.any(least != carry[0]), xp.int32)
 
@@ -74,8 +74,8 @@ class ClusterMoves:
             return labels, changed, 2 * rounds
 
         unit = xp.astype(xp.any(row_labels >= 0), xp.int32)
-        # As many rounds as there are rows reach all of them, but hardly ever are more than a dozen needed. A fixed
-        # number of rounds would break clusters up, and the move would not keep p.
+        # As many rounds as rows always suffice, though more than a dozen are rarely needed. A smaller fixed number
+        # could break clusters apart, and the move would not leave p invariant.
         labels = self._backend.fori_loop(0, rows.bit_length(), run_rounds, (row_labels, unit, FIRST_ROUNDS * unit))[0]
         return labels[: bonds.fields.shape[0], :]
 
@@ -86,7 +86,7 @@ class ClusterMoves:
         order = xp.argsort(labels, axis=0, stable=True)
         place = xp.take_along_axis(
             xp.argsort(order, axis=0), labels, axis=0
-        )  # a cluster's first is the row of its label
+        )  # the first row of a cluster is the row of its label
         labels, total = xp.take_along_axis(labels, order, axis=0), xp.take_along_axis(values, order, axis=0)
         step = 1
         while step < labels.shape[0]:

@@ -105,8 +105,8 @@ class SwendsenWang(Method[Tables]):
             def sweep(k: Index, s: Array) -> Array:
                 return bath.sweep(backend.fold_in(key, 1 + k), t.sweep, s)
 
-            # Clusters alone freeze where bonds are frustrated (RMSE .05 on a spin glass of 20 spins, .001 with a
-            # sweep).
+            # Cluster moves alone freeze on frustrated bonds: on a spin glass of 20 spins the RMSE is 0.05, with a sweep
+            # after each move 0.001.
             s = backend.fori_loop(0, self.sweeps, sweep, s)
             return State(s, p if rao_blackwell else ())
 

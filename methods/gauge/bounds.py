@@ -15,9 +15,9 @@ from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE
 FloatArray = npt.NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
-# Exponent of 2 in quotients up to which sums and products with matrices of them stay in float64's range (2^1023).
+# Largest exponent of 2 in quotients for which sums and products with gauge matrices stay within float64 (2^1023).
 LARGEST_EXPONENT = 900
-# Units in the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most.
+# Bound on the rounding error, in units in the last place, of a product and a sum and of a matrix entry at cosine 1.
 UNITS = 16
 
 
@@ -35,11 +35,11 @@ def lower_bound_tables(model: ForneyModel, theta: FloatArray) -> list[FloatArray
     tables = []
     for group in model.groups:
         matrix = gauges.matrices(theta[group.own], theta[group.other])
-        # rounding of an angle's difference, in units of its cosine
+        # rounding error of an angle difference, relative to its cosine
         units = UNITS * (group.degree + (1.0 / cosines[group.edges]).sum(axis=1, keepdims=True))
         absolute = gauges.apply_all(group.tables, np.abs(matrix))
         lower = gauges.apply_all(group.tables, matrix) - EPS * units * absolute
-        # A single entry that may be negative takes the bound away: partial sums could exceed Z.
+        # A single entry that may be negative invalidates the bound: a partial sum could exceed Z.
         if not ((lower >= 0.0) & np.isfinite(lower)).all():
             return None
         tables.append(lower)

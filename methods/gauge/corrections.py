@@ -17,7 +17,7 @@ from spinbench.api import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Rows of pairs of edges at a time: all pairs at once would take E² numbers.
+# Rows of pairs of edges per block: all pairs at once would take E² numbers.
 ROWS = 256
 
 
@@ -69,7 +69,7 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
     if not all((table[:, 0] > 0).all() for table in tables):
         return Sums(-np.inf, -np.inf, -np.inf)
     zero = model.log_constant
-    # Of each half edge: the log of the flipped entry over that of 0.
+    # For each half edge: log of the flipped entry minus log of the entry of 0.
     log_ratios = np.empty(2 * model.num_edges)
     both: list[FloatArray] = [np.zeros(0)]
     with np.errstate(divide="ignore"):
@@ -82,7 +82,7 @@ def partial_sums(model: ForneyModel, tables: Sequence[FloatArray]) -> Sums:
     ratio = log_ratios[0::2] + log_ratios[1::2]
     pairs = _pairs_of_edge_ends(model)
     outside = np.where(pairs.alone, log_ratios[pairs.first ^ 1] + log_ratios[pairs.second ^ 1], 0.0)
-    # float64, where bincount gives integers if there are no pairs.
+    # float64 explicitly: without pairs bincount returns integers.
     near = np.zeros(pairs.number)
     np.add.at(near, pairs.which, np.concatenate(both) + outside)
     scale = max(float(ratio.max()), 0.5 * float(near.max(initial=-np.inf)), 0.0)

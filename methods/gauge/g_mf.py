@@ -60,5 +60,5 @@ class GaugedMeanField(Gauged):
 
     def restarts_for(self, edges: int) -> int:
         """`restarts`, or the default for so many edges."""
-        # A restart is a joint ascent in 3E numbers, for which large models have no time.
+        # A restart is a joint ascent in 3E numbers, too slow for large models.
         return min(1, 200 // edges) if self.restarts is None else self.restarts

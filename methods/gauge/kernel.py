@@ -18,14 +18,14 @@ from spinbench.methods.gauge.progress import Report, trivial
 
 FloatArray = npt.NDArray[np.float64]
 
-# bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, unverified, finished and
-# iterations (1,); end (1,), an index into `ENDS`.
+# Shapes: bound (1,); bounds (names, 1); marginals (N, 1), 0.5 before the first estimate; residual, unverified, finished
+# and iterations (1,); end (1,), an index into `ENDS`.
 REDUCTIONS: dict[str, Reduction] = dict.fromkeys(
     ("bound", "bounds", "marginals", "residual", "end", "unverified", "finished", "iterations"), "last"
 )
 ON_NUMPY = "nothing of it is compiled for numba: its steps are NumPy's"
 TERMS_ON_NUMPY = "the terms after the first maximisation are bounded in NumPy, since each has a graph of its own"
-# Stands for an infinite residual, since statistics are finite.
+# Stands for an infinite residual, since statistics have to be finite.
 LARGEST = 1e300
 
 

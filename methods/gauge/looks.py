@@ -60,7 +60,7 @@ def look_at_gauge(
     report.bound = max(report.bound, report.bounds[judge])
     if bounds[judge] > report.judged:
         report.answer(bounds[judge], *ended)
-        # The others are asked for no marginals.
+        # Only searches whose criterion is G-BP itself report marginals.
         if judge == "g_bp":
             weights = [barrier_weights(group.degree, delta) for group in model.groups]
             report.defer_marginals(_marginals(model, theta, weights))
@@ -76,7 +76,8 @@ def look_at_point(
     if tables is None:
         report.unverified += 1
         return
-    # Optima lie at the boundary, where edges are certain: next to it both points are valued.
+    # Optima lie at the boundary, where q is 0 or 1: the bound is evaluated both at q and at q with nearly certain edges
+    # rounded.
     value, q = max(
         ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snap(q), q)), key=lambda pair: pair[0]
     )

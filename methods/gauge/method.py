@@ -20,8 +20,8 @@ from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models.forney.model import state_marginals
 
-# Weights of the barrier. The optimum is at the boundary, where entries are 0, so that they have to fall towards 0;
-# steps of ten keep each maximisation next to where the last one ended.
+# Weights δ of the barrier. The optimum lies at the boundary, where entries are 0, so that δ decreases; factors of ten
+# keep each maximum close to the previous one.
 DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 

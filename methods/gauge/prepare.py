@@ -15,7 +15,7 @@ from spinbench.models.forney import convert
 from spinbench.models.forney.model import MAX_DEGREE
 from spinbench.models.forney.modes import find_mode
 
-# Edges up to which all states, 4096, are enumerated, in less time than annealing takes.
+# Largest number of edges whose states (4096) are enumerated, which is faster than annealing.
 FEW_EDGES = 12
 Labels = Literal["mode", "zero", "best", "greedy"]
 

@@ -21,7 +21,7 @@ from spinbench.methods.gauge.progress import Report
 
 FloatArray = npt.NDArray[np.float64]
 
-# Sweeps of mean field from one look at its bound to the next: a look computes all gauged tables.
+# Mean-field sweeps between evaluations of the bound, which compute all gauged tables.
 SWEEPS = 16
 Headline = Literal["g_bp", "single", "multiple", "sequential"]
 
@@ -59,7 +59,7 @@ def search_point_mass(
         flips = np.zeros(best.model.num_edges, dtype=np.int64)
         flips[edge] = 1
         candidate = yield from _one_model(best.model.relabel(flips), report, judge, deltas, formulas)
-        # More than rounding: labels that gain nothing would be kept by chance.
+        # A margin above rounding: otherwise labels without any gain would be accepted by chance.
         if candidate is not None and candidate.value > best.value + 1e-9:
             best = candidate
     return best
@@ -110,8 +110,8 @@ def search_mean_field(
         early = None
         for stage in point_mass.continuation(model, deltas, formulas=formulas):
             if np.isfinite(stage.delta) and stage.end:
-                # Of G-MF's starts the gauge of an early stage is better than the last: at the boundary q cannot move
-                # any more.
+                # G-MF starts from the gauge of an early stage: at the boundary, where the last stage ends, q cannot
+                # move any more.
                 if stage.delta == deltas[min(point_mass.EARLY, len(deltas)) - 1]:
                     early = stage.theta
                 ended = Ended(stage.residual, stage.end)
@@ -119,11 +119,11 @@ def search_mean_field(
             yield
         if early is None:
             continue
-        # q = 0.1 is next to G-BP's point mass, but inside.
+        # q = 0.1 is close to G-BP's point mass q = 0, but interior.
         yield from _joint(model, early, np.full(model.num_edges, 0.1), report, formulas)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
-            # Uniform q is a saddle on symmetric models, which only a perturbation leaves.
+            # Uniform q is a saddle point on symmetric models; a perturbation leaves it.
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
             yield from _joint(model, inside, start, report, formulas)

@@ -56,8 +56,8 @@ def _term(
     deltas: Sequence[float],
     simplify: Callable[[ForneyModel], ForneyModel],
 ) -> Generator[None, None, float]:
-    # The gauge that defines the terms serves each of them, too: with its single and pair terms a term is never below
-    # what G-BP-multiple counts.
+    # The gauge that defines the terms is also a candidate for each term: with its single and pair corrections a term is
+    # never below its part of the G-BP-multiple bound.
     at_identity = partial_sums(term, [group.tables for group in term.groups]).multiple
     small = simplify(term)
     if not small.num_edges:
@@ -89,6 +89,6 @@ def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
         return build.from_log_tables(
             model.edges[later], tables, incident=incident, log_constant=model.log_constant, name=model.name
         )
-    # The zeros leave no state.
+    # The zeros of the tables exclude every state.
     except ModelError:
         return None

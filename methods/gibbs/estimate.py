@@ -74,7 +74,7 @@ def gibbs_estimate(
         estimator, rows.base, float(tables.mode_log_weight), trace
     )
     claim = estimates.get(reported_name)
-    # Of what was not updated, chains know their starts alone.
+    # Variables that were not updated are still in their initial states.
     too_short = single_updates and trace.samples < FEWEST_SAMPLES * rows.num_updated
     ess = statistics.effective_sample_size(means, errors.mcse, draws)
     return Estimate(

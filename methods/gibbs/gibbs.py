@@ -67,10 +67,10 @@ Sample = Literal["sweep", "update"]
 LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 
 PRECISION_BITS = range(8, 33)
-# Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many entries.
+# Largest degree of a variable whose rounded probabilities are tabulated; each neighbour doubles the table.
 MAX_BIT_DEGREE = 6
-# A variable is chosen by one float32 number of 24 bits: above 2^22 some would be chosen a quarter less often than
-# others.
+# A variable is chosen by one float32 uniform number of 24 bits: above 2^22 variables some would be chosen a quarter
+# less often than others.
 MAX_RANDOM_VARIABLES = 2**22
 
 
@@ -194,8 +194,8 @@ class Gibbs(Method[Tables | GraphTables]):
             log_weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
                 tail = len(plan.labels) - len(sweep.last)
-                # Blocks that come last are forced with all others at s* already: their part of log T is the same for
-                # every s.
+                # When the last blocks are updated, all other variables are already at s*: their part of log T is a
+                # constant.
                 log_t_constant = log_z.sum_log_conditionals(model, plan, rows, mode, int(plan.bounds[tail]))
         return Tables(plan.order, sweep, single, mode, np.array(log_weight), np.array(log_t_constant))
 

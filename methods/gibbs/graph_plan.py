@@ -13,10 +13,11 @@ from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, m
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 
-# Annealings for s*, beside each other: one alone may end in a poor local maximum, and arrays of eight cost little more.
+# Annealing runs for s*, side by side: a single one may end in a poor local maximum, and arrays of eight columns cost
+# little more than one.
 N_SEARCHES = 8
-# Entries that all searches together look up at most, so that large models are planned in time, but for `MIN_SWEEPS`
-# sweeps.
+# Largest number of table look-ups of all annealing runs, so that planning of large models stays short; `MIN_SWEEPS`
+# sweeps are always made.
 MAX_LOOKUPS = 4e6
 MAX_SWEEPS, MIN_SWEEPS = 40, 6
 MAX_BETA = 4.0
@@ -86,13 +87,13 @@ def find_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> Array:
     bath = TableBath(HostArrays())
     lookups_per_sweep = N_SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
     sweeps = int(np.clip(MAX_LOOKUPS / max(lookups_per_sweep, 1), MIN_SWEEPS, MAX_SWEEPS))
-    # Above β = 1, since s* is the better the likelier it is. Where there are zeros not below it: they are soft there,
-    # and a feasible start would be lost.
+    # Ends above β = 1, since a likelier s* is better. With zeros it also starts at β = 1: below, zeros are soft and a
+    # feasible start would be lost.
     for beta in np.geomspace(1.0 if model.has_zeros else 0.3, MAX_BETA, sweeps):
         x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, beta))
     for _ in range(MAX_SWEEPS):
         previous = x.copy()
-        # At β = 10^9 every draw takes the likeliest state.
+        # At β = 10^9 every draw takes the likeliest state (coordinate ascent).
         x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, 1e9))
         if (previous == x).all():
             break
@@ -131,7 +132,8 @@ def _log_odds_bounds(tables: FactorTables, v: int) -> tuple[FloatArray, FloatArr
             continue
         impossible = np.isneginf(t).all(axis=0)
         log_ratios[:, :, impossible] = np.nan
-        # Both are zero and another state is not: that one alone has weight, and says nothing of their ratio.
+        # Where the entries of two states are both 0 and a third is not, all weight is on the third, and the ratio of
+        # the two is arbitrary.
         log_ratios[np.isnan(log_ratios) & ~impossible] = 0.0
         with np.errstate(invalid="ignore"):
             least += np.nanmin(log_ratios, axis=2)

@@ -21,7 +21,7 @@ class HostArrays(Backend):
     real = np.float64
 
     def fold_in(self, key: np.random.Generator, index: Index) -> np.random.Generator:
-        # A generator has a state of its own and goes on: numbers differ from call to call without an index.
+        # A NumPy generator advances its own state: successive calls give different numbers without an index.
         return key
 
     def uniform(self, key: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

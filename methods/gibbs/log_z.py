@@ -14,7 +14,7 @@ from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout
 from spinbench.mathematics.stepping_stones import stepping_stones
 
 Claims = dict[str, Claim]
-# Nats beyond all that can be reached: T = 0 is given a log so small that it counts for nothing in Bennett's ratio.
+# Nats by which the log of T = 0 lies below every reachable value, so that it has no weight in Bennett's ratio.
 UNREACHABLE_NATS = 100.0
 
 
@@ -96,10 +96,10 @@ def _chib_estimate(mode_log_weight: float, trace: Trace, bridge: Ratio) -> tuple
     """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
     series = trace.series("log_t")
     level, error = statistics.log_mean(series)
-    # Zeros are always in the way.
+    # Zeros block the way to s* within a sweep from every recorded state: T is 0 throughout.
     if not np.isfinite(level):
         return Claim(np.inf, np.inf, np.inf), 0.0
-    # Kish's sample size of the batches: averages of 1 / Z are carried by few states.
+    # Kish's effective sample size of the batches: a few states may carry the average of 1 / Z.
     shares = np.exp(series - series.max())
     return one_sided(mode_log_weight - level, error, bridge), float(shares.sum() ** 2 / (shares**2).sum())
 

@@ -16,20 +16,19 @@ from spinbench.api.burn_in import Probes
 
 FloatArray = npt.NDArray[np.float64]
 
-# Inverse temperatures at which chains are cooled. Quenched ones would end in wells that hold nothing, and alarm for
-# nothing.
+# Inverse temperatures of the cooling. Quenched probes would end in wells of negligible weight and raise false warnings.
 COOLING_BETAS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.9])
-# Probes that each chain is: four rounds of eight chains are 32, all of which miss a well of a tenth in one run of
-# thirty.
+# Rounds of probes, one probe per chain in each: four rounds of eight chains are 32 probes, all of which miss a well of
+# weight 0.1 in one run of thirty.
 N_ROUNDS = 4
-# Share of burn-in that probes take: what is left has to burn in from where they end.
+# Share of burn-in that probes take; the rest is burn-in of the chains from where the probes end.
 BURN_IN_SHARE = 1 / 2
-# Steps of a round at least: one at each temperature, one to burn in, one to be seen.
+# Smallest number of steps of a round: one at each temperature, one of burn-in, one that is recorded.
 MIN_ROUND_STEPS = len(COOLING_BETAS) + 2
-# Probability by which a probe has to be outside of all that the run has seen, so that a short stretch's scatter is not
+# A probe has to leave the range of the run's means by this probability to count, so that noise of a short run is not
 # taken for a well.
 MIN_PROBABILITY_GAP = 0.2
-# Share of probes, or one of them, that may be caught in wells that hold nothing.
+# Share of probes (at least one) that may end in wells of negligible weight without a warning.
 MAX_CHANCE_SHARE = 0.02
 
 

@@ -145,11 +145,11 @@ class GibbsProgram:
                 x, p = sweeps.sweep_forward(key, t, x, p)
             return state._replace(x=x, p=p, log_t=log_t)
         if records_log_t:
-            # A loop of 0 or 1 turns in place of a branch, which generic programs do not have.
+            # A loop of 0 or 1 iterations replaces a branch, which generic programs do not have.
             begins = self._xp.astype(state.position == 0, self._xp.int32)
             log_t = backend.fori_loop(0, begins, lambda _, __: sweeps.log_transition_to_mode(t, x), state.log_t)
             state = state._replace(log_t=log_t)
-        # No variable has two states.
+        # Every variable has a single state.
         if not units:
             return state
         u = backend.uniform(key, (2, x.shape[1]))

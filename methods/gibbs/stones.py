@@ -13,15 +13,15 @@ from spinbench.mathematics.bennett import ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed
 
-# Overlap from which the chains alone do: twice the .05 that the look from both sides takes at the end, as it is told
-# from few draws here.
+# Overlap from which no stepping stones are needed: twice the 0.05 that Bennett's ratio needs at the end, since it is
+# estimated from few draws here.
 SUFFICIENT_OVERLAP = 0.1
-# Draws on either side from which the overlap is told.
+# Draws on either side from which the overlap is estimated.
 OVERLAP_DRAWS = 64
-# Shares of burn-in: before the overlap is told, so that chains have left their starts, and after the last rung, so that
-# they reach β = 1.
+# Shares of burn-in: before the overlap is estimated, so that chains have left their initial states, and after the last
+# rung, so that chains reach equilibrium at β = 1.
 OVERLAP_SHARE, FINAL_SHARE = 1 / 8, 1 / 4
-# At each temperature; what the last one left is looked at.
+# Sweeps of the pilot run at each temperature; the state after the last of them is recorded.
 PILOT_SWEEPS = 2
 
 
@@ -39,7 +39,7 @@ def measure_overlap(engine: Engine, state: State, mode_log_weight: float, max_st
     """
     looks = [engine.look(state)]
     check_seen(looks[0], "log_t", "log_r")
-    # Whatever is done, nothing will be vouched for with so few chains.
+    # With so few chains no estimate of log Z is reported as supported, whatever the overlap.
     if len(looks[0]["log_t"]) < FEWEST_CHAINS:
         return state, 1.0, 0
     for _ in range(min(math.ceil(OVERLAP_DRAWS / len(looks[0]["log_t"])) - 1, max_steps)):
@@ -71,7 +71,7 @@ def run_stepping_stones(
         trace.wanted = 2 * spent
         return state, 0
     state, slopes = engine.climb(state, pilot, PILOT_SWEEPS)
-    # There is no spread to place rungs by; nor would anything be vouched for.
+    # A single chain gives no spread to place rungs by; nor would its log Z be reported as supported.
     if slopes.shape[-1] < 2:
         return state, spent
     spread = slopes[-1].std(axis=-1, ddof=1)

@@ -144,7 +144,7 @@ class PairSweeps:
         for low, high, block in spans(sweep)[: len(sweep.first + sweep.middle)]:
             parts = self._bath.draws.log_probability(self._bath.fields.of_block(block, s, low), t.mode[low:high, None])
             total = total + self._xp.sum(parts, axis=0)
-            # Without middle blocks nothing that is summed reads what the first ones become.
+            # Without middle blocks no term of log T depends on the states of the first blocks.
             if sweep.middle:
                 forced = self._xp.zeros_like(s[low:high, :]) + t.mode[low:high, None]
                 s = self._backend.update(s, slice(low, high), forced)

@@ -157,8 +157,8 @@ def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[Flo
             for v, loud in zip(scope, loudest, strict=True):
                 np.add.at(loud_sums, v, loud)
         least = np.minimum(least, (log_v - loud_sums).min(axis=0, initial=0.0))
-        # Messages that exclude different states leave a normaliser of about the floor, not 0: half of it tells them
-        # apart from what is merely unlikely.
+        # Messages that exclude different states give a normaliser of about the floor instead of 0; half the floor
+        # separates that from small positive probabilities.
         return probabilities, np.where(least > graph.floor / 2, log_z, np.nan)
 
 

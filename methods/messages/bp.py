@@ -24,10 +24,10 @@ from spinbench.methods.messages.pair_beliefs import pair_beliefs
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 
-# Size of the messages, as log ratios, from which restarts begin.
+# Absolute value of the messages (log ratios) at the start of further chains.
 START = 1.0
-# Change of messages below which beliefs of factors agree with those of variables; above, there is no joint probability
-# to report.
+# Largest change of messages at which beliefs of factors agree with those of variables; above it no joint probabilities
+# are reported.
 AGREEING = 1e-4
 
 

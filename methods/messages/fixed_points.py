@@ -12,8 +12,8 @@ from spinbench.api import Array, Backend, Key, Method, Precision, Program, Table
 from spinbench.api.types import TablesT
 from spinbench.foundation.settings import check_setting
 
-# Changes of so many units in the last place count as none: sums of messages are no more exact, and a smaller tolerance
-# might never be reached.
+# Smallest tolerance, in units in the last place: sums of messages are not more precise, and a smaller tolerance might
+# never be reached.
 ROUNDING = 20
 
 
@@ -85,11 +85,12 @@ def fixed_point_program(
     def iterate(tables: Tables, state: State) -> State:
         fresh, change = update(tables, state.values)
         zeros = xp.zeros_like(state.residual)
-        # A row of zeros, since there may be no values and a maximum of nothing is an error.
+        # A row of zeros is added, since the maximum of an empty array is an error.
         change = xp.concat([xp.reshape(change, (-1, zeros.shape[0])), zeros[None, :]], axis=0)
         residual, ended = xp.max(change, axis=0), state.converged > 0
         return State(
-            # Chains that have converged stay, so that their answer does not depend on how long the others take.
+            # Chains that have converged are not updated, so that their answer does not depend on how long other chains
+            # take.
             values=xp.where(ended, state.values, fresh),
             residual=xp.where(ended, state.residual, residual),
             iterations=state.iterations + xp.where(ended, zeros, xp.ones_like(residual)),

@@ -23,11 +23,11 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntA
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 
-# Log odds, of the start's state, from which chains begin.
+# Log odds of the initial state's value at the start of each chain.
 START = 1.0
-# Allowed states that are searched where factors have zeros; chains begin at them in turn.
+# Number of feasible states that are searched if factors have zeros; chains start at them in turn.
 STARTS = 8
-# A probability that stands for 0 beside hard zeros: products of several such would underflow and hide a weight on a
+# Stands for probability 0 beside hard zeros: products of several smaller numbers would underflow and hide weight on a
 # zero.
 NONE = 1e-12
 
@@ -178,7 +178,7 @@ class _Ascent:
             fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)
             return self._backend.update(q, variables, fresh, donate=True)
 
-        # Without variables there is nothing that a loop could index.
+        # A model without variables has no rows for the loop to index.
         if not t.chunks.shape[0]:
             return q
         # A copy, since the loop writes into it.
@@ -213,7 +213,7 @@ class _Ascent:
     def _expected(self, entries: Entries, table: Array, near: Array, q: Array) -> Array:
         """(w, K, C) Σ over entries of the expectation of a table, given the state on its first axis."""
         xp = self._xp
-        # Axes (w, D, K, K_1, …, K_d, 1).
+        # Axes of the gathered entries: (w, D, K, K_1, …, K_d, 1).
         values = self._backend.take(table, near)[..., None]
         for axis in range(entries.others.shape[0], 0, -1):
             size = table.shape[axis + 1]

@@ -50,14 +50,14 @@ def root_forest(n: int, edges: IntArray, chosen: IntArray) -> Forest:
     count, label = csgraph.connected_components(square, directed=False)
     roots = np.zeros(count, dtype=np.int64)
     roots[label[::-1]] = np.arange(n - 1, -1, -1)
-    # One more vertex joins the roots, so that a single search reaches every tree.
+    # An extra vertex is joined to all roots, so that one search reaches every tree.
     rows, columns = np.concatenate([i, np.full(count, n)]), np.concatenate([j, roots])
     adjacency = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
     order, parents = csgraph.breadth_first_order(adjacency, n, directed=False, return_predecessors=True)
     parent = np.asarray(parents[:n], dtype=np.int64)
     parent[parent == n] = -1
     edge = np.full(n, -1, dtype=np.int64)
-    # Then i is the child.
+    # Edges whose parent is j: i is their child.
     swapped = parent[i] == j
     edge[np.where(swapped, i, j)] = chosen
     return Forest(chosen, np.asarray(order[1:], dtype=np.int64), parent, edge, _depths(parent))
@@ -97,7 +97,7 @@ def forest_log_z(edges: IntArray, forests: Sequence[Forest], nodes: FloatArray, 
     total = np.repeat(nodes[None], count, axis=0)
     depth = np.stack([forest.depth for forest in forests])
     tree, child = np.nonzero(depth > 0)
-    # From the deepest level up, all trees at once: a level's nodes do not depend on each other.
+    # From the deepest level up, for all trees at once: nodes of one level do not depend on each other.
     order = np.argsort(-depth[tree, child], kind="stable")
     tree, child = tree[order], child[order]
     levels = np.flatnonzero(np.diff(depth[tree, child])) + 1

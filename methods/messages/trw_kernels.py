@@ -18,15 +18,15 @@ from spinbench.methods.messages.trw import Tables, TreeReweighted
 Messages = TypeVar("Messages")
 Prepared = TypeVar("Prepared")
 
-# Tolerance of the messages while the edge probabilities still change: the bound holds at any messages, and is evaluated
-# with them.
+# Tolerance of the messages while edge probabilities still change: the bound holds for any messages and is computed from
+# the current ones.
 ROUGH = 1e-3
-# Iterations of one round at most, but for the last round: as many as update so many messages, within the two. On large
-# models the next forest needs no better messages, and another round gains more than further iterations.
+# Limits of the iterations in every round but the last: as many as make `UPDATES` message updates, between the two
+# numbers of sweeps. On large models another round with a new forest gains more than further iterations.
 MAX_SWEEPS, MIN_SWEEPS, UPDATES = 100, 8, 2**21
-# Default damping where all messages change at once: undamped, they oscillate on loops.
+# Default damping of the flooding schedule, in which all messages change at once: undamped messages oscillate on loops.
 FLOODING = 0.3
-# The edge probabilities are optimal where no forest would lower the bound by more than this, to first order.
+# Edge probabilities count as optimal if no forest lowers the bound by more than this, to first order.
 SMALL_GAP = 1e-6
 
 
@@ -101,7 +101,7 @@ class TRWKernel(Kernel[Tables, TRWState[Messages, Prepared]], Generic[Messages, 
         weights = [1.0 / len(forests)] * len(forests)
         state: TRWState[Messages, Prepared] = TRWState(self._first_messages(), forests, weights, np.zeros(0))
         self._set_weights(state)
-        # One forest that holds all edges: the graph is a forest itself, and the bound is exact.
+        # A single forest contains all edges: the graph is a forest, and the bound is exact.
         state.final = len(forests) == 1 or not self._method.rounds
         return state
 
@@ -149,8 +149,8 @@ class TRWKernel(Kernel[Tables, TRWState[Messages, Prepared]], Generic[Messages, 
         state.final = state.gap <= SMALL_GAP or state.rounds == self._method.rounds
         if state.gap <= SMALL_GAP:
             return
-        # The steps 2 / (t + 2) of conditional gradient, a few rounds on: its first one, of 1, would drop the forests
-        # that cover all edges, and leave edges of ρ = 0.
+        # Steps 2 / (t + 2) of the conditional gradient (Frank and Wolfe) with t from 2 on: the first step, 1, would
+        # drop the forests that cover all edges and leave edges with ρ = 0.
         share = 2.0 / (state.rounds + 4)
         state.weights = [(1 - share) * weight for weight in state.weights] + [share]
         state.forests.append(forest)

@@ -16,10 +16,10 @@ from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
 
-# Runs in effect below which nothing is believed: 10 of 40 measured SMC answers were wrong (off by three errors, root
-# mean square), and none of the 16 that pass this rule.
+# Effective number of runs below which estimates get a warning: 10 of 40 measured SMC answers were off by three standard
+# errors (root mean square), and none of the 16 with at least this many effective runs.
 MIN_EFFECTIVE_RUNS = 8.0
-# Confidence of the lower limit on how many runs count.
+# Confidence of the lower limit on the effective number of runs.
 CONFIDENCE = 0.95
 
 

@@ -73,8 +73,8 @@ class PopulationProgram(IndependentSteps):
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
-        # Made from `start`, since constants would not be on the device where steps leave their results, and JAX would
-        # compile again for them.
+        # Derived from `start`: a new constant would lie on another device than the results of steps, and JAX would
+        # compile the step a second time.
         none = 0.0 * start[0, :]
         return State(none, none + self._xp.zeros((t.rows.shape[0], 1), dtype=none.dtype))
 
@@ -82,7 +82,7 @@ class PopulationProgram(IndependentSteps):
         """One run of every population."""
         backend, xp, replicas = self._backend, self._xp, self._replicas_for(t.replicas, self._backend)
         shape = t.particles.shape[0], state.log_z.shape[0]
-        # 0 times the shape of `log_z` and not `log_z` itself, which may be -∞.
+        # 0 times an array shaped as `log_z`, not times `log_z`, which may be -∞.
         zeros = t.particles[:, None] * xp.zeros_like(state.log_z)
         flat = xp.reshape(zeros, (-1,))
         x = replicas.arrange_states(t.replicas, t.sizes[:, None] * flat)
@@ -103,7 +103,7 @@ class PopulationProgram(IndependentSteps):
         final = backend.fori_loop(1, last, rung, Population(x, zeros, zeros[0, :]))
         log_weights, hard_zeros = replicas.log_weights(t.replicas, final.x)
         log_w = final.log_w + (1 - t.betas[last - 1]) * xp.reshape(log_weights, shape)
-        # Hard zeros were soft on the way up; at β = 1 states that meet one have no weight.
+        # Hard zeros are soft at β < 1; at β = 1 a state that meets one has weight 0.
         if hard_zeros is not None:
             log_w = xp.where(xp.reshape(hard_zeros, shape) > 0, -xp.inf, log_w)
         _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, final.x, flat + 1)
@@ -124,7 +124,7 @@ class PopulationProgram(IndependentSteps):
         xp = self._xp
         top = xp.max(log_w, axis=0)
         none = top == -xp.inf
-        # Equal weights where no particle has any: 0 / 0 would be NaN, and the run's Ẑ is 0 anyhow.
+        # Equal weights if no particle has any: 0 / 0 would be NaN, and the Ẑ of this run is 0 in any case.
         weights = xp.where(none, 1.0, xp.exp(log_w - xp.where(none, 0.0, top)))
         mean = xp.mean(weights, axis=0)
         return weights / (mean * log_w.shape[0]), xp.where(none, top, top + xp.log(mean))

@@ -35,15 +35,15 @@ from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.pt import make_replicas, plan_replicas
 
-# Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth, so that few particles are lost
-# to resampling.
+# Temperatures per unit of the barrier: between neighbours the relative variance of a weight is about a fifth, so that
+# resampling loses few particles.
 TEMPERATURES_PER_BARRIER = 8.0
-# For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half.
+# Particles per unit of the barrier: where sweeps mix, the relative standard deviation of Ẑ is then about a half.
 PARTICLES_PER_BARRIER = 1.25
-# Temperatures and particles, at least and at most; particles that may be asked for.
+# Smallest and largest automatic (temperatures, particles); largest number of particles that may be requested.
 MIN_SIZES, MAX_SIZES, MAX_PARTICLES = (4, 8), (512, 64), 2**16
-# Of variables in a run, beyond which there are fewer particles and then temperatures: of a large model a run is not
-# worth the minutes it would take.
+# Largest number of variable updates in a run; above it the automatic choice lowers first particles, then temperatures,
+# since a run of a large model would take minutes.
 MAX_UPDATES = 2**24
 
 
@@ -102,8 +102,8 @@ class Annealed(Method[Tables]):
         count, particles = np.clip(sizes, MIN_SIZES, MAX_SIZES).tolist()
         room = MAX_UPDATES // (max(variables, 1) * self.moves)
         count = self.temperatures or count
-        # Fewer particles first, temperatures last: more runs make up for small populations, nothing for steps that are
-        # too long.
+        # Particles are reduced before temperatures: more runs make up for small populations, but not for temperature
+        # steps that are too long.
         particles = self.particles or int(np.clip(room // count, MIN_SIZES[1], particles))
         return self.temperatures or int(np.clip(room // particles, MIN_SIZES[0], count)), particles
 

@@ -98,7 +98,7 @@ class DHMC(RelaxedMethod):
     @property
     def relative_jitter(self) -> float:
         """`jitter`, or the form's own."""
-        # L rotations by one angle may add up to a full turn, after which a trajectory is where it began.
+        # Without jitter, L rotations by one angle may add up to a full turn, and the trajectory ends where it began.
         if self.jitter is not None:
             return self.jitter
         if self.rotates:

@@ -60,7 +60,7 @@ class Leapfrog:
             return x, carry[1] - step * self._gradient(tables, x)[3]
 
         r = r - 0.5 * step * start.push
-        # Half a kick at either end and whole ones between: leapfrog, which is reversible and keeps volume.
+        # Leapfrog: a half kick at either end and whole kicks between, which is reversible and preserves volume.
         x, r = self.backend.fori_loop(0, self.steps - 1, leap, (start.position, r))
         end = self.evaluate(tables, None, x + step * r)
         r = r - 0.5 * step * end.push
@@ -103,7 +103,7 @@ class Rotation:
         cos, sin = xp.cos(step), xp.sin(step)
 
         def kick(size: Array, w: Array, f: Array, push: Array) -> tuple[Array, Array]:
-            # ½ wᵀQ⁻¹w changes by h f·w + ½ h² f·Qf when w gets h Qf: Q may even be singular.
+            # The kick w → w + h Qf changes ½ wᵀQ⁻¹w by h f·w + ½ h² f·Qf, which needs no Q⁻¹: Q may be singular.
             gained = xp.sum(f * (size * w + 0.5 * size * size * push), axis=0)
             return w + size * push, gained
 

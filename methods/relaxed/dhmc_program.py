@@ -44,7 +44,8 @@ class DHMCProgram(ChainProgram):
         field = draw_position(xp, tables, start, noise)
         tilt = None
         if self.method.rotates:
-            # ½ until a window of burn-in has told: any m keeps the law, and good ones recentre the Gaussian.
+            # Means of ½ before the first window of burn-in; any m leaves the law invariant, and a good one centres the
+            # Gaussian.
             m = xp.zeros_like(field[:, :1]) + 0.5
             tilt = Tilt(m, gram_product(xp, tables, m), xp.zeros_like(field))
         point = self.dynamics.evaluate(tables, tilt, field)
@@ -58,8 +59,8 @@ class DHMCProgram(ChainProgram):
             v = backend.uniform(backend.fold_in(key, 2), state.accept.shape)
             step = step * (1.0 + jitter * (2.0 * v - 1.0))
         new, change = self.dynamics.integrate_trajectory(backend.fold_in(key, 0), tables, state.tilt, old, step)
-        # A trajectory that diverged to NaN is refused: a comparison with NaN would accept nothing, but the mean
-        # acceptance would be NaN, too, and the step size after it.
+        # A trajectory that diverged to NaN is rejected with acceptance 0: the comparison would reject it anyhow, but
+        # NaN would enter the mean acceptance and then the step size.
         chance = xp.where(xp.isnan(change), 0.0 * step, xp.exp(xp.minimum(-change, 0.0)))
         accepted = backend.uniform(backend.fold_in(key, 1), chance.shape) < chance
         point = Point(*(xp.where(accepted, b, a) for a, b in zip(old, new, strict=True)))
@@ -69,7 +70,7 @@ class DHMCProgram(ChainProgram):
         """A sample, then a step of dual averaging."""
         xp, method = self._xp, self.method
         state = self.step(key, tables, state)
-        # All chains share a step: C of them tell as much in one step as one does in C.
+        # All chains share one step size: C chains give as much information in one step as one chain in C steps.
         miss = method.target_acceptance - xp.mean(state.accept)
         step_size = self.update_step_size(state.step_size, method.adapts, miss, method.log_limit)
         tilt = state.tilt

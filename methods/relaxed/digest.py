@@ -14,13 +14,13 @@ from spinbench.mathematics.relaxation.cross_fits import CrossFit
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 from spinbench.mathematics.relaxation.estimators import LogZEstimates, bridge
 
-# Draws of all chains that q is fitted to: beyond, its overlap with p hardly grows.
+# Draws of all chains that q is fitted to; with more, its overlap with p hardly grows.
 FIT_DRAWS = 4096
-# Numbers of α that are kept until then: 8 MB.
+# Largest number of values of α that are stored before the fit: 8 MB.
 MAX_FIT_NUMBERS = 2**20
-# Draws that a run has at least, as far as it has samples, and looks, of which batches are made.
+# Smallest number of draws (if the run has as many samples) and of looks, which are grouped into batches.
 MIN_DRAWS, MIN_LOOKS = 1024, 16
-# Looks that are compared at once: one product of matrices takes less time than as many of a matrix and a vector.
+# Looks that are compared at once: one matrix-matrix product is faster than many matrix-vector products.
 BLOCK_LOOKS = 64
 
 

@@ -36,11 +36,11 @@ from spinbench.methods.relaxed.digest import GaussianDigest
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
-# Quantile of variables whose pace counts: between wells of x a few strongly coupled units pass together, so that the
-# slowest alone may tell.
+# Quantile of the variables' autocorrelation times that error bounds use, here the slowest variable: a few strongly
+# coupled units cross between wells of x together, and no other variable may show it.
 SLOWEST_SHARE = 1.0
-# Standard errors of the mean of chains beyond which they are not yet where the run finds them: of N variables at
-# several times some are 3 off by chance.
+# A chain mean farther than this many standard errors from the run's mean shows that burn-in was too short; among N
+# variables at several times some are off by 3 by chance.
 MAX_ARRIVAL_SE = 4.0
 
 
@@ -140,7 +140,7 @@ def relaxed_estimate(
         units: name of the statistic.
         diagnostics: to be passed on.
     """
-    # As good for standard errors as all batches, and cheap.
+    # Merged batches give as good standard errors as all batches, at less cost.
     series = trace.series(units, most=MAX_BATCHES)
     marginals = trace.mean(units).mean(axis=-1)
     impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
@@ -193,8 +193,8 @@ def max_visits_from_arrivals(trace: Trace, means: np.ndarray, errors: MarginalCl
         errors: of these means, without such a limit.
     """
     room = 2 / BOUND * errors.error_bounds
-    # The mean within its error bound that is nearest to ½: there chains scatter most, so that none is called apart by
-    # chance.
+    # The value within the mean's error bound that is nearest to ½: the scatter of chains is largest there, which avoids
+    # false warnings.
     nearest = np.clip(0.5, np.maximum(means - room, 0.0), np.minimum(means + room, 1.0))
     for arrival in reversed(trace.arrivals):
         chains = arrival.values.shape[-1]

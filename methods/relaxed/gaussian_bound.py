@@ -23,7 +23,7 @@ from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
 from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
 
-# Variables: matrices of so many rows are inverted at each step of the fit, at 72 MB each.
+# Largest number of variables: each step of the fit inverts matrices with this many rows, of 72 MB each.
 MAX_VARIABLES = 3000
 
 
@@ -113,10 +113,10 @@ class BoundedDrawsProgram(IndependentSteps):
         """A draw of every chain."""
         xp, half = self._xp, t.slopes[:, None] / 2
         u = t.mean[:, None] + t.root @ self._backend.normal(key, state.p.shape)
-        # Jaakkola and Jordan's bound on each log cosh: what a draw falls short of it is its log weight.
+        # Jaakkola and Jordan's bound on each log cosh; the slack of a draw is its log weight.
         over = self._log_cosh(u) - half * u**2 - (self._log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
         log_w = xp.sum(over, axis=0)
-        # The bound holds for every u: a weight above 1 is rounding.
+        # The bound holds for every u: a weight above 1 is a rounding error.
         return DrawState(xp.where(log_w < 0, log_w, 0.0), self._backend.sigmoid(2 * u))
 
     def observe(self, t: GaussianFit, state: DrawState) -> dict[str, Array]:

@@ -23,13 +23,13 @@ from spinbench.mathematics.rounding import EPS, work_of
 
 FloatArray = npt.NDArray[np.float64]
 
-# Steps of the search: as many as `MAX_WORK` cubes of variables allow, but not fewer than the last.
+# Steps of the search: `MAX_WORK` / N³, between `MIN_STEPS` and `MAX_STEPS`.
 MAX_STEPS, MAX_WORK, MIN_STEPS = 400, 4e9, 20
 MIN_GAIN, MIN_STEP_SIZE = 1e-6, 1e-8
-# Share of J's size by which K is positive, which costs next to nothing.
+# Margin, relative to J, by which K is made positive definite; it hardly widens the bound.
 POSITIVITY_MARGIN = 1e-9
-# Units in the last place that each of N² operations may cost, relative to the smallest eigenvalue of I - KΛ, by which
-# errors of the inverse grow.
+# Rounding error in units in the last place per N² operations, relative to the smallest eigenvalue of I - KΛ, which
+# amplifies errors of the inverse.
 ROUNDING_UNITS = 64
 
 
@@ -83,12 +83,12 @@ def fit_upper_bound(model: PairwiseModel) -> GaussianFit:
     """The smallest bound that steps along the gradient find, in proportion to λ."""
     spins = to_spins(model)
     top = float(np.linalg.eigvalsh(spins.kernel)[-1])
-    # Inside the domain for sure: I - KΛ is positive where λ is below the inverse of K's largest eigenvalue.
+    # A feasible start: I - KΛ is positive definite where λ is below the inverse of K's largest eigenvalue.
     slopes = np.full(len(spins.fields), min(0.9 / max(top, 1e-12), 0.95))
     best, gradient = _bound_and_gradient(spins, slopes)
     step = 0.1
     for _ in range(_max_steps(len(slopes))):
-        # In proportion to λ, which stays positive. The fixed point's own steps, ξ² ← E u², are not monotone.
+        # Steps in log λ, which keep λ positive. The plain fixed-point steps ξ² ← E u² are not monotone.
         trial_slopes = np.clip(slopes * np.exp(-step * np.clip(gradient * slopes, -20.0, 20.0)), 1e-6, 1 - 1e-6)
         value, trial_gradient = _bound_and_gradient(spins, trial_slopes)
         if not value < best:
@@ -125,7 +125,7 @@ def _sum_quadratic_bounds(xi: FloatArray, slopes: FloatArray) -> float:
 
 def _xi_from_slopes(slopes: FloatArray) -> FloatArray:
     """ξ > 0 with tanh ξ / ξ = λ."""
-    # Two starts of Newton's method: tanh ξ / ξ is 1 - ξ²/3 for small ξ, and 1 / ξ for large.
+    # Starting points of Newton's method: tanh ξ / ξ is 1 - ξ²/3 for small ξ and 1 / ξ for large ξ.
     xi = np.where(slopes > 0.7, np.sqrt(3 * (1 - slopes)), 1 / slopes)
     for _ in range(30):
         tanh = np.tanh(xi)
@@ -137,7 +137,8 @@ def _xi_from_slopes(slopes: FloatArray) -> FloatArray:
 def _final_fit(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> GaussianFit:
     """The bound by eigenvalues, at the λ that belong to ξ to the last place."""
     xi = _xi_from_slopes(slopes)
-    # The bound holds for pairs of ξ and λ that belong together: λ is computed from ξ, so that ξ's error costs nothing.
+    # The bound needs consistent pairs of ξ and λ: λ is computed from ξ, so that an error of ξ does not invalidate the
+    # bound.
     slopes = np.tanh(xi) / xi
     root = np.sqrt(slopes)
     values, vectors = np.linalg.eigh(np.eye(len(root)) - root[:, None] * spins.kernel * root)

@@ -101,8 +101,8 @@ class Langevin(AdaptiveStepMethod):
         def move(
             key: Key, chain: MALAState, density: LogDensity, step: Array, scale: Array
         ) -> tuple[MALAState, Array, int]:
-            # BlackJAX's step size is half of the square of the leapfrog step, in which dual averaging and the first
-            # step are.
+            # BlackJAX's step size is half of the squared leapfrog step; dual averaging and the first step use the
+            # leapfrog step.
             chain, info = kernel(key, chain, density, 0.5 * step**2)
             return chain, info.acceptance_rate, 1
 
@@ -183,7 +183,7 @@ class AdaptiveStepProgram(BlackJAXProgram):
         if last:
             return state._replace(tuning=now._replace(step_size=now.step_size._replace(step=step)))
         if not self.adapts_mass:
-            # One dual averaging over all of burn-in: without a mass to adapt there is no reason to begin anew.
+            # One dual averaging over all of burn-in: without mass adaptation there is no reason to restart it.
             return state
         n = xp.maximum(count, xp.ones_like(count)) * state.accept.shape[0]
         variance = xp.maximum(now.square / n - (now.total / n) ** 2, xp.zeros_like(now.scale))

@@ -79,7 +79,7 @@ class RelaxedMethod(Method[RelaxedTables]):
 
     def first_step(self, relaxation: Relaxation) -> float:
         """The step size to start from: √λ_min(Q)/2 with unit mass on α, ½ otherwise."""
-        # With unit mass on α the shortest direction has the length √λ_min(Q); elsewhere the Gaussian part is standard.
+        # With unit mass on α the shortest length scale is √λ_min(Q); the other forms have a standard Gaussian part.
         return 0.5 * relaxation.smallest**0.5 if self.factor == "precision" else 0.5
 
     def plan(self, model: Model) -> RelaxedTables:

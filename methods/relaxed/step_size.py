@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from spinbench.api import Array, Namespace
 
-# As in section 3.2 of the paper.
+# Constants of dual averaging, from section 3.2 of the paper.
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
-# Largest step of DHMC's rotating forms, in radians: a little below π / 2, at which position and velocity change places.
+# Largest step in radians of DHMC's rotating forms, a little below π / 2, at which position and velocity are exchanged.
 MAX_ANGLE = 1.5
 
 

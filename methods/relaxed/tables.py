@@ -13,8 +13,8 @@ from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed import family
 
 FloatArray = npt.NDArray[np.float64]
-# x = A α and what is known of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the others have A = I. precision: a
-# triangular root and Q⁻¹; gram: such a root and Q; edges: Q as a sum over edges.
+# Representation x = A α and the stored form of Q. harmonium: A = Λ^(-½)Vᵀ and a root B = VΛ^½; the other forms have A =
+# I. precision: a triangular root and Q⁻¹; gram: such a root and Q; edges: Q as a sum over edges.
 Factor = Literal["harmonium", "precision", "gram", "edges"]
 
 

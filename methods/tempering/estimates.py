@@ -23,12 +23,13 @@ from spinbench.methods.weighted_means import ChainMeans
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer]
 
-# Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier: of 23 runs that R-hat passed
-# one was wrong, of 17 with so many trips none.
+# Smallest number of round trips of all ladders; with fewer, a mode beyond the barrier may be missed: of 23 runs that
+# R-hat accepted one was wrong, of the 17 with at least this many trips none.
 MIN_ROUND_TRIPS = 20
-# Round trips of a replica that remembers where it began, on the average of all: by then few have made none.
+# Average number of round trips of a replica from which its initial state counts as forgotten: by then few replicas have
+# made none.
 TRIPS_TO_FORGET = 2.0
-# Below it a ladder hardly matters, and chains at β = 1 alone would do.
+# Barrier below which a ladder is hardly needed: chains at β = 1 alone would mix.
 NEGLIGIBLE_BARRIER = 0.5
 
 
@@ -55,7 +56,7 @@ class Travel(NamedTuple):
     def is_sufficient(self) -> bool:
         """Whether the run may be believed: replicas have to have forgotten where they began, by sweeps or by trips."""
         min_trips = max(MIN_ROUND_TRIPS, TRIPS_TO_FORGET * self.replicas * (1 - self.efficiency))
-        # A state at β = 1 that meets a hard zero has no weight: the law has not been reached.
+        # A state that meets a hard zero at β = 1 has weight 0: the chain has not reached the model's law.
         return self.lost == 0 and (self.trips >= min_trips or self.barrier < NEGLIGIBLE_BARRIER)
 
     @property
@@ -125,11 +126,11 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     if not all(((mean > 0) & (mean < np.inf)).all() for mean in (mean_up, mean_down)):
         return Claim(0.0, np.inf, np.inf)
     value = float((levels + np.log(mean_up) - np.log(mean_down)).sum())
-    # Relative deviations, whose sum over rungs is that of log Z to first order.
+    # Relative deviations: to first order their sum over rungs is the deviation of log Z.
     deviations = (up / mean_up[:, None] - down / mean_down[:, None]).sum(axis=1)[:, None, :]
     chains = deviations.shape[-1]
     spread, parts = spread_of_chains(deviations)
-    # Batches see fast scatter, ladders see slow one: whichever is larger counts.
+    # Batches show fast fluctuations, the spread of ladders shows slow ones; the larger error is used.
     base = max(float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts))
     memory = float((memory_share(r_hat_of(deviations)) * spread)[0])
     se = float(t_factor(chains - 1)) * base

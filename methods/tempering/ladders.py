@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 from spinbench.api import Array, Backend, Index
 
-# Swaps of average rejection that are added to those seen of each pair of rungs, so that a short window does not move
-# rungs by chance.
+# Swaps at the average rejection rate that are added to those of each pair of rungs, so that chance in a short window
+# does not move rungs.
 PRIOR_SWAPS = 4.0
-# Nats that a hard zero costs in a swap at β = 1: all that finite log weights may differ by, and more.
+# Nats that a hard zero costs in a swap at β = 1, above every difference of finite log weights.
 HARD_ZERO_NATS = 1e6
-# Rejection of a pair of rungs, at least: where none was seen, rungs would otherwise leave that part of [0, 1].
+# Smallest rejection rate of a pair of rungs: without it, rungs would leave a part of [0, 1] in which no swap was
+# rejected.
 MIN_REJECTION = 1e-3
 
 
@@ -112,7 +113,7 @@ class Ladders:
             zeros = self._gather_by_ladder(hard_zeros, places.slot)
             top = (xp.arange(gain.shape[0]) == gain.shape[0] - 1)[:, None]
             gain = gain + xp.where(top, HARD_ZERO_NATS * (zeros[1:, :] - zeros[:-1, :]), 0.0)
-            # At β = 1 a state that meets a hard zero weighs nothing: σ(-∞) is its share in log Z.
+            # At β = 1 a state that meets a hard zero has weight 0: its term in log Z is σ(-∞).
             lower = xp.where(top & (zeros[:-1, :] > 0), -xp.inf, lower)
         accepted = xp.exp(xp.minimum(gain, xp.zeros_like(gain)))
         may_swap = (xp.arange(gain.shape[0], dtype=xp.int32) % 2 == parity)[:, None]
@@ -149,12 +150,12 @@ class Ladders:
         places = xp.astype(xp.arange(betas.shape[0]), betas.dtype)
         targets = places * (barrier[-1] / (betas.shape[0] - 1))
         new_betas = self._interpolate(targets[1:-1], barrier, betas)
-        # The ends stay: β = 0, where Z is known, and the model itself.
+        # The ends stay fixed: β = 0, where Z is known, and β = 1, the model itself.
         new_betas = xp.concat([betas[:1], new_betas, betas[-1:]])
         mean = xp.sum(sums.at, axis=1) / xp.where(has_steps, steps, 1)
         slopes = self._interpolate(new_betas, betas, mean)
-        # d log Z / dβ = E D, by the trapezoidal rule: a guess is enough, since Bennett's ratio is right for any level
-        # and best near the true one.
+        # d log Z / dβ = E D, by the trapezoidal rule. A rough value is enough: Bennett's ratio is right for any level
+        # and most precise near the true one.
         new_levels = (new_betas[1:] - new_betas[:-1]) * (slopes[1:] + slopes[:-1]) / 2
         return Rungs(xp.where(has_steps, new_betas, betas), xp.where(has_steps, new_levels, rungs.levels))
 

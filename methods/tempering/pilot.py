@@ -11,15 +11,16 @@ from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]
 
-# At least and at most: of `MAX_VALUES` values in all, as far as that goes. Λ grows with the root of the variables, and
-# so does its error, so that few particles tell it of many variables: eight within 5 % on grids of 10 to 100 a side.
+# Smallest and largest number of particles, chosen so that they have `MAX_VALUES` values in all. Λ and its error both
+# grow with the square root of the number of variables, so that few particles suffice on large models: eight give 5 % on
+# grids of 10 to 100 a side.
 PARTICLE_RANGE = 8, 32
 MAX_VALUES = 2**15
 N_TEMPERATURES = 32
-# At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
-# than are needed cost in proportion, fewer cost round trips.
+# Sweeps at each temperature. Particles lag behind equilibrium, so that the barrier is overestimated: too many rungs
+# cost time in proportion, too few cost round trips.
 SWEEPS_PER_TEMPERATURE = 4
-# Rungs at least and at most: the time of a step is in proportion to them.
+# Smallest and largest number of rungs: the time of a step is proportional to it.
 RUNG_RANGE = (4, 64)
 
 
@@ -45,10 +46,10 @@ def anneal_particles(
         tables: of the replicas.
         cardinalities: (N,) of the variables.
     """
-    # A fixed seed: a plan is a function of the model.
+    # A fixed seed: the plan depends only on the model and the settings.
     rng = np.random.default_rng(0)
-    # (k / 31)², denser near 0, where the law changes fastest with β. Below 1 to the last, since at 1 hard zeros are
-    # exact, and a particle that meets one would have no D.
+    # (k / 31)², denser near 0, where the law changes fastest with β. The last value stays just below 1, where hard
+    # zeros become exact and a particle that meets one would have no D.
     betas = np.minimum((np.arange(N_TEMPERATURES) / (N_TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
     particles = int(np.clip(MAX_VALUES // max(np.size(cardinalities), 1), *PARTICLE_RANGE))
     start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), particles))
@@ -72,7 +73,7 @@ def cumulative_barriers(betas: FloatArray, log_weights: FloatArray) -> FloatArra
 def place_rungs(betas: FloatArray, barriers: FloatArray, num_rungs: int) -> FloatArray:
     """Betas of `num_rungs` rungs (0: as many as Λ asks for), with equal parts of the barrier between neighbours."""
     count = num_rungs or int(np.clip(np.ceil(2 * barriers[-1]) + 1, *RUNG_RANGE))
-    # np.interp needs rising places, and the barrier may not rise where D does not vary.
+    # np.interp needs increasing abscissae, and the barrier is flat where D does not vary.
     rising = barriers + 1e-9 * np.arange(len(barriers))
     rung_betas = np.interp(np.linspace(0.0, rising[-1], count), rising, betas)
     rung_betas[-1] = 1.0
@@ -82,6 +83,6 @@ def place_rungs(betas: FloatArray, barriers: FloatArray, num_rungs: int) -> Floa
 def _mean_absolute_difference(values: FloatArray) -> float:
     """E |D - D'| of two of the values."""
     ordered, count = np.sort(values), len(values)
-    # The sum over all pairs in O(P log P): each sorted value is the larger in k pairs and the smaller in the rest.
+    # The sum over all pairs in O(P log P): sorted value k is the larger one in k pairs and the smaller one in the rest.
     weights = 2 * np.arange(count) - count + 1
     return float(2 * (weights * ordered).sum() / (count * (count - 1)))

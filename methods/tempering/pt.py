@@ -59,7 +59,7 @@ from spinbench.methods.weighted_means import chain_estimate
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Rungs that may be asked for.
+# Largest number of rungs that may be requested.
 MAX_RUNGS = 1024
 
 

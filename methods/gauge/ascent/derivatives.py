@@ -60,7 +60,7 @@ class _Layout(NamedTuple):
     second: IntArray
 
 
-# Tables all but vanish at singular gauges, where no step ends.
+# At singular gauges entries of the tables vanish and quotients overflow; the search accepts no step that ends there.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Namespace = np) -> Derivatives:
     """Of Σ_x w(x) log f(x) in the 2d angles.
@@ -75,7 +75,7 @@ def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Arr
     safe = xp.where(weights != 0, tables, 1.0)
     ratio = tables[layout.flipped] / safe
     pulls = weights * ratio
-    # Axes (d, 2, n).
+    # Axes of `pull` and `pull2`: (d, 2, n).
     pull, pull2 = layout.halves @ pulls, layout.halves @ (pulls * ratio)
     low, high = pull[:, 0], pull[:, 1]
     total = layout.halves @ weights
@@ -88,7 +88,7 @@ def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Arr
         -squared * (total[:, 0] + total[:, 1]) / 2,
     ]
     f = tables[layout.quarters]
-    # Axes (P, 2**(d-2), n), and of `bends` (2, 2, P, n).
+    # Axes of `minors`: (P, 2**(d-2), n), P pairs of slots; of `bends`: (2, 2, P, n).
     minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]
     bends = ((weights / (safe * safe))[layout.quarters] * minors).sum(axis=3)  # (2, 2, P, n)
     between = secant[layout.first] * secant[layout.second] * bends
@@ -112,10 +112,10 @@ def joint_derivatives(
     layout = _layout(degree)
     product = slot_products(q, xp)
     angles = angle_derivatives(tables, product + floor, tangent, secant, xp)
-    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k), and what the angles' gradient is made of is linear in the weights
+    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k); the gradient in the angles is linear in the weights q_a(x).
     pulls = product * (tables[layout.flipped] / tables)
     pull = (layout.halves @ pulls)[:, :, None]
-    # Axes (slot of angles, a, logit, n), and of `crossed` (2d, logit, n).
+    # Axes of `moved` and `turned`: (slot of angles, a, logit, n); of `crossed`: (2d, logit, n).
     moved = (layout.halves_with_one @ pulls).reshape(degree, 2, degree, n) - q * pull
     turned = np.eye(degree)[:, :, None] * (tangent * q * (1.0 - q))
     secant = secant[:, None]
@@ -151,7 +151,7 @@ def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
 
 def slot_products(q: Array, xp: Namespace = np) -> Array:
     """(2**d, ...) products Π_k q_k(x_k) from q (d, ...), the q_k(x_k = 1); d is at least 1."""
-    # `stack` takes NumPy four times as long.
+    # NumPy's `stack` takes four times as long.
     labels = xp.reshape(xp.concat([1.0 - q, q]), (2, *q.shape))
     products = labels[:, 0, ...]
     for k in range(1, q.shape[0]):

@@ -14,18 +14,18 @@ from spinbench.methods.gauge.ascent.objectives import Formulas
 
 FloatArray = npt.NDArray[np.float64]
 
-# Last weight, divided by 2^d, of every log f: entries that q does not look at would shrink to 1e-17 and cross 0
-# otherwise.
+# Smallest weight of every log f, divided by 2^d: entries on which q has no weight would otherwise shrink to 1e-17 and
+# change their sign by rounding.
 FLOOR = 1e-6
-# (weight of Σ log cos(φ - ψ), floor) of each maximisation: both fall, since the optimum is at the boundary, and not to
-# 0, since singular gauges are there.
+# (weight of Σ log cos(φ - ψ), floor) of each maximisation. Both decrease, since the optimum lies at the boundary, but
+# not to 0, where gauges become singular.
 SCHEDULE = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
-# Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow. The first ones
-# only lead on to the next, and need not end.
+# Newton steps of a maximisation and of the last one; steps after which slow progress ends the last one. The earlier
+# maximisations only provide starting points and need not converge.
 LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 10
-# At the end, logits beyond it are also tried at infinity.
+# Logits beyond this are also evaluated at infinity after the last maximisation.
 SNAP = 10.0
-# Starting values of q keep this distance from 0 and 1, where the logits' derivatives vanish.
+# Starting values of q keep this distance from 0 and 1, where derivatives in the logits vanish.
 NEAREST = 0.02
 
 

@@ -55,7 +55,7 @@ class BandSolver:
             bends = np.where(free[self._rows] & free[self._columns], bends, 0.0)
         band = np.bincount(self._spots, -bends, self._factor.size).reshape(self._factor.shape)
         diagonal, movable = band[:, 0].copy(), free[self._order]
-        # In proportion to the diagonal, as Levenberg and Marquardt: coordinates have different scales.
+        # In proportion to the diagonal (Levenberg and Marquardt): coordinates have different scales.
         scale = np.maximum(np.abs(diagonal), 1e-8)
         while True:
             band[:, 0] = np.where(movable, diagonal + shift * scale, 1.0)
@@ -63,8 +63,8 @@ class BandSolver:
             factor, failed = lapack.dpbtrf(self._factor.T, lower=1, overwrite_ab=1)
             if not failed:
                 break
-            # Cholesky's factorisation fails early where the matrix is not positive definite, so that trying costs less
-            # than eigenvalues.
+            # Cholesky's factorisation stops early at a matrix that is not positive definite: trying it is cheaper than
+            # computing eigenvalues.
             shift = max(4.0 * shift, 1e-6)
         direction = np.empty_like(slope)
         direction[self._order] = lapack.dpbtrs(factor, slope[self._order], lower=1)[0]

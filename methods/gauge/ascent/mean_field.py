@@ -21,13 +21,15 @@ from spinbench.methods.gauge.ascent.derivatives import slot_products
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# For the logarithm of 0 while iterating: exp(FLOOR) is far below rounding, in Z too. Where finite entries are as low,
-# so many times the lowest one. Bounds are stated of tables as they are, see `bound`.
+# Stands for log 0 during the iteration: exp(FLOOR) is far below rounding, also in Z. Where finite entries are as low as
+# that, log 0 is `DEEPER` times the lowest. `bound` evaluates the tables with their exact zeros.
 FLOOR, DEEPER = -1e5, 4.0
-# Where tables have zeros, q within so much of 0 or 1 is that: any rest of weight on a zero would make the bound -∞.
+# Where tables have zeros, q within this distance of 0 or 1 is set to 0 or 1: any remaining weight on a zero would make
+# the bound -∞.
 CERTAIN = 1e-12
 
-# Largest change of a probability in the last sweep: bounds are stationary in q, so that their error is its square.
+# Converged when no probability changes by more in a sweep: the bound is stationary in q, so that its error is of second
+# order.
 TOLERANCE = 1e-9
 
 
@@ -115,7 +117,7 @@ def sweep(
     for colour in tables.colours:
         pulls = []
         for slot in colour.slots:
-            # Axes (2**j, m, R), over the first j edges that are left.
+            # Axes of `expected`: (2**j, m, R), over the j edges that are not summed yet.
             expected = slot.gains
             for k in range(slot.others.shape[1]):
                 other_q = xp.take(q, slot.others[:, k], axis=0)
@@ -125,7 +127,7 @@ def sweep(
             pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
         field = xp.take(pull, colour.ends[0, :], axis=0) + xp.take(pull, colour.ends[1, :], axis=0)
-        # In float32 the exponential overflows, of which the quotient is the 0 that it should be.
+        # In float32 the exponential overflows, and its inverse is the correct 0.
         with np.errstate(over="ignore"):
             q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
     return q

@@ -26,26 +26,25 @@ End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
 ENDS: tuple[End, ...] = get_args(End)
 CONVERGED = frozenset[End]({"gradient", "flat", "slow"})
 
-# Share of the slope that a step must gain: Armijo's rule, with the constant that is usual.
+# Armijo's rule: share of the predicted gain that a step must reach; the usual constant.
 SUFFICIENT = 1e-4
-# A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
-# if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
-# halved.
+# A step that brings a table entry below its limit is shortened to 0.8 of the point where the entry, if linear, would
+# meet the limit, but at most by a factor of ten; a step with too little gain is halved.
 SHORTER = (0.1, 0.8)
-# Lengths of a step at most.
+# Largest number of step lengths that are tried.
 TRIALS = 24
-# Largest changes of a coordinate in one step: the objective is far from quadratic over half a turn, or over a
-# probability's whole range.
+# Largest change of a coordinate in one step: the objective is far from quadratic over half a turn of an angle or the
+# whole range of a probability.
 ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
-# Logits beyond, and pushed outwards, stay where they are: their q is 1e-7 from 0 or 1, and the Hessian is all but
+# Logits beyond this whose gradient points outwards are frozen: their q is 1e-7 from 0 or 1, and the Hessian is nearly
 # singular in them.
 FAR_LOGIT = 16.0
-# λ, which shifts the Hessian, at first; later it is what the last step needed.
+# Initial shift λ of the Hessian; each later step starts from the previous step's λ.
 FIRST_SHIFT = 1e-3
-# So many steps that each gain less than this, relative to the value, end an ascent.
+# An ascent ends after this many successive steps with a relative gain below the first number.
 FLAT, FLAT_STEPS = 1e-13, 3
-# And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
-# gradients need not vanish, so that progress alone tells.
+# It also ends when this many steps together gain less than the first number, once the patience is used up: at the
+# boundary of the feasible set gradients need not vanish, so that only the progress shows convergence.
 SLOW, SLOW_STEPS = 1e-5, 10
 
 
@@ -67,7 +66,7 @@ class Maximisation(NamedTuple):
     patience: int
 
 
-# NumPy's.
+# The formulas over NumPy arrays.
 ON_HOST = formulas_of(np)
 
 
@@ -199,7 +198,7 @@ class Newton:
             return
         gain = value - self.value
         self.z, self.value, self.tables = z, value, tables
-        # As trust regions do: whole steps lower λ, short ones raise it.
+        # As in trust-region methods: full steps lower λ, shortened steps raise it.
         if length == 1.0:
             self._shift = max(0.2 * self._shift, 1e-12)
         elif length < 0.2:
@@ -222,7 +221,7 @@ def _next_share(start: Tables, tables: Tables) -> float:
     """Of a step from `start` that led to `tables` in vain: how much of it comes next."""
     meets = []
     for old, new in zip(start, tables, strict=True):
-        # NaN where the gauge is singular, and no comparison is true of it.
+        # A singular gauge gives NaN, for which every comparison is false.
         at, table = np.asarray(old), np.asarray(new)
         below = table <= KEPT * at
         if below.any():

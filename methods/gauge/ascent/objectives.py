@@ -33,9 +33,9 @@ from spinbench.methods.gauge.ascent.derivatives import (
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse.
+# Smallest cos(φ - ψ) of an edge: the condition number of its gauge is at most twice the inverse.
 LEAST_COSINE = 1e-4
-# No table entry may fall below this share of itself in one step (fraction to the boundary): entries that shrink to
+# A table entry may fall at most to this share of itself in one step (fraction to the boundary): entries that shrink to
 # 1e-17 at once change their sign by rounding.
 KEPT = 0.01
 
@@ -98,7 +98,7 @@ def evaluate(
     """
     edges = _num_edges(slots)
     theta, logits = z[: 2 * edges], z[2 * edges :]
-    # Of every edge twice, hence the half below.
+    # `cosine` lists every edge twice, hence the half below.
     cosine = xp.cos(theta - _opposite(theta))
     cosine = xp.where((cosine > LEAST_COSINE).all(), cosine, np.nan)
     tables = _gauge(slots, theta, cosine, ungauged, xp)
@@ -110,7 +110,7 @@ def evaluate(
     if len(logits):
         value = value + (xp.logaddexp(0.0, logits) - logits * q).sum()
     for slot, table in zip(slots, tables, strict=True):
-        # Logs of entries that are not positive would be NaN; -∞ is put in at the end.
+        # Logarithms of entries that are not positive would be NaN; the value is set to -∞ at the end.
         logs = xp.log(xp.where(inside, table, 1.0))
         value = value + weights.barrier / len(table) * logs.sum()
         if len(logits):
@@ -195,7 +195,7 @@ def _gauge(
     slots: Sequence[Array], theta: Array, cosine: Array, ungauged: Sequence[Array], xp: Namespace
 ) -> list[Array]:
     """Tables with the axis of every slot multiplied by the matrix of its half edge."""
-    # Both matrices of an edge get the same factor, so that their product is the identity.
+    # Both matrices of an edge are scaled by the same factor, so that their product is the identity.
     scale = 1.0 / xp.sqrt(cosine)
     cosines, sines = xp.cos(theta) * scale, xp.sin(theta) * scale
     # by old label, then by new one: the rows are (cos own, sin own) and (-sin other, cos other)
@@ -205,7 +205,7 @@ def _gauge(
         matrices, n = entries[:, :, slot], slot.shape[1]
         for k in range(len(slot)):
             split = table.reshape(2**k, 2, -1, n)
-            # Axes (2, 1, n).
+            # Axes of `low` and `high`: (2, 1, n).
             low, high = matrices[0, :, None, k], matrices[1, :, None, k]
             table = (low * split[:, :1] + high * split[:, 1:]).reshape(-1, n)
         gauged.append(table)

@@ -15,20 +15,20 @@ from spinbench.methods.gauge.ascent.objectives import Formulas
 
 FloatArray = npt.NDArray[np.float64]
 
-# Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges.
+# Weight of Σ log cos(φ - ψ), times δ: without the term, lines and cycles converge to singular gauges.
 CONDITIONING = 0.1
-# Newton steps of one δ.
+# Newton steps for one δ.
 LIMIT = 120
-# Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least: closer is no use,
-# since the next δ has another maximum.
+# A maximisation ends when no component of the gradient exceeds TOLERANCE times δ, or the absolute minimum; more
+# precision is wasted, since the next δ has another maximum.
 TOLERANCE, LEAST_TOLERANCE = 1e-2, 1e-9
-# From the end of so many maximisations G-MF starts.
+# G-MF starts from the result of this many maximisations.
 EARLY = 2
-# First share of constant tables added in the search of an interior point: with them the identity gauge is inside, and
-# shares fall until they are gone.
+# Initial share of constant tables in the search for an interior point: with them the identity gauge is interior, and
+# the share decreases to 0.
 MIX = 1.0
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
-# Of a move to the analytic centre.
+# Settings of the Newton iteration to the analytic centre.
 CENTRE = Maximisation(CONDITIONING, 1.0, 1e-6, SEARCH_LIMIT, SEARCH_LIMIT + 1)
 
 
