@@ -34,9 +34,10 @@ from spinbench.models.evidence import condition
 
 TARGETS: tuple[Target, ...] = ("marginals", "log_z")
 METHODS = ("gibbs", "block_gibbs", "dhmc", "pt", "swendsen_wang", "smc", "wmb", "importance")
-# Errors below it come from the order of sums.
+# Errors below this are rounding of sums in another order.
 ROUNDING = 1e-8
-# Of the root mean square of error / standard error: wanted of nearly all groups of runs, and of all.
+# Ranges of the root mean square of error / standard error: for nearly all groups of runs and for all of them,
+# respectively.
 CALIBRATED, TOLERATED = (0.8, 1.25), (0.67, 1.5)
 
 

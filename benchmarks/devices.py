@@ -31,10 +31,10 @@ class Work(NamedTuple):
     """What is timed: a method on a grid of `size` x `size`, or on a dense model of `size` variables."""
 
     method: str
-    kind: str  # "grid"; "rough grid", on which messages never settle; or "dense"
+    kind: str  # "grid"; "rough grid", on which messages do not converge; or "dense"
     size: int
     chains: int
-    units: float  # in a step of all chains
+    units: float  # updates in a step of all chains
     unit: str
     settings: Mapping[str, Any] = MappingProxyType({})
 
@@ -50,9 +50,9 @@ class Work(NamedTuple):
         return generators.grid(self.size, self.size, 0.5, {"rough grid": 3.0}.get(self.kind, 0.5), seed=1)
 
 
-UPDATES = "updates"  # of one variable of one chain
+UPDATES = "updates"  # an update: one variable of one chain
 HMC = {"leapfrog_steps": 10, "step_size": 0.1, "log_z": "none"}
-WORK = [  # from what a CPU's cache holds to what fills a GPU
+WORK = [  # from models that fit a CPU's cache to models that fill a GPU
     *(Work("gibbs", "grid", n, c, n**2 * c, UPDATES) for n, c in ((10, 100), (10, 10_000), (100, 1_000), (1_000, 16))),
     *(Work("gibbs", "dense", n, c, n * c, UPDATES) for n, c in ((1_000, 1_000), (4_000, 256))),
     *(Work("block_gibbs", "dense", n, 1_000, n * 1_000, UPDATES, {"log_z": "none"}) for n in (100, 1_000, 4_000)),

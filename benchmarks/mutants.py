@@ -47,8 +47,8 @@ class Mutant(NamedTuple):
     line: int
     column: int
     change: str
-    statement: int  # the line that it begins on
-    source: str  # of the whole mutated file
+    statement: int  # first line of the enclosing statement
+    source: str  # text of the whole mutated file
 
 
 def walk_with_statement(tree: ast.AST, statement: int = 0) -> Iterator[tuple[ast.expr | ast.stmt, int]]:
@@ -70,7 +70,7 @@ def mutate_node(node: ast.AST) -> tuple[str, str] | None:
         case ast.Compare(left=left, ops=[op, *others], comparators=right):
             return "comparison", f"({ast.unparse(ast.Compare(left, [SWAPS[type(op)](), *others], right))})"
         case ast.BinOp(left=ast.JoinedStr() | ast.Constant(value=str())) | ast.BinOp(right=ast.JoinedStr()):
-            return None  # text
+            return None  # strings are not mutated
         case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in SWAPS:
             new = ast.unparse(type(node)(**{**dict(ast.iter_fields(node)), "op": SWAPS[type(op)]()}))
             kind = "and/or" if isinstance(node, ast.BoolOp) else "arithmetic"
@@ -132,7 +132,7 @@ def select_tests(mutant: Mutant, records: Records) -> list[str]:
     same_method = "/".join(("methods", Path(folder).name)) if mutant.file.startswith(NUMBA) else folder
     mirrored = f"tests/{folder}/", f"tests/{same_method}/"
     tests = lines.get(mutant.statement, set()) | lines.get(mutant.line, set())
-    if not tests and (mutant.statement in lines or mutant.line in lines):  # run when the file was imported
+    if not tests and (mutant.statement in lines or mutant.line in lines):  # run on import and not by a test
         tests = set().union(*lines.values())
     if not tests and mutant.file.startswith(NUMBA):
         beside = (lines for file, lines in records.tests.items() if file.startswith(f"{folder}/"))
@@ -167,7 +167,7 @@ def try_mutant(mutant: Mutant, tests: list[str], scratch: Path) -> tuple[str, st
     """(outcome, the test that failed); compiled code gets an empty cache, as all kernels compile anew."""
     tree, file = scratch / "tree", scratch / "tree" / mutant.file
     original = file.read_bytes()
-    # tests that look whether the checkout is clean see it so
+    # tests that need a clean checkout must not see the mutated file as changed
     subprocess.run(["git", "update-index", "--assume-unchanged", mutant.file], cwd=tree, check=True)
     limit = ["timeout", "--kill-after=5", str(TIMEOUT_SECONDS)]
     command = [*limit, sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 FIGURES = Path(__file__).with_name("figures")
-# In the order of the page.
+# In the order in which they appear on the page.
 TABLES = ("peers", "speed_table", "whole_call", "kernels", "scaling", "devices", "devices_arrays")
 
 HEAD = """\

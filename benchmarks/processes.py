@@ -48,9 +48,9 @@ def memory_bytes(name: str) -> int:
 
 
 class Stretch(NamedTuple):
-    begin: float  # by the monotonic clock
+    begin: float  # seconds of the monotonic clock
     end: float
-    cpu: float  # seconds of this process between them
+    cpu: float  # CPU seconds of this process from begin to end
 
 
 def measure_stretch(chains: int, sweeps: int, threads: int, barrier: Any) -> Stretch:

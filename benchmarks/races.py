@@ -30,7 +30,7 @@ ENTRANTS: Entrants = (
     *(("gibbs", {}), ("wmb", {"ibound": 7}), ("bp", {}), ("pt", {}), ("smc", {}), ("blocks", {"size": 256})),
     *(("swendsen_wang", {}), ("blocks", {})),
 )
-# An error below it counts as it.
+# Floors of errors: smaller ones count as these.
 SMALLEST_ERROR: dict[Target, float] = {"marginals": 1e-4, "log_z": 1e-3}
 GROSS_ERROR = 0.05
 SHIPPED = (

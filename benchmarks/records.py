@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Records(NamedTuple):
-    tests: dict[str, dict[int, set[str]]]  # file: line: tests that ran it
+    tests: dict[str, dict[int, set[str]]]  # {file: {line: tests that run it}}
     seconds: dict[str, float]  # of each test that passed
 
 

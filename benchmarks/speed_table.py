@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from spinbench.api import Precision
 
 ROUNDS, COLD_ROUNDS = 15, 4  # a cold call takes up to 6 s
-SHORTEST_SECONDS = 0.05  # of what is timed at once
+SHORTEST_SECONDS = 0.05  # shortest total time of a measurement
 NOTABLE_RATIO = 1.10
 NOISE_RATIO = 1.15  # two runs of one commit on a shared machine differ by as much in a few rows
 
@@ -57,7 +57,7 @@ KERNELS: dict[tuple[Precision, tuple[int, ...]], dict[str, tuple[str, ...]]] = {
         "gibbs": tuple(name for name in MODELS if name not in ("grid 15", "regular 60, degree 3")),
         **ON_GRID_10,
     },
-    ("float64", (16,)): {  # without blocks on dense models, which compile for 40 s
+    ("float64", (16,)): {  # without block methods on dense models, which compile for 40 s
         "metropolis": ("regular 200, degree 8", "dense 100", "torus 20, 3 states"),
         "block_gibbs": ("regular 200, degree 8", "dense 100", "rbm 784 x 64"),
         "dhmc": ("regular 200, degree 8", "dense 100"),
@@ -84,7 +84,7 @@ COLD = ("gibbs", 10), ("block_gibbs", 10), ("trw", 10), ("exact", 15)  # (method
 class Row(NamedTuple):
     name: str
     unit: str
-    prepare: Callable[[], Callable[[], float]]  # makes the function that measures once
+    prepare: Callable[[], Callable[[], float]]  # returns the function that measures once
 
 
 @cache

@@ -22,7 +22,7 @@ from spinbench.models.networks import gauge_regular
 Note = Callable[[str], None]
 
 CALLS = 5
-# More than any of the ascents takes; they end by themselves.
+# More steps than any of the ascents takes before it converges.
 ASCENT_STEPS = 100_000
 
 
@@ -110,7 +110,7 @@ def test_gauged(benchmark: Any, note: Note, method: Gauged, share: float) -> Non
         bound = log_z(method)
         return bound, time.process_time() - since
 
-    ascend()  # imports
+    ascend()  # warm-up: imports and compiles
     bounds, seconds = zip(*(ascend() for _ in range(CALLS)), strict=True)
     benchmark.pedantic(ascend, rounds=1)
     mean_field = log_z("forney_mf")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-# Calls that take less are made so often more, and the median counts.
+# A call that takes less than the first number in seconds is repeated as often as the second says; the median is
+# reported.
 SHORT_CALL_SECONDS, N_SHORT_CALLS = 0.02, 25
 
 
