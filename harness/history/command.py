@@ -48,7 +48,9 @@ def add(commands: Subcommands) -> None:
     history.add_argument("--worse", action="store_true", help="Show only what got worse.")
     history.add_argument("--last", type=int, metavar="N", help="Look at so many recorded commits; 60 by default.")
     actions = history.add_subparsers(dest="what", metavar="ACTION", title="several machines")
-    merge = actions.add_parser("merge", help="Merge the histories of other machines into this one; may be repeated.")
+    sentence = "Merge the histories of other machines into this one; may be repeated."
+    epilog = "An example: spinbench history merge ../laptop/.asv"
+    merge = actions.add_parser("merge", help=sentence, description=sentence, epilog=epilog)
     merge.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="Read the history of this checkout, or of this .asv."
     )
