@@ -49,7 +49,7 @@ class CupyBackend(NumpyBackend):
         return self._cupy.asnumpy(array)
 
     def block_until_ready(self, array: Array) -> None:
-        # Kernels are queued: without this, clocks would stop before they end.
+        # Kernels run asynchronously: without waiting here, timings would end before the kernels do.
         self._cupy.cuda.get_current_stream().synchronize()
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
@@ -70,6 +70,6 @@ class CupyBackend(NumpyBackend):
     def window(self, array: Array, start: Index, length: int) -> Array:
         return array[int(start) : int(start) + length]
 
-    # NumPy's go piece by piece, so that what they work on stays in a processor's cache.
+    # NumPy's versions work in blocks that stay in a CPU cache, which does not help on a GPU.
     add_product, add_compensated = Backend.add_product, Backend.add_compensated
     sigmoid = Backend.sigmoid

@@ -59,14 +59,14 @@ class JaxBackend(Backend):
         stack = contextlib.ExitStack()
         stack.enter_context(self._jax.enable_x64(self.precision == "float64"))
         stack.enter_context(self._jax.default_device(self._device))
-        # GPUs round float32 factors of products to 10 or 11 bits by default, which fields of many neighbours do not
-        # bear.
+        # By default GPUs round the float32 factors of a matrix product to 10 or 11 bits, too few for fields that sum
+        # over many neighbours.
         stack.enter_context(self._jax.default_matmul_precision("highest"))
         return stack
 
     def to_device(self, array: np.ndarray) -> Array:
         dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
-        # A copy, which JAX may keep as it is: on a CPU it may share memory with NumPy's array.
+        # A copy, of which JAX may keep the memory: on a CPU it may alias NumPy's array.
         array = array.astype(np.int32 if dtype == np.int64 else dtype)
         memory.require(array.nbytes, self._device, "the model's tables and states")
         with self.scope():
@@ -147,5 +147,5 @@ def keep_programs(jax: ModuleType) -> None:
     """
     if not jax.config.jax_compilation_cache_dir:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled" / "jax"))
-        # JAX keeps only what took a second to compile; here whole suites compile many small programs.
+        # By default JAX caches only programs that took a second to compile; test suites compile many small ones.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

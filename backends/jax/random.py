@@ -22,12 +22,12 @@ import numpy as np
 
 from spinbench.api import Index
 
-# (2,) uint32.
+# A key has shape (2,) and dtype uint32.
 Key = jax.Array
 
-# 2^32 over the golden ratio: siblings of one key are far apart.
+# 2^32 over the golden ratio: spreads the keys that are folded from one key.
 SIBLING = 0x9E3779B9
-# sin(π/4 √z) / √z and cos(π/4 √z) on 0 <= z <= 1 to 2e-9 or 6e-16, by bytes of the type
+# Coefficients of sin(π/4 √z) / √z and cos(π/4 √z) on 0 <= z <= 1, by bytes of the type; errors 2e-9 and 6e-16.
 # fmt: off
 SINE = {
     4: (0.7853981609766183, -0.08074543470810158, 0.0024900068014925836, -3.5954290725115357e-05),
@@ -83,7 +83,7 @@ def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype[np.floating]) -> ja
     first, second = bits(key, shape), bits(_sibling(key, 1), shape)
     if dtype.itemsize == 4:
         radius = ((first >> 1).astype(dtype) + np.float32(0.5)) * np.float32(2.0**-31)
-        # Bit 0 of `second` is the sign, and so not used here; half a unit makes the angle symmetric about 0.
+        # Bit 0 of `second` is already used as the sign; half a unit makes the angle symmetric about 0.
         turn = ((second >> 1).astype(dtype) + np.float32(0.5)) * np.float32(2.0**-30) - 1
     else:
         low, low_angle = bits(_sibling(key, 2), shape), bits(_sibling(key, 3), shape)

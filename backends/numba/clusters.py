@@ -117,7 +117,7 @@ def _join(f, s, u, w):
     first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, f.levels, w.chosen, w.parent
     count = 0
     for e in range(first.size):
-        # Each bond is written, and counted if it is open: a branch would often be mispredicted.
+        # Each bond is written and the counter is raised only if it is open: a branch would often be mispredicted.
         satisfied = (s[first[e]] == s[second[e]]) == alike[e]
         chosen[count] = e
         count += satisfied & (u[e] < levels[e])
@@ -126,7 +126,7 @@ def _join(f, s, u, w):
     for k in range(count):
         e = chosen[k]
         a, b = _root(parent, first[e]), _root(parent, second[e])
-        # The lower root always stays, so that one look-up a row in ascending order finds all roots below.
+        # The smaller root stays a root, so that a pass in ascending order finds every root with one look-up per row.
         parent[max(a, b)] = min(a, b)
     for i in range(parent.size):
         parent[i] = parent[parent[i]]
@@ -145,7 +145,8 @@ def move(f, s, p, w):
     for i in range(s.size):
         pull[parent[i]] += (s[i] + s[i] - unit) * f.fields[i]
     for i in range(s.size):
-        # A cluster keeps its spins with 1 / (1 + exp(-2F)), F the field on it: fields make the move asymmetric.
+        # A cluster keeps its spins with probability 1 / (1 + exp(-2F)), F the sum of the fields on it: fields break the
+        # symmetry between its two states.
         keep[i] = sigmoid(pull[i])
     for i in range(s.size):
         r = parent[i]

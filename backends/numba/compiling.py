@@ -47,7 +47,8 @@ class _Clock(event.Listener):
         if not self._depth:
             took = time.perf_counter() - self._since
             self.seconds += took
-            # Both clocks, since deadlines are in seconds of wall or CPU time and subtract the same kind.
+            # Both clocks: a deadline is in seconds of wall time or of CPU time, and compilation is subtracted on the
+            # same clock.
             deadline.add_compilation(took, time.thread_time() - self._busy_since)
 
 
@@ -81,7 +82,7 @@ _LINALG: Any = linalg
 @cache
 def look_for_blas_late() -> None:
     """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
-    # A Numba without this function looks at no other time, and is left as it is.
+    # A Numba version without this function has no such check and is left as it is.
     look = getattr(_LINALG, "ensure_blas", None)
     _LINALG.ensure_blas = lambda: None
     try:

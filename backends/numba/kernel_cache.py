@@ -22,19 +22,19 @@ from spinbench.backends.numba import compiling, machine_code
 if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
 
-# Machine code for arguments of these types, as `Dispatcher.compile` returns it.
+# Compiles a function for argument types, as `Dispatcher.compile` does, and returns the machine code.
 Compile = Callable[[Any], object]
 
 Options = dict[str, Any]
 """Keywords of `numba.njit`."""
-# Numba makes two wrappers of each function, one for Python and one for C: a third of what a kernel costs to compile.
-# Options of a function that compiled code alone calls; Python cannot call it.
+# Options of a function that only compiled code calls: Numba otherwise builds one wrapper for Python and one for C, a
+# third of a kernel's compile time.
 CALLEE: Options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 SOURCES = Path(__file__).parent
 KERNELS = "kernels-"
-# A process that is stopped while it compiles must not hold up others for ever; the slowest kernel compiles in a tenth
-# of this.
+# Longest wait in seconds for another process's compilation, ten times the slowest kernel's: a stopped process must not
+# block others for ever.
 LOCK_SECONDS = 300.0
 
 _SEAL = "seal"
@@ -50,7 +50,7 @@ class KernelLocator:
     def __init__(self, function: FunctionType, file: str) -> None:
         place = Path(file).relative_to(SOURCES).with_suffix("")
         name = function.__qualname__.replace("<", "").replace(">", "")
-        # Numba reads this attribute.
+        # Numba reads this attribute from its locators.
         self._py_file = file
         kernels = f"{KERNELS}{machine_code.sources_digest()}"
         self._folder = Path(config.CACHE_DIR) / kernels / place / name  # type: ignore[attr-defined]
@@ -105,8 +105,8 @@ def _guard_compilation(dispatcher: Any) -> Compile:
 
     def compile_guarded(signature: object) -> object:
         folder = Path(dispatcher.stats.cache_path)
-        # Numba's lock before the folder's: a thread that has Numba's may ask for the folder's, so that the other order
-        # could deadlock.
+        # Numba's lock is taken before the folder's: a thread with Numba's lock may request the folder's, and the other
+        # order could deadlock.
         with global_compiler_lock:
             with suppress(OSError), _lock_folder(folder):
                 if is_whole(folder) or _clear_folder(folder):
@@ -127,7 +127,7 @@ def _guard_compilation(dispatcher: Any) -> Compile:
 def _compile_with_retry(compile_signature: Compile, signature: object) -> object:
     try:
         return compile_signature(signature)
-    # Nothing could be written. What was compiled is in memory, and is found there the second time.
+    # Nothing could be written to disk. The compiled code is in memory, where this second call finds it.
     except OSError:
         return compile_signature(signature)
 

@@ -15,21 +15,21 @@ from typing import Any
 from spinbench.foundation.folders import cache_folder
 
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
-# Whether this process checks what kernels do with raw addresses; read once, since it decides what is compiled.
+# Whether kernels check their raw addresses; read once, since it decides which machine code is compiled.
 CHECKED = os.environ.get(CHECKS_VARIABLE, "0") not in ("", "0")
-# Folders of compiled kernels that stay beside the one in use, however old they are: enough for going back and forth
-# between a few checkouts without compiling each time.
+# Newest folders of compiled kernels that are never deleted, besides the current one: enough to switch between a few
+# checkouts without recompiling.
 KEPT = 3
-# Others go when no process has started with them for a day: a running one may still load from its folder.
+# Seconds since a process last started with a folder until it may be deleted: a running process may still load from it.
 UNUSED_SECONDS = 86_400.0
 
-# Modules of `methods` whose constants or functions are compiled into kernels: without them in the digest, old code went
-# on being measured after a change of dual averaging's constants.
+# Modules of `methods` whose constants or functions are compiled into kernels. They enter the digest, since otherwise a
+# changed constant would leave old machine code in use.
 CONSTANTS = ("baselines/jumps.py", "blocks/tables.py", "buckets/draws.py", "relaxed/step_size.py")
 
 _NUMBA = "numba-"
 KERNEL_LOCATOR = "spinbench.backends.numba.kernel_cache.KernelLocator"
-# Those that Numba asks where nobody has chosen any.
+# Numba's own default locators.
 NUMBA_LOCATORS = (
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
     *("IPythonCacheLocator", "ZipCacheLocator"),
@@ -58,7 +58,7 @@ def numba_folder() -> Path:
     and so have kernels that check their addresses (`simd`).
     """
     folder = cache_folder() / "compiled" / f"{_NUMBA}{sources_digest()}"
-    # On a disk that cannot be written to, kernels are compiled in each process.
+    # On a read-only disk every process compiles its kernels again.
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
@@ -75,7 +75,7 @@ def use_cache_of_sources() -> None:
     """
     from numba.core import config
 
-    # Numba makes its names at run time.
+    # Numba defines its settings at run time, unknown to type checkers.
     settings: Any = config
     if CHECKED or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
@@ -91,7 +91,7 @@ def _prune(folder: Path, keep: Path) -> None:
     rivals = [(path.stat().st_mtime, path) for path in folder.glob(f"{_NUMBA}*") if path.name != keep.name]
     for used, path in sorted(rivals, reverse=True)[KEPT:]:
         if time.time() - used > UNUSED_SECONDS:
-            # under another name first, so that no process finds half of it
+            # renamed first, so that no process finds a half-deleted folder
             doomed = path.with_name(f".{path.name}.{os.getpid()}")
             path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)

@@ -21,7 +21,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, state_rows, sweep_order
 from spinbench.methods.population import program, smc
 
-# Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any.
+# Variable updates of one call, some 20 ms: between calls a run of a large model can be stopped.
 UPDATES = 2**22
 
 
@@ -95,7 +95,7 @@ def weigh(log_w, weights):
     """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
     top, total, squares = log_w.max(), 0.0, 0.0
     for j in range(log_w.size):
-        # `exp` makes a tiny number, not 0, of -∞.
+        # `exp` of -∞ gives a tiny number and not 0.
         weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0
         total += weights[j]
         squares += weights[j] * weights[j]
@@ -108,7 +108,7 @@ def choose_particles(weights, total, u, first, source):
     count = weights.size
     reached, i = weights[0], 0
     for j in range(count):
-        # Bounded by the last particle: rounding may leave `reached` below the total.
+        # At most the last particle: rounding may leave `reached` below the total.
         while reached * count <= (j + u) * total and i < count - 1:
             i += 1
             reached += weights[i]
@@ -123,7 +123,7 @@ def _resample(course, u, x, part):
     for c in range(chains):
         log_w = part.log_w[c]
         top, total, squares = weigh(log_w, weights)
-        # The effective number of particles, (Σ w)² / Σ w², against its share of P.
+        # Resample if the effective number of particles, (Σ w)² / Σ w², falls below its share of P.
         if total * total <= course.resample * count * squares:
             # log Z takes the mean weight, and weights begin at 1 again (Del Moral, Doucet and Jasra 2006).
             part.log_z[c] += top + np.log(total / count)
@@ -157,8 +157,8 @@ def anneal(t, course, chains, u, part, sums, begin, end):
     else:
         s += 1 + (begin - 1) * course.moves
     for k in range(begin, min(end, last + 1)):
-        # At β < 1 hard zeros have floors, at 1 they are exact. The last step therefore takes back what the floors'
-        # weights have added so far, and then adds the exact ones.
+        # Hard zeros are floors at β < 1 and exact at β = 1. The last step first removes the increments at the floors
+        # and then adds the exact ones.
         for exact in range(0 if k == 0 else 2 if k == last else 1):
             sum_weights(t, exact == 0, x, part.log_p)
             _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)
@@ -166,7 +166,7 @@ def anneal(t, course, chains, u, part, sums, begin, end):
             _resample(course, u[k], x, part)
         chains.betas[:] = betas[k]
         count = course.moves if 0 < k < last else 1
-        # At one place, since it is inlined.
+        # A single call site, since the function is inlined.
         run_sweeps(t, course.order, Request(k == last, True, s, s + count), chains, sums)
         s += count
 
@@ -177,7 +177,7 @@ def add_run(part: Particles, sums: Array, states: States, totals: StepSums) -> N
     tops = part.log_w.max(axis=1)
     weights = np.exp(part.log_w - np.where(tops > -np.inf, tops, 0.0)[:, None])
     p = merge_lane_blocks(sums, chains * count).reshape(-1, chains, count)
-    # particles without weight have no probabilities that mean anything
+    # particles of weight 0 have undefined probabilities
     weighted = np.multiply(weights, p, out=np.zeros_like(p), where=weights > 0).sum(axis=2)
     total = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # where no particle has weight
@@ -228,7 +228,7 @@ class AnnealedKernel(Kernel[program.Tables, PopulationState]):
         sweeps = (last - 1) * self._method.moves + 2
         together = max(1, UPDATES // (state.lanes.x.size * self._method.moves))
         for step in range(state.step, state.step + steps):
-            # By the step's number, so that runs do not depend on how they are cut into batches.
+            # Seeded by the step's number, so that runs do not depend on how they are cut into batches.
             u = np.random.default_rng((state.seed, step)).random((last, chains))
             course = Course(self._betas, self._order, self._method.moves, self._method.resample, step * sweeps)
             for begin in range(0, last + 1, together):
@@ -236,6 +236,7 @@ class AnnealedKernel(Kernel[program.Tables, PopulationState]):
                 anneal(self._lanes, course, state.lanes, u, part, sums, begin, begin + together)
             add_run(part, sums, self._states, totals)
         state.step += steps
-        # What is constant may stand in the factors here and in the base there.
+        # The kernel omits the log constant and the log number of states, and `tables.base` may include them: the shift
+        # is the difference.
         shift = self._shift
         return state, {"z": totals.z + shift, "square": totals.square + 2 * shift, "p": totals.p + shift}

@@ -16,5 +16,5 @@ def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> No
         return
     cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
-        # Results are asked for, so that an exception in a thread is one here.
+        # Reading the results raises here whatever a thread raised.
         list(pool.map(run, map(slice, cuts, cuts[1:])))

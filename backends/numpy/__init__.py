@@ -12,10 +12,10 @@ from numpy.random.bit_generator import ISeedSequence
 
 from spinbench.api import Array, Backend, Index, Key, Namespace, Precision
 
-# Three words of 64 bits, what SFC64 is seeded with.
+# Three words of 64 bits, the seed of SFC64.
 KEY_BYTES = 24
-# Numbers of an array that several operations run over before they go on to the next: 256 kB, of which three fit the
-# second-level cache.
+# Elements of a block that several operations process one after another: 256 kB, three of which fit the second-level
+# cache.
 AT_ONCE = 2**15
 
 
@@ -41,7 +41,7 @@ class NumpyBackend(Backend):
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
         if self.real != np.float32:
             return np.random.Generator(_generator(key)).random(shape)
-        # 24 of each 32 bits; a Generator's float32 numbers cost a call each, which is three times as much
+        # 24 of each 32 random bits; a Generator fills float32 arrays three times more slowly
         count = math.prod(shape)
         raw = _generator(key).random_raw((count + 1) // 2).view(np.uint32)[:count]
         raw >>= 8
@@ -114,6 +114,6 @@ class _Words(ISeedSequence):
 
 
 def _generator(key: Key) -> np.random.SFC64:
-    # The stubs know SeedSequence alone.
+    # NumPy's type stubs accept only SeedSequence.
     seed: Any = _Words(key)
     return np.random.SFC64(seed)

@@ -29,7 +29,7 @@ from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 
 Array = np.ndarray
-# The methods that these kernels are of.
+# Methods that these kernels implement.
 SweepMethod = Gibbs | Metropolis
 
 Library = TypeVar("Library")
@@ -103,7 +103,8 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
 
     def init(self, seed: int, start: States) -> Chains[Library]:
         n, chains = start.shape
-        # A call costs time beside its updates: it is long enough for that to be a third of what they take.
+        # A call has a fixed cost beside its updates: it makes enough of them for that cost to be at most a third of
+        # theirs.
         least = max(self.call_updates / max(n * chains, 1), self.chain_updates / max(n, 1))
         return Chains(seed, 0, self.begin(start[self.order]), math.ceil(least) or 1)
 

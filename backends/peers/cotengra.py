@@ -20,10 +20,10 @@ from spinbench.backends.peers import answers, library, tables
 if TYPE_CHECKING:
     import jax
 
-    # log Z and its gradients with respect to the tables.
+    # Returns log Z and its gradients with respect to the tables.
     Contraction = Callable[[Sequence[np.ndarray]], tuple[jax.Array, Sequence[jax.Array]]]
 
-# Trials of the greedy search for an order; on a 10 × 10 grid they find one of width 10, which is the best.
+# Trials of the greedy search for a contraction order; on a 10 × 10 grid they find one of the optimal width 10.
 TRIALS = 64
 
 

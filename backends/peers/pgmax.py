@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jax import Array as JaxArray
     from pgmax import infer
 
-    # Messages, the number of iterations, and the largest change of the last one.
+    # (messages, number of iterations, largest change in the last iteration).
     Round = tuple[infer.BPArrays, Index, JaxArray]
 
 ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}

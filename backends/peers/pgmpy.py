@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pgmpy.models import DiscreteMarkovNetwork
 
 
-# Variables of a model whose states are all tabulated: the sampler keeps a table for each variable and state of the
-# others, 12 · 2^11 of them.
+# Largest number of variables of a binary model: the sampler stores a table for each variable and state of the others,
+# 12 · 2^11 of them.
 MOST_VARIABLES = 12
 
 
@@ -48,7 +48,7 @@ class PgmpyExact(answers.LibraryAnswer["tuple[DiscreteMarkovNetwork, tables.Tabl
             marginals = [inference.query([str(v)], show_progress=False).values for v in range(len(problem.sizes))]
         return answers.Answer(
             marginals, float(np.log(marginals[0].sum())) + problem.scale
-        )  # of Markov networks they add up to Z
+        )  # Markov networks: unnormalised marginals, which sum to Z
 
 
 class PgmpyGibbs(chains.LibraryChains[np.ndarray]):

@@ -37,7 +37,7 @@ class PyAgrumExact(answers.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"
             field.add(pyagrum.RangeVariable(str(v), "", 0, size - 1))
         for scope, table in zip(problem.scopes, problem.tables, strict=True):
             factor = field.addFactor([str(v) for v in scope])
-            factor[:] = np.ascontiguousarray(table.T)  # its last variable is the first axis
+            factor[:] = np.ascontiguousarray(table.T)  # pyAgrum's last variable is the first axis
         return field, len(problem.sizes)
 
     def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> answers.Answer:

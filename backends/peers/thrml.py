@@ -21,7 +21,7 @@ from spinbench.methods.gibbs import gibbs, sweeps
 if TYPE_CHECKING:
     from jax import Array as JaxArray
 
-    # The states of the variables of each colour, (C, n).
+    # States of the variables of each colour, (C, n).
     Blocks = list[JaxArray]
 
 

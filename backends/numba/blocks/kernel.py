@@ -59,7 +59,7 @@ def _fill_uniform(keys, counter, count, fixed, u):
     """Numbers counter, counter + 1, … of each chain."""
     for i in range(count):
         for lane in range(u.shape[1]):
-            # Descents for s* take a constant in place of the number, so that they need no loop of their own.
+            # The descent to s* passes a constant in place of the random number and so shares this loop.
             u[i, lane] = fixed if fixed >= 0 else uniform(keys[0, lane], keys[1, lane], counter + np.uint64(i))
 
 
@@ -70,8 +70,8 @@ def run_steps(m, w, room, blocks, chains, steps, sums, target, logs):
     One function, which is compiled once. `sums` (G, N, K, L), to which marginals are added, has no variables where
     nothing is wanted, `target` (N, L) neither; logs (G, L) += log of the probability of the target.
     """
-    # A step has a number for each variable of all blocks, also where only some blocks are drawn: what a block takes
-    # does not depend on which others are.
+    # Every step reserves a number for each variable of all blocks, even if only some blocks are drawn: the numbers of a
+    # block do not depend on which other blocks are drawn.
     total = np.uint64(m.starts[-1])
     for g in range(chains.x.shape[0]):
         x, keys, beta = chains.x[g], chains.keys[g], chains.beta[g]
@@ -157,8 +157,8 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
         draws[:] = state.mode[None, :, None]
         once = Steps(state.step, state.step + 1, False, -1.0)
         self._draw(blocks, draws, keys, once)
-        # R is the transition with its blocks in reverse order; log R of the reversed sweep is what Bennett's ratio
-        # needs (docs/explanations/log-z.md).
+        # R is the transition with its blocks in reverse order. Bennett's ratio needs log R of a reversed sweep from s*
+        # (docs/explanations/log-z.md).
         last_first = blocks[::-1].copy()
         ends = (self._draw(last_first, x, keys, once, mode=state.mode) for x in (state.x.copy(), draws))
         return {name: logs[: state.chains] - state.weight for name, logs in zip(("log_t", "log_r"), ends, strict=True)}
@@ -214,19 +214,20 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
     def _with_likeliest_mode(self, state: BlocksState) -> BlocksState:
         """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""
         x = state.x.copy()
-        # β doubles at each sweep, so that draws with the constant ½ become descents.
+        # β doubles at each sweep, so that draws with the constant ½ become deterministic descents.
         for i in range(DESCENT_SWEEPS):
             self._draw(self._t.sweep, x, state.keys, Steps(0, 1, True, 0.5), beta=np.full(x.shape[::2], 2.0**i))
         weights = self._log_weights(x)
         best = int(weights.argmax())
-        # s* only ever gets likelier: what was found before burn-in must not be lost by it.
+        # s* is only replaced by a likelier state: burn-in must not lose a better one.
         if weights[best] <= state.weight:
             return state
         return replace(state, mode=x[best // self._lanes, :, best % self._lanes].copy(), weight=float(weights[best]))
 
     def _vectors(self, chains: Array) -> Array:
         """(G, …, L) from (…, C); what is missing to whole vectors is like the first chain."""
-        # Idle lanes repeat a chain: states of 0 might be impossible, and a block without weight is summed twice.
+        # Idle lanes repeat a chain: all-zero states might be impossible, and blocks whose weights are all 0 are summed
+        # a second time in the log domain.
         missing = -chains.shape[-1] % self._lanes
         whole = np.concatenate([chains, np.repeat(chains[..., :1], missing, axis=-1)], axis=-1)
         split = whole.reshape(*whole.shape[:-1], -1, self._lanes)

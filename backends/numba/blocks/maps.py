@@ -142,8 +142,8 @@ def _group_factors_by_axes(t: Tables, b: int) -> list[tuple[IntArray, list[int]]
     links = range(int(t.factor_starts[b]), int(t.factor_starts[b + 1]))
     links_by_axes = [(frozenset(np.flatnonzero(t.inner[i]).tolist()), i) for i in links]
     factors_by_axes: dict[frozenset[int], list[int]] = {}
-    # The widest factors first, so that each narrower one finds a group which has its axes. Factors of one group are
-    # multiplied once for each of its rows, not once for each entry of the bucket.
+    # The widest factors first, so that each narrower factor finds a group whose axes include its own. The factors of a
+    # group are multiplied once per row of the group and not once per entry of the bucket.
     for axes, i in sorted(links_by_axes, key=lambda pair: -len(pair[0])):
         home = next((other for other in factors_by_axes if axes <= other), axes)
         factors_by_axes.setdefault(home, []).append(i)

@@ -39,14 +39,14 @@ from spinbench.backends.numba.simd import (
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
 OPTIONS: Options = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
-# Sums below it are not trusted, and taken for 0: float32 ends at 1e-38 and float64 at 1e-308, and of a sum near the end
-# terms may be missing.
+# Smaller sums count as 0: float32 ends at 1e-38 and float64 at 1e-308, and a sum close to that may have lost terms to
+# underflow.
 LEAST = constant(1e-36, 1e-300)
-# Share of what may be lost: below what sums of either precision keep.
+# Share of a sum that may be lost to underflow: below the rounding error of either precision.
 NEGLIGIBLE = constant(1e-9, 1e-17)
-# What the log domain has for -inf, which its differences would make NaN.
+# Stands for -∞ in the log domain, where differences of -∞ would be NaN.
 LOWEST = constant(-1e30, -1e300)
-# Logarithms, from a maximum, that are 0 in the linear domain.
+# Logarithms relative to the maximum whose exponentials count as 0 in the linear domain.
 _GONE = constant(-80.0, -700.0)
 
 
@@ -93,7 +93,7 @@ def forward(m, w, block, x, beta, tempered, room):
             _to_weights(room.W, m.group_rows[g], m.group_sizes[g])
     else:
         _fill(m, w, low, high, x, beta, tempered, room, None)
-    # Logarithms cost an exponential an entry, so that they come in only where products lost something.
+    # The log domain costs an exponential per entry and is used only where products of weights underflowed.
     if not _eliminate_buckets(m, low, high, room, None):
         _fill(m, w, low, high, x, beta, tempered, room, True)
         _eliminate_buckets(m, low, high, room, True)
@@ -128,8 +128,8 @@ def _fill(m, w, low, high, x, beta, tempered, room, logs):
                     else:
                         value = w.logs[at]
                         if tempered:
-                            # 0 · -∞ is NaN: hard zeros are finite floors where chains are tempered, at β = 1 far lower
-                            # ones.
+                            # 0 · -∞ is NaN: hard zeros are finite floors in tempered chains, and far lower ones at β =
+                            # 1.
                             value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - COLD_FLOOR_NATS)
                         W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
@@ -195,8 +195,8 @@ def _eliminate_buckets(m, low, high, room, logs):
             scale = choose(top > 0, ONE(top) / top, zero)
             for s in range(out, out + m.separators[b]):
                 store(W, s * wide, load_vector(W, s * wide) * scale)
-            # A child's loss is one of its parent, too: what was next to nothing may be all that a factor higher up
-            # allows.
+            # A loss in a child's message is also a loss of its parent: an entry that was negligible there may be the
+            # only one that factors higher up allow.
             worst = larger(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W, room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
@@ -274,7 +274,7 @@ def add_marginals(m, block, room, sums):
         if m.scope_starts[b] == m.scope_starts[b + 1]:
             store(A, m.messages[b] * wide, ones)
         for k in range(K):
-            # Rows of groups are free by now: the bucket's marginals are summed in their place.
+            # The rows of groups are no longer needed and hold the sums of the bucket's marginals.
             store(W, k * wide, ZERO(ones))
         for s in range(m.separators[b]):
             above = load_vector(A, (m.messages[b] + s) * wide)

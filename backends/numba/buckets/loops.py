@@ -13,9 +13,9 @@ from spinbench.backends.numba.simd import ULP, exp, hash64, log
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
 
-# Without the flags that say that infinities do not occur: log 0 does, and must stay -∞.
+# Fast-math flags without "ninf": log 0 occurs and must stay -∞.
 OPTIONS: Options = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
-# Of what is less the exponential counts as 0.
+# Smaller arguments of the exponential count as -∞.
 LEAST = -708.0
 
 
@@ -32,7 +32,7 @@ def forward(at, theta, weights, work):
         _gather(at, c, begin, end - begin, theta, messages, logs)
         first, last = at.messages[c], at.messages[c + 1]
         rows = logs[begin:end], probabilities[begin:end], messages[first:last]
-        # A literal, with which the loops over rows are compiled once more: of known stride, they become vectors.
+        # The literal 2 makes Numba compile a second version of the loops with a known stride, which LLVM vectorises.
         if card == 2:
             _rows(*rows, 2, weights[c], tops, sums)
         else:
@@ -60,13 +60,13 @@ def _gather(at, c, begin, size, theta, messages, logs):
 @njit(forceinline=True, **OPTIONS)
 def _rows(logs, probabilities, messages, card, weight, tops, sums):
     """w log Σ exp(ψ / w) of each row, of which the conditionals and their logs are written; ψ stands in `logs`."""
-    # A negative weight (lower bounds) turns the order round: the smallest ψ has the largest ψ / w.
+    # A negative weight w (lower bounds) reverses the order: the smallest ψ has the largest ψ / w.
     inverse, sign, count = 1.0 / weight, 1.0 if weight > 0 else -1.0, len(messages)
     for r in range(count):
         top = sign * logs[r * card]
         for x in range(1, card):
             top = max(top, sign * logs[r * card + x])
-        # A row of zeros alone: -∞ - -∞ would be NaN.
+        # All entries of the row are 0: -∞ - -∞ would be NaN.
         tops[r] = 0.0 if top == -np.inf else sign * top
     for r in range(count):
         for x in range(card):
@@ -109,7 +109,7 @@ def backward(at, work):
             for i in range(begin + r * card, begin + (r + 1) * card):
                 g = probabilities[i] * share
                 probabilities[i] = g
-                # 0 log 0 is 0, and would be NaN.
+                # 0 log 0 counts as 0; computed, it would be NaN.
                 if g > 0.0:
                     entropy -= g * logs[i]
         work.entropies[c] = entropy
@@ -119,8 +119,8 @@ def backward(at, work):
                 shifts[at.shifts[c] + at.maps[place + i]] += probabilities[begin + i]
 
 
-# Nats by which a weight may pass the one that sums are relative to, before they are scaled anew: e^40 squared is far
-# from overflow, and scaling takes a pass over all rows.
+# Sums are kept relative to one weight and rescaled when a weight exceeds it by this many nats: e^40 squared is far from
+# overflow, and rescaling is a pass over all rows.
 _RAISE = 40.0
 
 
@@ -154,10 +154,10 @@ def advance(source, keys, index, steps, stats):
         for step in range(steps):
             counter = np.uint64(index + step) * np.uint64(n)
             log_weight = _one(source, keys[:, chain], counter, x, places, mixed)
-            # No weight passes the bound but by rounding; and where nothing is split all weights are Z.
+            # A log weight above the bound is a rounding error, and without split buckets all weights equal Z.
             log = min(log_weight, 0.0) if split else 0.0
             bin_index = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
-            # Weights go into bins, since betting needs their empirical law and not only their mean
+            # Weights go into bins, since the betting bound needs their empirical distribution and not only their mean
             # (`methods/buckets/betting.py`).
             stats.counts[bin_index, chain] += 1.0
             if log == -np.inf:
@@ -210,7 +210,8 @@ def _one(source, key, counter, x, places, mixed):
         while s < card - 1 and uniform >= mixed[s]:
             uniform -= mixed[s]
             s += 1
-        # What rounding left of the last share: a state that no mini-bucket allows must not be drawn.
+        # Rounding left a remainder of probability for the last state: a state that no mini-bucket allows must not be
+        # drawn.
         if mixed[s] == 0.0:
             return -np.inf
         x[v] = s

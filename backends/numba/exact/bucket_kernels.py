@@ -13,11 +13,11 @@ from spinbench.backends.numba.exact.buckets import BLOCK
 from spinbench.backends.numba.exact.shared import ONCE, SHARED, centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
-# exp(709) is the end of float64: sums of up to e^100 products may be added.
+# Largest |log| of a product. exp(709) is the end of float64, which leaves room for sums of up to e^100 products.
 REACH = 600.0
-# How a piece is read within a block: one entry; in sequence; entry by entry.
+# How a piece is read within a block: a single entry; consecutive entries; gathered entries.
 SCALAR, ALONG, GATHERED = range(3)
-# Columns of `Work.piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a child's
+# Columns of `Work.piece`: offset; first axis after 0; access kind; offset at the current block; entries of the child's
 # message within a block; row of `Work.pattern`.
 SOURCE, LEAD, KIND, AT, TARGETS, PATTERN = range(6)
 
@@ -68,7 +68,7 @@ def prepare(p, plan, work):
     for a in range(1, axes):
         u = plan.scope[plan.start[message] + a - 1]
         work.axis[u], work.card[a] = a, plan.states[u]
-    # Not a literal 0, for whose type `enter` would be compiled once more.
+    # np.int64 and not a literal 0, for whose type Numba would compile `enter` a second time.
     pieces = np.int64(0)
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
         enter(plan.piece[k], pieces, plan.offset[plan.piece[k]], axes, plan, work)
@@ -91,7 +91,7 @@ def enter(i, q, source, axes, plan, work):
             lead = min(lead, a)
     piece[q, SOURCE], piece[q, LEAD] = source, lead
     piece[q, PATTERN] = piece[q - 1, PATTERN] if q > 0 else 0
-    # Others have one entry in a block, or all axes within it, and need no pattern.
+    # Other pieces have a single entry in a block, or all their axes within it, and need no pattern.
     if plan.start[i + 1] - plan.start[i] > 2:
         piece[q, PATTERN] += 1
 
@@ -142,7 +142,8 @@ def make_base(p, axes, pieces, plan, numbers, work):
     """
     card, base, piece = work.card, work.base, work.piece
     low, block = axes, 1
-    # At least one axis, however many states it has; further ones while the block fits the first-level cache.
+    # A block has at least one axis, whatever its number of states, and further axes while it fits the first-level
+    # cache.
     while low > 1 and (block == 1 or block * card[low - 1] <= BLOCK):
         low -= 1
         block *= card[low]
@@ -156,8 +157,8 @@ def make_base(p, axes, pieces, plan, numbers, work):
         for q in range(pieces):
             if piece[q, LEAD] == a:
                 reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
-                # Of many pieces only what they make together counts: products are brought back around 1 before their
-                # bound passes the range.
+                # Only the product of all pieces has to stay in range: it is scaled back to around 1 before its bound
+                # exceeds the range.
                 if REACH / 2 - reach < bound <= REACH:
                     shift, bound = _centre_base(size, block, work)
                     shift_sum += shift
@@ -225,7 +226,7 @@ def next_block(low, rows, work):
 def make_block(x, low, size, pieces, store, work):
     """The present block at state x of the bucket's variable, into `block`."""
     block, piece = work.block, work.piece
-    # Pieces with one entry in a block are one multiplication together, not one each for every entry.
+    # Pieces with one entry in the block are multiplied into a single factor.
     factor = 1.0
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] == SCALAR:

@@ -15,7 +15,7 @@ import numpy as np
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray
 from spinbench.reference.orders.order import Order
 
-# Entries of the innermost block: 16 kB, so that it and its pieces stay in a first-level cache of 32 kB.
+# Entries of the innermost block: 16 kB, so that the block and its pieces fit a first-level cache of 32 kB.
 BLOCK = 2048
 
 
@@ -63,14 +63,14 @@ def make_plan(flat: FlatFactors, order: Order) -> tuple[Plan, Sizes, FloatArray]
     above = np.fromiter(itertools.chain.from_iterable(order.separators), dtype=np.int64)
     start = np.concatenate([flat.start, flat.start[-1] + np.cumsum(over)])
     scope = np.concatenate([np.argsort(order.order)[flat.scope], above])
-    # Messages of roots are over nothing, and enter no bucket.
+    # Roots send messages without axes, which enter no bucket.
     pieces = np.flatnonzero(np.diff(start))
     lowest = np.minimum.reduceat(scope, start[pieces])
     by_bucket = np.argsort(lowest, kind="stable")
     bucket_of, placed = lowest[by_bucket], pieces[by_bucket]
     message = np.ones(n)
     message[over > 0] = np.multiply.reduceat(states[above].astype(np.float64), (np.cumsum(over) - over)[over > 0])
-    # Children take a second row, for their shares on the way back.
+    # Children need a second row for their ratios in the backward pass.
     rows, most_states = 1.0 + (placed >= tables), int(states.max(initial=1))
     gathered = (message[bucket_of] > BLOCK) & (np.diff(start)[placed] > 2)
     sizes = Sizes(

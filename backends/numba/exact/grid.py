@@ -25,7 +25,8 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver
 
 _FLOOR = 1e-280
-# On grids of 10 to 22 columns, measured over predicted is 0.6 to 1.4 (Numba 0.68, a Xeon); the last is new memory.
+# Seconds from which `CompiledGrid` predicts its time. On grids of 10 to 22 columns measured over predicted time is 0.6
+# to 1.4 (Numba 0.68, a Xeon); the last number is the cost of newly allocated memory.
 CALL_SECONDS, SITE_SECONDS = 4e-5, 3e-7
 LOG_Z_ENTRY_SECONDS, ENTRY_SECONDS, FRONTIER_SECONDS = 4e-10, 7e-10, 8e-9
 _TOO_STRONG = "its couplings are too strong for plain sums in float64"

@@ -21,7 +21,7 @@ from spinbench.backends.numba.exact.shared import SHARED
 from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.simd import address, empty_array, larger, load, smaller, store, zero_array
 
-# Two blocks of 2^LOW entries of 8 bytes lie in a first-level cache of 32 kB, and no larger ones do.
+# Two blocks of 2^LOW entries of 8 bytes fit a first-level cache of 32 kB.
 LOW = 11
 COLUMN: Options = {**SHARED, "fastmath": {"contract"}}
 
@@ -35,7 +35,7 @@ def _in_place(front, bit, coefficients):
         bit: power of two.
         coefficients: (2, 2, 2) [left spin, to, from]; the same for both where there is none to the left.
     """
-    # The left neighbour's spin, hence the coefficients, stays the same over `run` entries.
+    # The left neighbour's spin, and with it the coefficients, is constant over `run` entries.
     entries, run = address(front, 0), larger(bit >> 1, 1)
     for begin in range(0, front.size, 2 * bit):
         for left in range(bit // run):
@@ -108,7 +108,7 @@ def copy_size(width: int) -> int:
 
 
 LOG_2 = math.log(2.0)
-# What rounding leaves of a field that cancels, as in `Pairwise.fields`: fields of zero stay exactly 0.
+# Relative rounding error of a field whose terms cancel: as in `Pairwise.fields`, such a field is set to exactly 0.
 NOISE = 8 * np.finfo(np.float64).eps
 
 
@@ -137,7 +137,7 @@ def _weigh(site, biases, edges, couplings, coefficients):
     place = empty_array(site.size, np.int64)
     for i in range(site.size):
         place[load(sites, i)] = i
-    # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
+    # per site: sums of couplings and of their absolute values, and J to the neighbours on the left and above
     pull, scale = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
     left, up = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
     for e in range(couplings.size):
@@ -171,7 +171,7 @@ def _scale(coefficients, peak, turned, work):
     row, to = address(coefficients, 0), address(work, 0)
     for k in range(work.size):
         value = load(row, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
-        # Dividing the coefficients of column 0 costs 8 divisions; dividing the frontier would cost a pass over it.
+        # Scaling the 8 coefficients of column 0 replaces a pass over the frontier.
         store(to, k, value / peak if k < 8 else value)
 
 
@@ -193,7 +193,7 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, floor):
     front = fronts[0]
     for i in range(front.size):
         front[i] = 1.0
-    # above the first row is one of free spins
+    # above the first row lies a fictitious row of free spins
     total = _weigh(site, biases, edges, couplings, coefficients) - width * LOG_2
     peak = 1.0
     for r in range(rows):

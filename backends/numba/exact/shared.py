@@ -12,11 +12,12 @@ from numba import njit
 
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
 
-# What Python calls. No array is made, so that references need no counting; slices run in threads.
+# Options of functions that Python calls. They allocate no arrays, so that references need no counting; they release the
+# GIL, since slices run in threads.
 CALLED: Options = {"cache": True, "error_model": "numpy", "_nrt": False, "nogil": True}
-# What several kernels call.
+# Options of functions that several kernels call.
 SHARED: Options = {"error_model": "numpy", "_nrt": False, **CALLEE}
-# What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller.
+# Options of functions that one kernel calls in one place: inlining them here keeps LLVM from optimising them twice.
 ONCE: Options = {"error_model": "numpy", "inline": "always"}
 
 
@@ -40,7 +41,7 @@ def centre(part, size, largest, smallest, drift):
         return -math.inf, 0.0
     high, low = math.log(largest), math.log(smallest)
     middle = (high + low) / 2
-    # Scaling is a pass over memory: a large message is left alone until it has drifted.
+    # Scaling is a pass over memory: a large message is only scaled once it has drifted from 1.
     if abs(middle) < drift:
         return 0.0, max(high, -low)
     factor = math.exp(-middle)

@@ -23,11 +23,11 @@ from spinbench.reference.orders.plan import place_messages
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
-# States drawn at once: 32 MB of int64.
+# Samples that are drawn at once have this many states: 32 MB of int64.
 _SAMPLES = 2**22
-# Seconds from which an interrupt is not to wait until the answer is there.
+# Answers that are predicted to take longer (seconds) can be interrupted before they are complete.
 _LONG = 0.3
-# Entries of messages from which finding places that are free again takes less time than they save.
+# Number of message entries from which reuse of memory saves more time than planning it takes.
 _REUSED = 2**20
 
 
@@ -35,10 +35,9 @@ class CompiledTree(Elimination):
     """In compiled code, no table stored."""
 
     backend = "numba"
-    # Seconds for an entry of a clique table, with marginals and for log Z alone, from which the choice between solvers
-    # predicts.
-    # On 17 models, measured over predicted is 0.5 to 2.23, median 1.2; on linkage models of UAI-2014 an entry takes 6.1
-    # to 9.6 ns (Numba 0.68, a Xeon).
+    # Seconds from which the choice between solvers predicts the time: per entry of a clique table with marginals, per
+    # message and per variable; share of the time for log Z alone. On 17 models measured over predicted time is 0.5 to
+    # 2.23, median 1.2; on linkage models of UAI-2014 an entry takes 6.1 to 9.6 ns (Numba 0.68, a Xeon).
     entry_seconds, message_seconds, variable_seconds, log_z_share = 5e-9, 5.5e-9, 1.4e-6, 0.3
 
     def __init__(self, problem: Problem, order: Order) -> None:
@@ -108,7 +107,7 @@ class CompiledTree(Elimination):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals; an interrupt ends it at once where it takes long."""
-        # Other threads get no interrupts.
+        # Python delivers interrupts to the main thread only.
         in_main = threading.current_thread() is threading.main_thread()
         if not in_main or self.predict_seconds(marginals=marginals) < _LONG:
             return self._solve(marginals=marginals)
@@ -124,7 +123,7 @@ class CompiledTree(Elimination):
         sizes = self._layout[1]
         end = np.cumsum(self.flat.states)
         flat = np.empty(int(self.flat.states.sum()))
-        # Backwards the same messages are needed at the same times, in reverse order: places can be shared as for log Z.
+        # The backward pass needs the messages at the mirrored times, so that memory can be shared as for log Z.
         offsets, length = self._live
         values = int(self.flat.offset[-1])
         prior, place = self.empty("prior", length - values), offsets[-1 - len(end) : -1] - values
@@ -180,13 +179,13 @@ def draw(plan, numbers, work, uniforms, weights, samples):
 @njit(**ONCE)
 def _weigh(p, axes, pieces, plan, numbers, work, weights, samples):
     """Weights of the states of bucket p in each of M samples."""
-    # One less, so that scope[first + a] is axis a.
+    # One less than the start, so that scope[first + a] is axis a, numbered from 1.
     first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1
     states, stride, bound = work.card[0], work.stride, 0.0
     weights[:states] = 1.0
     for q in range(pieces):
         reach = numbers.reach[plan.piece[plan.bucket[p] + q]]
-        # As in `make_base`: weights are brought back to 1 only where their product might leave float64's range.
+        # As in `make_base`: weights are rescaled to 1 only if their product might leave float64's range.
         far = bound + reach > REACH
         for m in range(samples.shape[1]):
             at = work.piece[q, SOURCE]

@@ -37,10 +37,10 @@ from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 
-# Entries (256 kB) from which a message comes from memory or a far cache, so that scaling it takes as long as making it.
+# Entries (256 kB) from which a message is read from memory or an outer cache, so that scaling it takes as long as
+# computing it.
 LARGE = 2**15
-# How far from 0 the logarithms of a large message may lie before it is scaled: some thirty undisturbed factors of 20
-# still fit REACH.
+# Largest |log| of a large message before it is scaled: products of some thirty such messages stay within `REACH`.
 DRIFT = 20.0
 
 
@@ -79,7 +79,7 @@ def forward(plan, numbers, work, stop):
         if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
-        # Its length is computed: the next offset may lie anywhere, since places are shared.
+        # The length is computed from the scope: memory is shared, so that the next offset may lie anywhere.
         message = numbers.store[begin : begin + _entries(tables + p, plan)]
         largest, smallest = _sum_out(low, size, pieces, message, numbers.store, work)
         drift = DRIFT if message.size > LARGE else 0.0
@@ -162,7 +162,8 @@ def _project(block, size, out, targets, pattern):
         for i in range(size):
             total += block[i]
         out[0] += total
-    # The loop that is a vector must be the long one: over targets where there are many, else over what is summed.
+    # The vectorised loop must be the long one: over the target entries if there are many, otherwise over the summed
+    # entries.
     elif targets >= 8:
         for other in range(targets, targets + size // targets):
             part = block[pattern[other] :]
@@ -233,7 +234,7 @@ def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
     card, block, piece, ratio = work.card, work.block, work.piece, beliefs.ratio
     message = plan.start.size - 1 - plan.states.size + p
     messages = numbers.store[plan.offset[message] : plan.offset[message + 1]]
-    # `unit` is what the message was multiplied by, and p(x_S) over the unscaled message is wanted.
+    # The message was multiplied by `unit`; the ratio below needs p(x_S) over the unscaled message.
     prior, unit = beliefs.prior[beliefs.place[p] :], math.exp(-numbers.shifts[p])
     for i in range(card[0] * size):
         beliefs.sums[i] = 0.0

@@ -48,11 +48,12 @@ class Bands(NamedTuple):
 
 
 GATHERED = np.iinfo(np.int64).min
-# Float32 numbers in a vector of 512 bits, the widest there are; arrays are longer by so many, since whole vectors are
-# loaded from the last rows on.
+# Float32 numbers in a vector of 512 bits, the widest there are. Arrays are padded by one vector, since whole vectors
+# are loaded from the last rows on.
 LANES = 16
-# A shift takes a slot of weights as long as the block, read whether a row has that neighbour or not. A gathered vector
-# costs as much as all the rest of an update, hence a quarter of the rows is enough.
+# Share of a block's rows that need a common shift for it to be stored as one. A shift reads weights for every row, also
+# for rows without that neighbour, but a gathered vector costs as much as all the rest of an update, so that a quarter
+# of the rows is enough.
 LONG_SHIFT = 0.25
 
 
@@ -89,7 +90,7 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
     begins: list[tuple[int, int]] = []
     slots: list[tuple[int, int, int]] = []
     counts = [0]
-    # Elements so far in `weights` and in `columns`, and how far loads reach beyond the first and the last row.
+    # Elements so far in `weights` and in `columns`; how far loads reach before the first row and beyond the last.
     total = wide = before = after = 0
     for block in blocks:
         begins.append((total, wide))
@@ -124,11 +125,12 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
 
 
 def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
-    # Random numbers of float32 come in pairs of rows, an even one and the next (`random.row_numbers`).
+    # float32 random numbers come in pairs of an even row and the next (`random.row_numbers`), so that a block begins at
+    # an even row.
     base = low - low % 2
     length = -(-(high - base) // LANES) * LANES
     row, away = distances(rows, low, high)
-    # bincount takes no negative numbers.
+    # bincount takes no negative numbers, so that the smallest distance is subtracted.
     away = away - (least := int(away.min(initial=0)))
     long = np.bincount(away) >= max(1.0, LONG_SHIFT * (high - low))
     left = np.flatnonzero(~long[away])
@@ -153,7 +155,7 @@ def _join_aligned(parts: list[Array]) -> Array:
 
 
 def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:
-    # The wave needs two colours, and neighbours at a bounded distance: a gathered one may be anywhere.
+    # The wave needs two colours and neighbours within a bounded distance, which gathered ones need not have.
     if len(bounds) != 3 or GATHERED in shifts:
         return 0
     middle = int(bounds[1])

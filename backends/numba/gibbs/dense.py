@@ -73,8 +73,8 @@ def _add_row(W, i, ahead, change, h):
     """h += change W[i]; row `ahead` is asked for meanwhile."""
     base, later = i * W.stride, ahead * W.stride
     for k in range(0, W.stride, vector_width(h)):
-        # The row of the next flip is fetched one cache line for each line of this one, so that the two streams share
-        # the bandwidth.
+        # One cache line of the next flip's row is prefetched for each line of this row, so that both share the
+        # bandwidth.
         prefetch(W.rows, later + k)
         store(h, k, load_vector(h, k) + change * load_vector(W.rows, base + k))
 
@@ -86,7 +86,7 @@ def _all_fields(W, s, h):
         store(h, k, load(W.biases, k))
     for i in range(W.n):
         state = load(s, i)
-        # States are 0 and 1: a row of state 0 adds nothing.
+        # States are 0 and 1: the row of a state 0 adds nothing to the fields.
         if state > ZERO(state):
             _add_row(W, i, min(i + 1, W.n - 1), state, h)
 
@@ -108,7 +108,8 @@ def _copy_fields(h, to, stride, width):
 def _next_flip(i, n, thresholds, fields, s):
     """The next row that flips if its field stays as it is, or the last."""
     i += 1
-    # A guess from fields that the present flip still changes; a wrong one costs a useless prefetch, never a wrong draw.
+    # A prediction of the next flip from fields that the current flip still changes: a wrong one costs a useless
+    # prefetch, never a wrong draw.
     while i < n - 1 and (load(fields, i) > load(thresholds, i)) == (load(s, i) > 0.0):
         i += 1
     return min(i, n - 1)
@@ -122,7 +123,7 @@ def _log_forced_dense(W, s, fields):
         sign = load(W.sign, i)
         total -= np.float64(softplus(sign * load(fields, i)))
         change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load(s, i)
-        # Only rows that differ from s* are added, and the fields are right all the same.
+        # Fields are updated incrementally: only rows whose state differs from s* are added.
         if change != ZERO(sign):
             _add_row(W, i, min(i + 1, W.n - 1), change, fields)
     return total
@@ -139,7 +140,7 @@ def _sweep(W, thresholds, s, fields, used, back):
         store(used, i, field)
         if change != ZERO(field):
             store(s, i, spin)
-            # Backwards only looks are swept, too few for a search to pay.
+            # Only looks sweep backwards, too few for the prediction of the next flip to pay.
             ahead = max(i - 1, 0) if back else _next_flip(i, W.n, thresholds, fields, s)
             _add_row(W, i, ahead, change, fields)
 
@@ -156,8 +157,8 @@ def run_dense(matrix, request, steps, chains):
     for c in range(s.shape[0]):
         state, fields, out = address(s, c * n), address(h, c * stride), address(sums, c * n)
         for t in range(steps.first, steps.end):
-            # The step's own number decides, not the call's: a run that is cut into batches differently must draw the
-            # same states.
+            # Counted from the start of the run and not of the call: draws must not depend on how a run is cut into
+            # batches.
             if t % FLUSH == 0:
                 _all_fields(W, state, fields)
             if request.chib:
@@ -199,7 +200,7 @@ class Dense(Form):
     looks_alone = True
 
     def make_tables(self, source: Source) -> Matrix:
-        # Rows begin on cache lines and end in zeros, so that loops over whole vectors need no last part.
+        # Rows begin on cache lines and are padded with zeros, so that loops over whole vectors need no remainder.
         W = zeros_aligned((self.n, -(-self.n // LANES) * LANES), self.real)
         planned = source.tables.sweep
         if isinstance(planned, Scan) and planned.columns is None:

@@ -50,7 +50,7 @@ class Source:
     def __init__(self, method: gibbs.Gibbs, model: PairwiseModel, tables: sweeps.Tables, real: Real) -> None:
         self.method, self.model, self.tables, self.real = method, model, tables, real
         self.widest = int(np.diff(self.rows.start).max(initial=0))
-        # Mean length of a row, 0 where W is sparse: long rows of a sparse model do not lie in sequence in memory.
+        # Mean row length; 0 where W is sparse, since rows of a sparse matrix are not contiguous in memory.
         self.dense_row = int(self.rows.start[-1]) / model.num_variables if is_dense(self.rows) else 0.0
 
     @cached_property
@@ -106,8 +106,8 @@ def make_flat(model: PairwiseModel, tables: sweeps.Tables, rows: AnyRows, real: 
     row = np.repeat(np.arange(n, dtype=near.dtype), np.diff(rows.start))
     earlier = near < row
     pull = np.bincount(row[earlier], (rows.weights * tables.mode[near])[earlier], minlength=n)
-    # The order within a row is the order of addition. Of earlier rows the last was written last: added last, it has
-    # most time to get from its store to the load.
+    # The order within a row is the order of summation. The row updated last was stored last: its state is added last,
+    # which leaves the store most time before the load.
     later_first = np.argsort(2 * row + earlier, kind="stable")
     return Flat(
         start=rows.start.astype(np.int64),
@@ -123,11 +123,11 @@ def make_flat(model: PairwiseModel, tables: sweeps.Tables, rows: AnyRows, real: 
 
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
-# Added to the seed for the numbers of looks; no seed of the chains is so large that it matters.
+# Added to the seed for the random numbers of looks: larger than every seed of the chains.
 LOOK_STREAM = 1 << 129
-# The same for sweeps at other temperatures.
+# Added to the seed for the random numbers of sweeps at other temperatures.
 CLIMB_STREAM = 1 << 130
-# Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache.
+# Vectors of chains that are advanced together: enough to hide the latency of instructions, few enough for the cache.
 BLOCK_VECTORS = 4
 
 
@@ -204,8 +204,8 @@ class Form:
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
         self.tables = self.make_tables(source)
-        # Of very many chains, memory takes longer to get from the system, page by page, than to fill. One call's is
-        # therefore the next one's.
+        # Work arrays are reused between calls: with very many chains, the system takes longer to provide new pages than
+        # the kernel to fill them.
         self._sums, self._lanes = np.empty(0), np.empty(0, dtype=self.real)
 
     def make_tables(self, source: Source) -> Any:
@@ -280,8 +280,8 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
     moved = empty_aligned((len(steps), *keys.shape), keys.dtype)
     moved[:] = keys
     counters = steps.astype(WORD) * WORD.type(variables + 1)
-    # A stream's number k is mix(start + k gamma), so that a stream is moved on by k gamma, for any k at once. A step
-    # takes one number a variable and one more (see `run_lanes`).
+    # Number k of a stream is mix(start + k gamma), so that advancing a stream is adding k gamma. A step takes one
+    # number per variable and one more (see `run_lanes`).
     moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
     return moved.reshape(-1, *keys.shape[1:])
 
@@ -289,7 +289,7 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
 def lane_blocks(chains: int, real: Real) -> tuple[int, int]:
     """(blocks, chains of a block)."""
     lanes = 64 // real.itemsize
-    # Blocks of equal size: 80 chains of float32 are two blocks of three vectors, not one of four and one of one.
+    # Blocks of equal size: 80 float32 chains make two blocks of three vectors rather than one of four and one of one.
     vectors = -(-chains // lanes)
     blocks = -(-vectors // BLOCK_VECTORS)
     return blocks, -(-vectors // blocks) * lanes

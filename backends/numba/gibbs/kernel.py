@@ -38,40 +38,41 @@ from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.sweeps import Tables
 
-# From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16, and idle lanes cost as much as
-# busy ones.
+# Number of chains from which vectors run over chains: a float32 vector of AVX-512 holds 16, and idle lanes cost as much
+# as busy ones.
 MANY_LANES = 16
-# The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it.
+# The same with tables, where a vector holds 32 chains and one chain over rows is four times slower per update than a
+# full vector.
 MANY_PATTERN_CHAINS = 8
-# The same where rows have so many neighbours that they have no tables, and vectors over rows gather them: with 8
-# neighbours and 100 chains lanes take 1.1 ns an update and sites 4.3 (docs/explanations/gibbs-forms.md).
+# The same for rows with too many neighbours for tables: with 8 neighbours and 100 chains, vectors over chains take 1.1
+# ns an update and vectors over rows, which gather neighbours, 4.3 ns (docs/explanations/gibbs-forms.md).
 MANY_GATHERING_CHAINS = 4
-# Tables of more entries for each chain take longer to read than fields to sum: 200 x 200 with 16 chains.
+# Table entries per chain above which reading tables takes longer than summing fields: 200 x 200 with 16 chains.
 ENTRIES_A_CHAIN = 2**15
-# Mean number of rows of a block from which vectors over rows are faster than tables row by row: of float32, and of
-# float64 where neighbours lie in windows.
+# Mean number of rows of a block from which vectors over rows are faster than tables row by row, for float32 and, if
+# neighbours lie in windows, for float64.
 WIDE_BLOCK = 16
-# Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update, since only some
-# of the updates flip.
+# Row length of a dense model from which adding a row at each flip is cheaper than a product for every update: only some
+# updates flip.
 LONG_ROWS = 128
-# The same where chains are too few for vectors over chains: at N = 100 rows that are added on a flip are 5.9 times as
-# fast as single updates.
+# The same with too few chains for vectors over chains: at N = 100 adding rows is 5.9 times as fast as a product for
+# every update.
 LONG_ROWS_OF_FEW = 24
-# Dimensions of states that are kept in blocks of chains.
+# Number of axes of states that are stored in blocks of chains.
 BLOCKED = 3
 
 
 def choose(source: Source, chains: int) -> type[Form]:
     """The form for so many chains of a model."""
     method, n = source.method, source.model.num_variables
-    # Rounded probabilities exist in tables alone.
+    # Only tables support rounded probabilities.
     if method.precision_bits:
         return pattern_lanes.PatternLanes
     if method.sample != "sweep" or method.scan == "random":
         return single_updates.SingleUpdates
     if source.dense_row >= (LONG_ROWS if chains >= MANY_LANES else LONG_ROWS_OF_FEW):
         return dense.Dense
-    # Tables have no part of log T, which needs the fields of s* against each state.
+    # Tables have no term for log T, which needs the fields of s* for each state.
     tabled = not method.records_log_t
     entries = min(patterns.MOST_ENTRIES, ENTRIES_A_CHAIN * chains)
     if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, entries):
@@ -80,7 +81,7 @@ def choose(source: Source, chains: int) -> type[Form]:
         return Lanes
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
     small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
-    # In float64 a vector holds half the rows, so that sites win only where neighbours are loaded, not gathered.
+    # A float64 vector holds half as many rows: "sites" only wins if neighbours are loaded as windows and not gathered.
     if small and not (wide and (source.real == np.float32 or source.has_windows)):
         return pattern_rows.PatternRows
     return sites.Sites
@@ -133,7 +134,7 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
         state, _ = self.advance(state, 0)
         chains = len(state.sweep_log_t)
         if state.look_keys is not None:
-            # Everything is called with nothing to do: compilation depends on types alone.
+            # Called on empty ranges: compilation depends on types alone.
             none, form = slice(0, 0), self._form_for(chains)
             if form.looks_alone:
                 form.looks(self._request, state.look_keys[none], 0, state.s[none], state.x[none])
@@ -191,12 +192,12 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
         form.run_and_copy(self._request, Steps(state.step, state.step + steps), copies, run)
         looked_at = state.step + first + every * np.arange(count)
         state.step += steps
-        # A block of the form "pattern_lanes" holds 32 chains however few there are; the idle ones are not looked at,
-        # since a look costs as much as some sweeps.
+        # A block of the form "pattern_lanes" always holds 32 chains. Idle ones are left out of looks, since a look
+        # costs as much as some sweeps.
         width = lane_blocks(chains, self._real)[1] if len(state.s) == 1 else state.s.shape[-1]
         lanes = form.lanes(copies.states.reshape(-1, *state.s.shape[1:])[..., :width], chains)
-        # The numbers of a look depend on the step it is at, so that looks made together here equal those that `look`
-        # makes one by one.
+        # Random numbers of a look depend on its step, so that looks made together here equal those that `look` makes
+        # one by one.
         keys = keys_after(_keys_of_looks(state, len(state.s), width), looked_at, self._source.model.num_variables)
         log_t, log_r = looks(self._source, self._request, keys, 0, lanes).reshape(2, count, -1)[:, :, :chains]
         statistics = {"p" if self._request.averaged else "s": by_chain(run.sums, chains)}
@@ -205,7 +206,7 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
         if not self._method.may_use_stones:
             return super().climb(state, betas, sweeps)
-        # Here and not in `prepare`, since some runs alone climb.
+        # Here and not in `prepare`: only some runs use stepping stones.
         with deadline.compiling():
             load_rungs(self._source)
         self._source.drop_rows()
@@ -238,11 +239,11 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
         kind = self._form(chains)
         if isinstance(self._form_in_use, kind):
             return self._form_in_use
-        # The old tables go before the new ones are made: two large ones may not fit at once.
+        # The old tables are freed before new ones are allocated: two large ones may not fit into memory together.
         self._form_in_use = None
         self._form_in_use = form = kind(self._source)
         if self._method.log_z != "none" and not form.looks_alone:
-            # Looks read the rows later, while chains run; it is made while the compressed rows still exist.
+            # Looks read the flat rows later, while chains run; they are built while the compressed rows still exist.
             _ = self._source.flat
         self._source.drop_rows()
         return form

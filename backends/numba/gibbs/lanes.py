@@ -63,8 +63,8 @@ from spinbench.backends.numba.simd import (
     zero_array,
 )
 
-# Terms of log T whose product is taken before its logarithm: each factor is at most 2, and 2^64 is far from overflow in
-# float32 (2^128). One logarithm then serves 64 rows.
+# Factors of T that are multiplied before a logarithm is taken: each is at most 2, and 2^64 is far from the float32
+# overflow at 2^128, so that one logarithm serves 64 rows.
 TERMS = 64
 
 
@@ -130,8 +130,9 @@ def log_forced_rows(f, tail, b):
         begin, end = load(f.start, i), load(f.later, i)
         for c in range(0, b.chains, vector_width(b.s)):
             x = load(f.sign, i) * lane_field(load(f.forced, i), f, begin, end, b, c)
-            # log p = -max(x, 0) - log(1 + e^-|x|): the first part is summed, the second goes into a product of `TERMS`.
-            # The product is kept less 1, as (P + 1)(1 + e) - 1 = P + (P + 1) e, so that small e are not lost beside 1.
+            # log p = -max(x, 0) - log(1 + e^-|x|): the first term is summed, the second goes into a product of `TERMS`
+            # factors. The product P is stored as P - 1, by (P + 1)(1 + e) - 1 = P + (P + 1) e, so that small e are not
+            # lost beside 1.
             store(b.levels, c, load_vector(b.levels, c) - larger(x, ZERO(x)))
             product = load_vector(b.levels, b.chains + c)
             store(b.levels, b.chains + c, product + (product + ONE(x)) * exp(-magnitude(x)))
@@ -147,14 +148,14 @@ def update_row(f, i, averaged, b, heat):
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
-        # In float32 a hash of 64 bits serves two rows, of which the second finds its half in `spare`.
+        # In float32 a hash of 64 bits serves two rows; the second row takes its half from `spare`.
         u = lane_numbers(b.walker, b.gammas, b.spare, c, i % 2 == 1, bias)
         up, p = draw(x if heat is None else x * load_vector(heat.betas, c), u)
         spins = choose(up, ONE(p), ZERO(p))
         credit = p if averaged else spins
         if heat is not None:
             credit = p * load_vector(heat.cold, c)
-            # The change of energy of a flip is the flip times the field, at β = 1 whatever β the chain is at.
+            # The energy changes by the flip times the field at β = 1, whatever the chain's own β.
             change = spins - load_vector(b.s, row + c)
             store(heat.deltas, c, load_vector(heat.deltas, c) + change * x)
         store(b.s, row + c, spins)

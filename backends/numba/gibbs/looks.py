@@ -33,7 +33,7 @@ from spinbench.backends.numba.simd import (
 )
 
 LANES = 16
-# What sweeps report besides their states.
+# Options of sweeps that record nothing but states.
 NOTHING = Request(False, False, 0, 0.0)
 
 
@@ -84,14 +84,15 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
     walker, spare, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
-        # A loop over both sides, so that what they share is compiled once and not twice.
+        # A loop over both sides, so that their common code is compiled once.
         for side in range(2):
             b = Block(count, states, walker, gammas, spare, v, levels, address(logs, (side * blocks + k) * count))
             if side:
                 set_walk(keys[k], counter, walker)
                 for i in range(n):
                     _begin_row(i, mode[i], b)
-                    # All numbers come before the sweep, since streams go forward in rows and the sweep goes back.
+                    # All random numbers are drawn before the sweep: streams run forward in rows and this sweep runs
+                    # backward.
                     fill_lanes(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
@@ -103,7 +104,7 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
 @njit(**INLINE)
 def _scale_to_beta(f, beta):
     """The tables of p*^β."""
-    # `forced` and `sign` serve log T alone, which is not asked for at other temperatures.
+    # `forced` and `sign` are only used for log T, which is not recorded at other temperatures.
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
     return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
 
@@ -117,7 +118,7 @@ def lane_slopes(f, s, slopes):
         total[:] = 0.0
         for i in range(len(states)):
             x[:] = f.biases[i]
-            # Entries of later rows only: each coupling counts once, which is the ½ of ½ sᵀWs.
+            # Only entries of later rows: each coupling counts once, which gives the factor ½ of ½ sᵀWs.
             for e in range(f.start[i], f.later[i]):
                 w, near = np.float64(f.weights[e]), states[f.columns[e]]
                 for c in range(len(x)):

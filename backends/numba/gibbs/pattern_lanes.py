@@ -44,13 +44,13 @@ from spinbench.backends.numba.simd import (
     zeros_aligned,
 )
 
-# Of a block: words of 16 bits in a vector of 512.
+# Chains of a block: 16-bit words in a vector of 512 bits.
 CHAINS = 32
-# Chains that share a stream: a hash of 64 bits is four uniforms of 16.
+# Chains that share a stream (the length of this tuple): a hash of 64 bits gives four uniform numbers of 16 bits.
 PARTS = (0,) * 4
-# Terms that a sum of pieces holds: 2^8 pieces, each below 2^8, fit 16 bits.
+# Sweeps between flushes: a sum of 2^8 pieces below 2^8 fits 16 bits.
 FLUSH = 2**PIECE
-# The states 0 and "to be decided", and the state 1, whose every bit is set so that it can be masked.
+# Marks of a state: 0, undecided, and 1. In state 1 every bit is set, so that it serves as a mask.
 MARKS = (np.uint16(0), np.uint16(1), np.uint16(0xFFFF))
 WORDS = (0,) * 8
 
@@ -84,7 +84,7 @@ def pattern_of(near, i, shape, s):
 @njit(**INLINE)
 def entries_of(table, first, pattern, shape):
     """Entries first + pattern; those of the sixth neighbour's two states lie beside each other."""
-    # One look-up reaches 32 entries of 16 bits, a vector; 64 take two and a choice.
+    # One look-up reaches a vector of 32 16-bit entries; 64 entries take two look-ups and a selection.
     if len(shape) < 6:
         return look_up(table, first, pattern)
     low = pattern & np.uint16(31)
@@ -116,7 +116,7 @@ def draw_row(g, i, pattern, hashes, b):
     threshold, uniforms = entries_of(g.high, first, pattern, g.shape), quarters(hashes)
     equal, none = uniforms == threshold, pattern ^ pattern
     spins = choose(uniforms < threshold, ~none, none)
-    # One time in 2^11 for a vector of 32: rare enough to go through memory, lane by lane.
+    # Happens once in 2^11 updates of a 32-lane vector: rare enough to go through memory, lane by lane.
     if any_lane(equal):
         store(b.patterns, 0, pattern)
         store(b.hashes, 0, hashes)
@@ -137,7 +137,7 @@ def _sweep(g, n, averaged, z, gamma, b):
         if averaged:
             add_probability_pieces(g.p, i, g, pattern, offset_pointer(b.recent, row * len(g.pieces)))
         else:
-            # A state of all bits is -1 as a signed number, so that subtracting it counts ones.
+            # A state with all bits set is -1 as a signed number, so that subtracting it counts ones.
             store(b.recent, row, load_vector(b.recent, row) - spins)
 
 

@@ -62,7 +62,7 @@ def run_pattern_rows(tables, request, steps, chains):
         state, out = address(s, c * (n + 1)), address(sums, c * n)
         for t in range(steps.first, steps.end):
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
-            # Outside the loop: a branch within it would cost as much as a tenth of it.
+            # Outside the loop: a branch inside would cost up to a tenth of its time.
             if request.averaged:
                 _sweep(g, n, True, u, state, out, counts)
             else:

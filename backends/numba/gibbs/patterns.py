@@ -15,20 +15,22 @@ from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, Real, load, mix64, store, zeros_aligned
 
-# Two vectors of 32 entries are what one update looks up; a seventh neighbour would double that, and the tables.
+# Largest number of neighbours with tables: an update looks up two vectors of 32 entries, and a seventh neighbour would
+# double both that and the tables.
 MAX_NEIGHBOURS = 6
-# Entries of all rows' tables, for vectors of chains, of which 32 share what is read.
+# Largest number of table entries of all rows for vectors of chains, 32 of which share each table that is read.
 MOST_ENTRIES = 2**22
-# The same for one chain, where every update needs a table of its own: 2^17 thresholds of 8 bytes, 1 MB, must stay in
-# the second-level cache.
+# The same for a single chain, where every update reads a table of its own: 2^17 thresholds of 8 bytes, 1 MB, must stay
+# in the second-level cache.
 MOST_ROW_ENTRIES = 2**17
-# Rows whose tables are made together: fields and exponentials of all rows at once would take several times the tables.
+# Rows whose tables are computed together: fields and exponentials of all rows would take several times the memory of
+# the tables.
 AT_ONCE = 2**16
-# Bits of a piece of a number in fixed point, of which sums of 2^PIECE fit 16 bits.
+# Bits of a piece of a fixed-point number: sums of 2^PIECE pieces fit 16 bits.
 PIECE = 8
-# Of a summed number: as many bits as a float of that precision has, and rather more.
+# Pieces of a probability that is summed: somewhat more bits than the mantissa of that precision.
 PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 7}
-# Elements beyond the end of a table that vectors may read.
+# Padding of tables in elements: vector loads may read beyond the end.
 SPARE = 64
 
 
@@ -83,7 +85,7 @@ def all_patterns(width: int) -> Array:
 
 def as_thresholds(p: Array) -> Array:
     """uint64: p 2^64, rounded, 2^64 - 1 at most."""
-    # 2^64 is no uint64, and numbers that round to it wrap to 0: where p is 1 the largest threshold stands for it.
+    # 2^64 does not fit uint64 and would wrap to 0: p = 1 gets the largest threshold.
     sure = p == 1
     thresholds = (np.where(sure, 0.0, p) * 2.0**64).astype(np.uint64)
     thresholds[sure] = np.iinfo(np.uint64).max
@@ -115,11 +117,11 @@ def tabulate_conditionals(flat: Flat, bits: int = 0) -> Patterns:
     p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
     for low in range(0, n, AT_ONCE):
         part = slice(low, low + AT_ONCE)
-        # 1 / (1 + infinity) is the 0 that it should be.
+        # The exponential overflows to infinity, and 1 / (1 + infinity) is the correct 0.
         with np.errstate(over="ignore"):
             p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
         if bits:
-            # 1 - 2^-bits at most, so that no rounded probability becomes certain.
+            # At most 1 - 2^-bits, so that no rounded probability becomes certain.
             p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
         thresholds[part] = as_thresholds(p[part])
     return Patterns(near.ravel(), thresholds.ravel(), p.ravel(), (0,) * width)
@@ -161,7 +163,7 @@ def decide(thresholds, first, entries, hashes, state, marks, parts):
     """
     none, equal, every = marks
     shared = np.int64(len(parts))
-    # The highest bits are known to be equal; the rest of the threshold is compared with as many new bits.
+    # The highest bits were equal; the rest of the threshold is compared with as many new random bits.
     bits_used = np.uint64(64 // shared)
     for lane in range(8 * shared):
         if load(state, lane) == equal:

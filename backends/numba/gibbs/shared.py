@@ -25,19 +25,20 @@ from spinbench.backends.numba.simd import (
     store,
 )
 
-# Sums may be reordered, which is what lets LLVM vectorise them.
+# Fast-math flags allow reordered sums, without which LLVM does not vectorise them.
 KERNEL: Options = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
-# Threads may run these at once, on chains of their own.
+# Options of functions that threads run at once, each on its own chains.
 JIT: Options = {**KERNEL, "cache": True, "nogil": True}
-# What other compiled code calls.
+# Options of functions that only compiled code calls.
 CALLED: Options = {**KERNEL, **CALLEE}
 INLINE: Options = {**CALLED, "forceinline": True}
-# Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores.
+# Inlined by Numba and not by LLVM: LLVM then knows that arrays are the caller's, without which it does not move loads
+# past stores.
 WRITTEN_OUT: Options = {**KERNEL, "inline": "always"}
-# Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
-# drift, and conversions at every sweep would cost as much as the sums.
+# Sweeps that are summed in the kernel's precision before they are added to float64 sums: longer float32 sums would
+# drift, and a conversion at every sweep would cost as much as the sums.
 FLUSH = 64
-# Stands for a uniform number of 0, whose logit would be -∞: half of the smallest other one (24 and 53 bits).
+# Replaces a uniform number of 0, whose logit is -∞: half of the smallest positive one (24 and 53 bits).
 SMALLEST = constant(2.0**-25, 2.0**-54)
 
 
@@ -72,7 +73,7 @@ def whole_vectors(n):
 def log_add(a, b):
     """log(e^a + e^b)."""
     if a == -np.inf:
-        # log1p(exp(-|a - b|)) of two infinities would be NaN.
+        # With two infinities of equal sign log1p(exp(-|a - b|)) would be NaN.
         return b
     return max(a, b) + log1p(exp(-abs(a - b)))
 
@@ -93,7 +94,7 @@ def field(f, i, s):
 @nb.njit(**INLINE)
 def draw(x, u):
     """(which lanes become 1: u < SCALE σ(x), SCALE σ(x)); nothing waits for the division but the sum of p."""
-    # The draw is a product, so that it need not wait for the division, which takes longer than all else.
+    # Comparing a product avoids waiting for the division, which takes longer than all the rest.
     odds = ONE(x) + exp(-x)
     return u * odds < SCALE(x), SCALE(x) / odds
 

@@ -84,17 +84,17 @@ def run_updates(f, random, each, request, steps, chains):
         counted = 0
         for k in range(count):
             first = (steps.first + k) * each
-            # T(s* <- s) is of whole sweeps; updates within one do not change what it counts for.
+            # T(s* <- s) is defined for whole sweeps and evaluated only at their start.
             if request.chib and first % n == 0:
                 if k > counted:
-                    # Of k - counted equal terms at once: their logarithm is that of their number added.
+                    # k - counted equal terms are added at once: log of the term plus log of their number.
                     log_t[c] = log_add(log_t[c], log_t_now[c] + np.log(k - counted))
                 log_t_now[c], counted = log_forced(g, request, row), k
             for t in range(first, first + each):
                 counter = np.uint64(2) * np.uint64(t)
                 i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
-                # A variable's value stands until its next update, and is added for all steps since, at once: a step of
-                # one update would otherwise sum n values.
+                # A variable keeps its value until its next update, which adds it for all steps since then: otherwise a
+                # step of one update would sum n values.
                 _credit(i, request.averaged, k - since[i], row, fields, total)
                 since[i] = k
                 update_row(g, i, row, fields, uniform(start, gamma, counter + np.uint64(1)))

@@ -47,11 +47,11 @@ from spinbench.backends.numba.simd import (
     zeros_aligned,
 )
 
-# Rows of a chunk of the wave, at least: 4 kB of float32 states, so that what begins and ends a chunk is little beside
-# it.
+# Smallest number of rows of a chunk of the wave: 4 kB of float32 states, so that the overhead at the ends of a chunk is
+# small.
 CHUNK = 1024
-# Sweeps of a wave of more than one chunk. Their chunks of both colours fit the second-level cache: at 40 bytes an
-# update 8 · 2 · 1024 rows are 640 kB of 1 MB.
+# Sweeps of a wave of several chunks. Their chunks of both colours fit the second-level cache: at 40 bytes an update 8 ·
+# 2 · 1024 rows are 640 kB of 1 MB.
 WAVE_SWEEPS = 8
 
 
@@ -145,7 +145,8 @@ def _update_rows(b, chain, block, low, high, counter):
         up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load(b.biases, 0)))
         spins = choose(up, ONE(p), ZERO(p))
         credit = p if chain.averaged else spins
-        # Only the first and last vector of a block hold other blocks' rows, whose states and sums must stay.
+        # Only the first and the last vector of a block contain rows of other blocks, whose states and sums must not
+        # change.
         if row < low or row + width > high:
             inside = _inside(row, low, high, p)
             spins = choose(inside, spins, load_vector(chain.s, row))
@@ -176,7 +177,7 @@ def _log_forced(b, request, s):
     level, block = request.fixed, 0
     while load(b.bounds, block) < request.tail:
         high = load(b.bounds, block + 1)
-        # By chunks, since a sum of float32 over a million rows in one vector would lose digits.
+        # In chunks: a float32 sum over a million rows would lose digits.
         for low in range(load(b.bounds, block), high, CHUNK):
             level += _force_rows(b, block, low, min(low + CHUNK, high), s)
         block += 1
@@ -187,7 +188,7 @@ def _log_forced(b, request, s):
 def _run_wave(b, chain, wave, first, sweeps, n):
     """`sweeps` sweeps from number `first` on."""
     last = sweeps * wave.blocks - 1
-    # Colour h is block h % blocks of sweep k = h // blocks; the divisions are counted along.
+    # Colour h is block h % blocks of sweep h // blocks; counters replace the divisions.
     h_first, block_first, k_first = 0, 0, 0
     for time in range(wave.chunks + last * wave.lag):
         if time - h_first * wave.lag >= wave.chunks:
@@ -218,8 +219,8 @@ def run_sites(bands, wave, request, steps, chains, chib):
         summed = 0
         for first in range(steps.first, steps.end, wave.sweeps):
             sweeps = min(wave.sweeps, steps.end - first)
-            # The wave has one sweep then, since log T needs the states between sweeps. `chib` is None or True, so that
-            # Numba drops the branch where it is not asked for.
+            # log T needs the states between sweeps, so that the wave has one sweep here. `chib` is None or True, for
+            # which Numba compiles only one branch.
             if chib is not None:
                 mixed[:] = s[c]
                 log_t[c] = log_add(log_t[c], _log_forced(b, request, forced))
@@ -241,7 +242,7 @@ def run_site_looks(bands, request, keys, step, s, logs):
     for c in range(len(s)):
         mixed[:] = s[c]
         chain = Chain(state, line_address(recent), keys[c, 0], keys[c, 1], False)
-        # A loop over both sides, so that what they share is compiled once and not twice.
+        # A loop over both sides, so that their common code is compiled once.
         for side in range(2):
             for block in range(blocks - 1, -1 if side else blocks - 1, -1):
                 _update_rows(b, chain, block, load(b.bounds, block), load(b.bounds, block + 1), counter)
@@ -251,9 +252,9 @@ def run_site_looks(bands, request, keys, step, s, logs):
 
 def plan_wave(bands: Bands, *, whole: bool) -> Wave:
     """How sweeps are cut; `whole` says whether something needs the states between two of them."""
-    # No neighbour lies more than `reach` rows off, so that a distance of one chunk is enough for it to be done.
+    # Neighbours are at most `reach` rows away: a lag of one chunk guarantees that they are updated.
     chunk = -(-max(CHUNK, bands.reach) // LANES) * LANES
-    # Models whose rows stay in the cache for a whole sweep gain nothing from a wave.
+    # A wave has no advantage if the rows stay in the cache for a whole sweep.
     many = len(bands.biases) > 4 * WAVE_SWEEPS * chunk
     sweeps = WAVE_SWEEPS if many and bands.reach and not whole else 1
     chunks = max(1, -(-int(np.diff(bands.bounds).max(initial=0)) // chunk))

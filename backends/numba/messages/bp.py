@@ -30,8 +30,8 @@ from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
 from spinbench.methods.messages.fixed_points import State, statistics
 
-# The sum |θ_i| + Σ_j |m_ji| up to which odds stay in range: exp(89) overflows in float32, exp(710) in float64. It
-# bounds totals and cavities alike, and |m_ji| <= |w_ij| holds after the first update, whatever the start was.
+# Largest |θ_i| + Σ_j |m_ji| for which odds stay in range: exp(89) overflows in float32, exp(710) in float64. It bounds
+# totals and cavities alike, and |m_ji| <= |w_ij| holds after the first update from any start.
 LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
 
 
@@ -68,8 +68,8 @@ class BPKernel(fixed_points.FixedPointKernel):
         self._method = method
         self._schedule = "sequential" if method.schedule == "auto" else method.schedule
         self._odds: Odds | None = None
-        # Odds suit sequential sweeps alone. Damping is of log ratios: with odds it would take a logarithm and an
-        # exponential a message.
+        # Odds suit sequential sweeps only. Damping acts on log ratios: with odds it would need a logarithm and an
+        # exponential per message.
         plain = self._schedule == "sequential" and method.damping == 0 and not tables.graph.groups
         if plain and _largest_field(tables.graph) < LARGEST_FIELD[self._real.name]:
             self._odds = make_odds(tables.graph, self._real)
@@ -80,7 +80,7 @@ class BPKernel(fixed_points.FixedPointKernel):
 
     def init(self, seed: int, start: States) -> State:
         graph, target = self._tables.graph, self._tables.incidence.target
-        # In float64, so that runs of float32 begin at the same point as those of float64.
+        # In float64, so that float32 runs start from the same point as float64 runs.
         first = start_messages(graph, target, start.astype(np.float64), self._method.restarts, np).T
         values = first if self._odds is None else np.exp(first[:, self._odds.message])
         values = np.ascontiguousarray(values, dtype=self._real)
@@ -121,8 +121,8 @@ class BPKernel(fixed_points.FixedPointKernel):
 def _largest_field(graph: Graph) -> float:
     fields = np.abs(graph.theta)
     for rows, neutral in zip(graph.pairs.rows, graph.pairs.neutral, strict=True):
-        # A start is the neutral message plus at most START, which may lie beyond |w|: the first sweep must not overflow
-        # either.
+        # An initial message may exceed |w|, by at most START beyond the neutral message: the first sweep must not
+        # overflow either.
         largest = np.maximum(np.abs(graph.pairs.weights), np.abs(neutral) + START)
         fields = fields + np.bincount(rows, largest, minlength=len(fields))
     return float(fields.max(initial=0.0))
@@ -131,7 +131,7 @@ def _largest_field(graph: Graph) -> float:
 def make_odds(graph: Graph, real: npt.DTypeLike) -> Odds:
     """The tables of a model that has pairs only."""
     n, edges = len(graph.theta), len(graph.pairs.weights)
-    # A stable sort keeps ascending order within a level, on which "earlier" and "later" rows of a message rest.
+    # A stable sort keeps ascending order within a level, which defines the "earlier" and "later" rows of a message.
     order = np.argsort(sweeps.raster_levels(n, graph.pairs.rows.T), kind="stable")
     position = np.argsort(order)
     ends = position[graph.pairs.rows]
@@ -163,20 +163,20 @@ def sweep_odds(field, start, middle, factor, reverse, R, tolerance, steps):
                 i = q if turn == 0 else field.size - 1 - q
                 H = field[i]
                 for k in range(start[i], start[i + 1]):
-                    # The product holds the message from each neighbour too; H / R[k] is the cavity, and multiplying the
-                    # update's numerator and denominator by R[k] leaves one division.
+                    # H includes the message of every neighbour, so that H / R[k] is the cavity; multiplying numerator
+                    # and denominator by R[k] leaves one division.
                     H *= R[k]
                 low, high = (middle[i], start[i + 1]) if turn == 0 else (start[i], middle[i])
                 for k in range(low, high):
                     new = (R[k] + H * factor[k]) / (R[k] + H)
                     r = reverse[k]
                     distance = abs(new - R[r])
-                    # Compares |new - old| / new without a division for each message; only a new maximum is divided.
+                    # |new - old| / new is compared without a division; only a new maximum is divided.
                     if distance > change * new:
                         change = distance / new
                     R[r] = new
-        # The change of the log ratio, which other schedules and backends stop on: exactly where a message falls, to
-        # first order where it grows.
+        # Change of the log ratio, the criterion of other schedules and backends: exact where a message falls, to first
+        # order where it grows.
         residual = math.log1p(change)
         if residual <= tolerance:
             return step + 1, residual

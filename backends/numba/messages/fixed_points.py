@@ -25,8 +25,8 @@ class FixedPointKernel(Kernel[Tables, State]):
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
         for c in range(len(state.residual)):
-            # A chain that has converged stays as it is: further sweeps would move it within rounding, so that its
-            # answer depended on how long the other chains took.
+            # A converged chain is not updated: further sweeps would change it by rounding, and its answer would depend
+            # on how long other chains take.
             if not state.converged[c]:
                 done, state.residual[c] = self._iterate(state, c, steps)
                 state.iterations[c] += done

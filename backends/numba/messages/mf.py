@@ -31,7 +31,7 @@ class MFKernel(FixedPointKernel):
         empty = np.zeros(0, dtype=np.int64)
         weights, others, start, degree = near[:4] if near else (np.zeros(0), empty, *[np.zeros_like(cards)] * 2)
         self._pairs = theta.astype(self._real), self._first, start, degree, others, weights.astype(self._real)
-        # The pairs have a loop of their own, with the weight of one entry, so tables are made of what is left.
+        # Pairs have a loop of their own with one weight each, so that tables are built without them.
         without = graph._replace(pairs=messages.Pairs(np.zeros(0), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0))))
         factors = make_factors(without, self._real)
         self._factors = factors.slots, factors.factors, factors.logs, factors.variables[:, 1].copy(), factors.at
@@ -64,7 +64,7 @@ def sweeps(pairs, factors, widest, q, tolerance, steps):
             for x in range(card):
                 fields[x] = theta[first[v] + x]
                 forbidden[x] = 0.0
-            # E[log f | x_v] of a pair differs between the two states by w q(x_u = 1) alone.
+            # E[log f | x_v] of a pair differs between the two states of v by w q(x_u = 1).
             pull = 0.0
             for k in range(start[v], start[v] + degree[v]):
                 pull += weights[k] * q[first[others[k]] + 1]
@@ -90,8 +90,8 @@ def _add_expectation(slots, ends, logs, first, slot, q, fields, forbidden):
                 weight *= q[first[slots[k, VARIABLE]] + (index // slots[k, STRIDE]) % slots[k, CARD]]
         x = (index // slots[slot, STRIDE]) % slots[slot, CARD]
         log = logs[base + index]
-        # Zeros are counted apart: 0 · -∞ of a state that q excludes would be NaN, and one zero of any weight rules a
-        # state out.
+        # Zeros are counted separately: 0 · -∞ of a state that q excludes would be NaN, and one zero of positive weight
+        # excludes the state.
         if log > -np.inf:
             fields[x] += weight * log
         else:

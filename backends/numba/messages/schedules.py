@@ -38,16 +38,16 @@ def _pair_message(tables, slot, totals, messages):
     """(whether it is safe, log ratio) of a message between binary variables."""
     slots, values = tables.slots, tables.values
     t = slots[slot, FACTOR]
-    # The two slots of a pair are neighbours, so their numbers add up to 2 START + 1.
+    # A pair has two consecutive slots, so that their numbers add up to 2 START + 1.
     other = 2 * tables.factors[t, START] + 1 - slot
     c = totals[slots[other, ROW]] - messages[slots[other, MESSAGE]]
-    # No product in the sums below is smaller: with this one in range neither sum becomes 0.
+    # This is the smallest product in the sums below: if it is in range, neither sum underflows to 0.
     if tables.scales[t, 0] - abs(c) <= tables.limit:
         return False, c
     base, step, across = tables.factors[t, TABLE], slots[slot, STRIDE], slots[other, STRIDE]
     small = math.exp(-abs(c))
     p0, p1 = (small, 1.0) if c > 0 else (1.0, small)
-    # With e^-|c| and 1 in place of 1 and e^c neither product overflows, whatever the sign of c.
+    # e^-|c| and 1 replace 1 and e^c, so that no product overflows, whatever the sign of c.
     above = values[base + step] * p0 + values[base + 3] * p1
     return True, math.log(above / (values[base] * p0 + values[base + across] * p1))
 
@@ -73,7 +73,7 @@ def _cavities(tables, slot, totals, messages, work):
             top, bottom = larger(top, c), smaller(bottom, c)
         for x in range(slots[k, CARD]):
             p[size + x] -= top
-        # The smallest entry of the product is at least the smallest entry of each cavity times that of the table.
+        # The product's smallest entry is at least the smallest entry of the table times that of each cavity.
         low += bottom - top
         size += slots[k, CARD]
     return size, low
@@ -99,7 +99,7 @@ def _any_message(tables, slot, totals, messages, work):
     """work.out[1 …] = log ratios of the factor's new message to `slot`."""
     slots, out = tables.slots, work.out
     size, low = _cavities(tables, slot, totals, messages, work)
-    # One exponential a state of a neighbour in place of one an entry of the table, where nothing can underflow.
+    # Without a risk of underflow, one exponential per state of a neighbour replaces one per table entry.
     linear = low > tables.limit
     if linear:
         for x in range(size):
@@ -109,9 +109,9 @@ def _any_message(tables, slot, totals, messages, work):
     states = factors[t + 1, TABLE] - factors[t, TABLE]
     card, stride = slots[slot, CARD], slots[slot, STRIDE]
     out[:card] = 0.0
-    # In the log domain: the largest logarithm of each state, which the second pass subtracts.
+    # In the log domain this half of `out` collects each state's largest logarithm, which the second pass subtracts.
     out[card : 2 * card] = 0.0 if linear else -np.inf
-    # The first pass of the log domain looks for the largest terms, the second adds them up relative to these.
+    # In the log domain the first pass finds the largest terms, and the second sums all terms relative to them.
     for turn in range(1 if linear else 0, 2):
         for index in range(states):
             total = _term(tables, slot, scope, index, linear, work)
@@ -126,8 +126,8 @@ def _any_message(tables, slot, totals, messages, work):
     for x in range(card):
         out[x] = math.log(out[x]) + out[card + x]
         top = larger(top, out[x])
-    # Backwards, since out[0] is a term of every ratio and must be overwritten last. The floor keeps messages of states
-    # of weight zero finite: their differences would be NaN.
+    # From the last state to the first, since out[0] enters every ratio and is overwritten last. The floor keeps
+    # messages of states of weight 0 finite: their differences would be NaN.
     for x in range(card - 1, -1, -1):
         out[x] = larger(out[x] - top, tables.floor) - larger(out[0] - top, tables.floor)
 
@@ -137,7 +137,7 @@ def _message(tables, slot, totals, messages, work):
     """work.out[1 …] = log ratios of the factor's new message to `slot`; returns the largest change."""
     factors, t = tables.factors, tables.slots[slot, FACTOR]
     done = False
-    # Two variables of two states each; four entries alone would also fit one variable of four.
+    # Two variables with two states each; the table size alone would also match one variable with four states.
     if factors[t + 1, TABLE] - factors[t, TABLE] == 4 and factors[t + 1, START] - factors[t, START] == 2:
         done, work.out[1] = _pair_message(tables, slot, totals, messages)
     if not done:
@@ -150,7 +150,7 @@ def _change(slots, slot, messages, out):
     """Largest change of the message of `slot`, were it replaced by `out`."""
     change = 0.0
     for x in range(1, slots[slot, CARD]):
-        # Relative where messages are large: in float32 a message of 50 cannot settle to an absolute 1e-6.
+        # Relative for large messages: in float32 a message of 50 cannot settle to an absolute 1e-6.
         change = larger(change, abs(out[x] - messages[slots[slot, MESSAGE] + x - 1]) / larger(1.0, abs(out[x])))
     return change
 
@@ -168,8 +168,8 @@ def _sum_up(tables, v, messages, totals):
     slots, variables = tables.slots, tables.variables
     row = variables[v, 0]
     for x in range(variables[v + 1, 0] - row):
-        # The factor 1.0 makes the sum float64: cavities are differences of totals, and need digits that float32 sums
-        # lose.
+        # The factor 1.0 promotes the sum to float64: cavities are differences of totals, and float32 sums would lose
+        # their digits.
         total = 1.0 * tables.theta[row + x]
         for k in range(variables[v, 1], variables[v + 1, 1]):
             slot = tables.at[k]
@@ -218,7 +218,7 @@ def sequential_sweep(tables, messages, totals, damping, work):
                     change = larger(change, _message(tables, slot, totals, messages, work))
                     _store(slots, slot, messages, work.out, damping)
                     touched = True
-            # Totals of a variable that received nothing are still right.
+            # Without a new message the totals of the variable are unchanged.
             if touched:
                 _sum_up(tables, v, messages, totals)
     return change
@@ -251,7 +251,7 @@ def _propose(tables, first, last, v, messages, totals, work, queue):
     """New proposals to the slots first, …, last - 1, but not to variable v."""
     slots = tables.slots
     for slot in range(first, last):
-        # A message to v does not depend on what v receives.
+        # A message to v does not depend on the messages v receives.
         if slots[slot, VARIABLE] == v:
             continue
         queue.priority[slot] = _message(tables, slot, totals, messages, work)
@@ -268,7 +268,7 @@ def _accept(tables, slot, messages, totals, damping, work, queue):
         out[x] = queue.fresh[slots[slot, MESSAGE] + x - 1]
     _store(slots, slot, messages, out, damping)
     _sum_up(tables, slots[slot, VARIABLE], messages, totals)
-    # Under damping part of the change is still to be made, so that the same message may stay the most urgent one.
+    # Under damping a part of the change remains, so that the same message may stay the most urgent one.
     queue.priority[slot] = _change(slots, slot, messages, out)
     _sift(queue, 0)
 
@@ -288,14 +288,14 @@ def residual_sweep(tables, messages, totals, damping, work, queue, begun, tolera
         _propose(tables, 0, count, -1, messages, totals, work, queue)
     for _ in range(count):
         slot = queue.heap[0]
-        # The root has the largest change: nothing else is due either.
+        # The root of the heap has the largest change: no other message exceeds the tolerance either.
         if queue.priority[slot] <= tolerance:
             break
         _accept(tables, slot, messages, totals, damping, work, queue)
         v = slots[slot, VARIABLE]
         for k in range(variables[v, 1], variables[v + 1, 1]):
             t = slots[tables.at[k], FACTOR]
-            # The factor that sent the message does not read it back.
+            # The factor that sent the message does not read the reply.
             if t != slots[slot, FACTOR]:
                 _propose(tables, factors[t, START], factors[t + 1, START], v, messages, totals, work, queue)
     return queue.priority[queue.heap[0]] if count else 0.0

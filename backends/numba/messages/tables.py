@@ -11,12 +11,12 @@ import numpy.typing as npt
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
 
-# Products above exp(LOWEST) are formed in the linear domain: below exp(-87) numbers of float32 lose digits, below
-# exp(-708) those of float64.
+# Smallest log of products in the linear domain: below exp(-87) float32 numbers lose digits, below exp(-708) float64
+# numbers.
 LOWEST = {"float32": -60.0, "float64": -600.0}
-# Columns of `Factors.slots`.
+# Column numbers of `Factors.slots`.
 VARIABLE, ROW, CARD, MESSAGE, STRIDE, FACTOR, EARLIER, LATER = range(8)
-# Columns of `Factors.factors`.
+# Column numbers of `Factors.factors`.
 START, TABLE = range(2)
 
 
@@ -77,8 +77,8 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
         column = np.empty((*members.shape, 8), dtype=np.int64)
         column[..., VARIABLE], column[..., ROW], column[..., MESSAGE] = members, graph.first[members], entries
         column[..., CARD], column[..., STRIDE] = shape, strides
-        # A factor of several variables sends to all but its lowest on the way forth, and to all but its highest on the
-        # way back.
+        # A factor sends to all its variables but the lowest in the forward sweep, and to all but the highest in the
+        # backward sweep.
         column[..., EARLIER] = members > members.min(axis=1, keepdims=True)
         column[..., LATER] = members < members.max(axis=1, keepdims=True)
         columns.append(column.reshape(-1, 8))
@@ -86,8 +86,8 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
         sizes.append(np.full(len(members), shape.prod()))
         flat = tables.reshape(len(tables), -1)
         logs.append(flat.ravel())
-        # Zeros are no entries here: they are -∞ in the log domain and exact zeros in the linear one, neither of which
-        # underflows.
+        # Zeros are left out of the minimum: they are -∞ in the log domain and exact in the linear domain, and do not
+        # underflow.
         lowest.append(np.where(flat > -np.inf, flat, 0.0).min(axis=1))
     slots = np.concatenate([np.empty((0, 8), dtype=np.int64), *columns])
     order = np.concatenate([np.zeros(0, dtype=np.int64), *orders])

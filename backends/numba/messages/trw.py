@@ -35,7 +35,7 @@ class NumbaTRWKernel(trw_kernels.TRWKernel[Array, Factors]):
 
     def _sweep(self, prepared: Factors, messages: Array) -> tuple[Array, float]:
         totals = np.empty(len(self._tables.graph.theta), dtype=self._real)
-        # ρ weights the messages in the totals, and may have changed since the last sweep.
+        # ρ weights the messages in the totals and may have changed since the last sweep.
         sum_up_all(prepared, messages, totals)
         return messages, float(sequential_sweep(prepared, messages, totals, self._method.damping or 0.0, self._work))
 
@@ -50,7 +50,7 @@ def _forest_log_z(edges, order, parent, edge, nodes, tables):
     n, width = nodes.shape
     total = 0.0
     row = empty_array(width, np.float64)
-    # `order` has parents before children, so that backwards each node is complete when it sends.
+    # `order` lists parents before children: in reverse, each node is complete before it sends.
     for k in range(n - 1, -1, -1):
         v = order[k]
         p, e = parent[v], edge[v]
@@ -62,7 +62,7 @@ def _forest_log_z(edges, order, parent, edge, nodes, tables):
                     log += tables[e, x, y] if edges[e, 0] == v else tables[e, y, x]
                 row[x] = log
                 top = larger(top, log)
-            # A state of the parent that its variable lacks, or that a zero forbids: top - top below would be NaN.
+            # The parent's state is absent from its variable, or a zero excludes it: top - top below would be NaN.
             if top == -np.inf:
                 nodes[p, y] = -np.inf
                 continue

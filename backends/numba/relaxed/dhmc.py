@@ -70,12 +70,12 @@ class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
     def adapt(self, state: DHMCState, last: bool) -> DHMCState:
         layout, now = state.layout, state.step_size
         step = final_step_size(np, now) if self._method.adapts else now.step
-        # The mean of the last window's steps is what dual averaging settles on (Hoffman and Gelman 2014); the sampling
-        # phase must not adapt.
+        # Dual averaging ends with the average of the last window's steps (Hoffman and Gelman 2014), since the step must
+        # not change while sampling.
         if last:
             state.step_size = now._replace(step=float(step))
-        # The tilt follows the running marginals (docs/explanations/relaxation.md); the potential changes with it, so
-        # that dual averaging begins anew.
+        # The tilt follows the running marginals (docs/explanations/relaxation.md). A new tilt changes the potential, so
+        # that dual averaging restarts.
         elif self._method.rotates:
             if now.count > 0:
                 m = layout.gather(state.total).mean(axis=1) / now.count
@@ -111,7 +111,8 @@ class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
             column(shift[:, 0] + tables.bias, tiles.NEVER),
         )
         tilt = dhmc_dynamics.Tilt(m[:, None], shift, np.zeros_like(position))
-        # Rounded to the kernel's precision first: point and position must belong together.
+        # Positions are rounded to the kernel's precision first, so that the evaluated point is that of the stored
+        # position.
         state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))
         x, p, push = (layout.scatter(v) for v in (state_point.position, state_point.p, state_point.push))
         return frame, trajectories.Point(x, p, push, layout.spread_energies(state_point.potential))

@@ -35,10 +35,10 @@ from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coe
 from spinbench.backends.numba.simd import Array, address, by_types, load_vector, store
 from spinbench.methods.relaxed.tables import RelaxedTables
 
-# Diagonals of B, as a share of its rows, up to which elimination pays: S⁻¹ saves three quarters of the dense product,
-# and two products with B take some of it back.
+# Largest number of nonzero diagonals of B, relative to its rows, for which elimination of a colour pays: S⁻¹ saves
+# three quarters of the dense product, and two products with B take back some of that.
 MOST_DIAGONALS = 0.75
-# A variable, beyond which no two colours are looked for.
+# Edges per variable above which no two-colouring is tried.
 MOST_EDGES = 16
 
 
@@ -67,7 +67,7 @@ def two_colours(Q: Array) -> Halves | None:
     if len(edges) > MOST_EDGES * len(Q) or (colours := sweeps.colouring(len(Q), edges)).max() != 1:
         return None
     first, second = (np.flatnonzero(colours == colour) for colour in (0, 1))
-    # A lopsided split, a star for instance, eliminates little.
+    # A lopsided split, such as that of a star, eliminates too few variables.
     if min(first.size, second.size) < 0.4 * len(Q):
         return None
     few = MOST_DIAGONALS * min(first.size, second.size)
@@ -106,14 +106,15 @@ def _solve_by_elimination(matrix, v, out):
     for i in range(0, count, stride(v)):
         solved_row = coefficient(pivots, i, v) * load_vector(x, i * width)
         store(to, i * width, add_banded_product(matrix.up, matrix.solved, i, solved_row))
-    # After the first rows, whose last vector reaches into these.
+    # Written after the first rows, whose last vector overlaps these.
     for i in range(0, rest, stride(v)):
         store(to, (count + i) * width, load_vector(solved, i * width))
 
 
-# The share of diagonals of a lower triangle up to which they are stored in place of the matrix.
+# Largest share of nonzero diagonals of a lower triangle for which only the diagonals are stored.
 WORTH = 0.5
-# Rows below the diagonal up to which the Cholesky factor's diagonals are cheaper than a normal number an edge more.
+# Bandwidth of the Cholesky factor up to which its product is cheaper than the edge form, which draws an additional
+# normal number per edge.
 WIDEST_BAND = 32
 
 
@@ -167,15 +168,15 @@ def _make_sparse(edges: relaxation.EdgeFactor, layout: Layout) -> Gram:
     diagonal = edges.rest + np.bincount(np.append(i, j), np.tile(edges.weights, 2), minlength=n)
     values = np.concatenate([diagonal, couplings, couplings])
     gram = Entries(np.concatenate([rows, i, j]), np.concatenate([rows, j, i]), values, n)
-    # Rows below the diagonal that Q and its root have.
+    # Bandwidth below the diagonal of Q and of its root.
     width = int(np.abs(edges.ends[:, 0] - edges.ends[:, 1]).max(initial=0))
     if width <= WIDEST_BAND:
         return Gram(make_banded(gram, layout), make_banded(_band_root(gram, width), layout), n)
     count = len(couplings)
     edge, roots = np.arange(count), np.sqrt(edges.weights)
     values = np.concatenate([np.sqrt(edges.rest), roots, edges.signs * roots])
-    # Each edge's part of Q is √|w| (e_i + sign(w) e_j) times itself, and the rest is diagonal: a root with two entries
-    # an edge, without any fill-in.
+    # An edge contributes √|w| (e_i + sign(w) e_j) times its transpose to Q, and the rest is diagonal: a root with two
+    # entries per edge and no fill-in.
     root = Entries(np.concatenate([rows, i, j]), np.concatenate([count + rows, edge, edge]), values, n)
     return Gram(make_sparse(gram, layout), make_sparse(root, layout), count + n)
 

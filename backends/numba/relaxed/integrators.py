@@ -23,7 +23,7 @@ from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, o
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
 
-# A call would copy all that `system` and `scratch` hold, which costs a step of one chain a third.
+# Inlined: a call would copy all fields of `system` and `scratch`, a third of the time of a step of one chain.
 _INLINED: Options = {**KERNEL, "forceinline": True}
 
 
@@ -55,7 +55,7 @@ def _dot(x, y, n):
     left, right, result = address(x, 0), address(y, 0), convert(zeros(x), 0.0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        # As in `add_scaled`, one of the two is compiled.
+        # As in `add_scaled`, only one of the two branches is compiled.
         other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
         result = result + convert(load_vector(left, at) * other, 0.0)
     return over_variables(x, result)
@@ -76,7 +76,7 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
     add_scaled(r, -half, origin.push, n, r)
     add_scaled(origin.position, step, r, n, x)
     for k in range(leaps):
-        # At one place in the loop, since the compiler copies it to each.
+        # A single call site in the loop, since the compiler copies the function to each.
         Kx, Bp = force(system.factor, system, scratch)
         add_scaled(Kx, minus, Bp, n, target.push)
         if k < leaps - 1:
@@ -129,13 +129,14 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
     factor, frame, n, target = system.factor, system.frame, system.n, scratch.target
     w, y, f = scratch.velocity, target.position, scratch.work
     step = convert(size, y.dtype.type(0))
-    # An exact rotation of the Gaussian part: the step is not bounded by the smallest eigenvalue of Q, as leapfrog's is.
+    # An exact rotation for the Gaussian part: unlike leapfrog's, the step is not limited by the smallest eigenvalue of
+    # Q.
     sine, cosine = sincos_turns(size * TURN)
     sine, cosine = convert(sine, y.dtype.type(0)), convert(cosine, y.dtype.type(0))
     product(factor.root, scratch.noise, w)
     add_scaled(origin.position, -1.0, frame.shift, n, y)
     add_scaled(origin.p, -1.0, frame.m, n, f)
-    # Each kick adds h f·w + ½ h² f·Qf to the kinetic energy, which is so known without Q⁻¹.
+    # Each kick adds h f·w + ½ h² f·Qf to the kinetic energy, which needs no Q⁻¹ then.
     gained = _kick(origin.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
@@ -143,7 +144,7 @@ def travel_by_rotation(system, leaps, size, scratch, origin):
         add_scaled(target.p, -1.0, frame.m, n, f)
         product(factor.gram, f, target.push)
         gained = gained + _kick(target.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
-    # y was relative to the tilt's centre; positions are kept without it, since the tilt changes in burn-in.
+    # y was relative to the tilt's centre; stored positions are not, since the tilt changes during burn-in.
     add_scaled(scratch.u, -1.0, frame.bias, n, y)
     potential = _dot(scratch.u, frame.m, n) - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)

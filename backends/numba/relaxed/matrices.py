@@ -38,10 +38,11 @@ from spinbench.backends.numba.simd import (
     zeros_aligned,
 )
 
-# Rows of a block for many chains: ten sums hide the latency of multiplication and addition, and fit 32 registers beside
-# the column and the entry.
+# Rows of a block for many chains: ten sums hide the latency of multiply-add and leave registers (of 32) for the column
+# and the entry.
 ROWS = 10
-# Sums of a panel for one chain, vectors of rows times columns at once: eight hide four cycles' latency at two a cycle.
+# Vectors of a panel for one chain, rows times columns: eight sums hide a latency of four cycles at two operations a
+# cycle.
 SUMS = 8
 _BLOCK, _ROW = (0,) * ROWS, (0,)
 _SUMS, _PANEL, _NARROW = (0,) * SUMS, (0,) * 4, (0,)
@@ -150,7 +151,7 @@ def _block_product(matrix, v, out):
             _block(matrix, v, out, i, zero_sums(sample, _ROW))
         return
     for i in range(0, n, len(_BLOCK)):
-        # The last block begins earlier and does some rows again: a shorter one would be compiled for itself.
+        # The last block begins earlier and repeats some rows: a shorter block would be compiled as a separate version.
         _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(sample, _BLOCK))
 
 
@@ -173,7 +174,7 @@ def _panel_product(matrix, v, out):
             _panel(matrix, v, out, first, _NARROW)
         return
     for first in range(0, width, panel):
-        # The last panel does some rows again, as the last block does.
+        # The last panel overlaps the one before, as the last block does.
         _panel(matrix, v, out, smaller(first, width - panel), _PANEL)
 
 
@@ -200,7 +201,7 @@ def _sparse_product(matrix, v, out):
         total = zeros(v)
         for k in range(terms):
             at = k * width + i
-            # The number of axes is part of the type: Numba compiles the one branch alone.
+            # The number of axes is part of the type: Numba compiles only one branch.
             if v.ndim == 1:
                 others = gather_indexed(x, places, at)
             else:
@@ -215,6 +216,6 @@ def add_scaled(x, scale, y, n, out):
     left, right, to = address(x, 0), address(y, 0), address(out, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        # Which of the two is part of the type: one of them is compiled.
+        # The operand is vector or coefficient by its type: Numba compiles only one branch.
         other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
         store(to, at, load_vector(left, at) + scale * other)

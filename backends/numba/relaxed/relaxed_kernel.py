@@ -26,8 +26,7 @@ class TiledState:
 
 
 StateT = TypeVar("StateT", bound=TiledState)
-# Steps of block Gibbs that a look takes at draws which were copied on the way; it takes fewer of `dhmc`, whose steps
-# are longer.
+# Cost in steps of block Gibbs of a look at copied draws; relative to the longer steps of `dhmc` a look costs less.
 LOOK_STEPS = 3
 
 
@@ -55,7 +54,7 @@ class RelaxedKernel(Kernel[RelaxedTables, StateT]):
         return state, self.sample(state, steps, self._copies(state.layout, steps + 1, 1, 0))
 
     def look(self, state: StateT) -> dict[str, Array]:
-        # rounded as the tiles are, so that a state's α does not depend on the batch
+        # rounded as the tiles are, so that the α of a state does not depend on the batch
         return {"alpha": self._alpha(state.layout.gather(self.positions(state)))} if self._has_looks else {}
 
     def look_steps(self, state: StateT) -> int:
@@ -84,5 +83,5 @@ class RelaxedKernel(Kernel[RelaxedTables, StateT]):
         """(N, C): x ~ p(x|s), in float64. That of a chain does not depend on C."""
         rows, chains = noise_rows(self._tables), start.shape[1]
         noise = np.random.default_rng([seed, rows]).standard_normal((chains, rows)).T
-        # products of what is contiguous do not depend on C
+        # contiguous operands make the rounding of products independent of C
         return np.asarray(draw_position(np, self._tables, start.astype(np.float64), np.ascontiguousarray(noise)))

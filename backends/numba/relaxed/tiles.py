@@ -37,8 +37,8 @@ from spinbench.backends.numba.simd.vectors import Operation
 
 IntArray = npt.NDArray[np.int64]
 
-# The bias of a variable that fills up a vector: σ and softplus of -10^4 are 0 in both precisions, so that it adds
-# nothing to any sum.
+# Bias of the padding variables that fill up a vector: σ and softplus of -10^4 are 0 in both precisions, so that they
+# add nothing to any sum.
 NEVER = -1e4
 
 # Options of functions on arrays that allocate none.
@@ -46,9 +46,9 @@ NEVER = -1e4
 # Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
 # would cost a step of one chain as much as its products. These are what Python calls.
 ENTRY: Options = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
-# Of those that they call.
+# Options of functions that those functions call.
 KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
-# Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it.
+# Options of large functions with a single call site: inlining them here keeps LLVM from optimising them twice.
 ONCE: Options = {**ENTRY, "cache": False, "inline": "always"}
 
 
@@ -166,9 +166,9 @@ def _constant(count: Callable[[types.Array], int]) -> Operation:
     return give
 
 
-# Variables that a vector holds. In compiled code only, as all that follow.
+# Variables per vector; in compiled code only, as everything below.
 stride = _constant(lambda tile: _lanes(tile) if tile.ndim == 1 else 1)
-# Elements of a variable.
+# Elements per variable.
 unit = _constant(lambda tile: 1 if tile.ndim == 1 else _lanes(tile))
 
 

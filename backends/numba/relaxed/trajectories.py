@@ -120,8 +120,8 @@ def take_samples(system, settings, chains, step_size, scratch, sums, counter, wa
     Burn-in, if `warm`, adapts the step size of all chains together after each step; later on, each tile takes all of
     its steps.
     """
-    # Burn-in goes step by step, since all chains share a step size; afterwards each tile stays in the cache for all of
-    # its steps.
+    # Burn-in advances all tiles step by step, since all chains share a step size; afterwards each tile stays in the
+    # cache for all its steps.
     run = 1 if warm else steps
     for _ in range(steps if warm else 1):
         after = counter
@@ -154,13 +154,13 @@ def _take_tile(system, settings, chains, step, scratch, sums, t, counter, steps)
 def _sample(system, settings, scratch, current, keys, counter, step, accept):
     """One sample of one tile; its acceptance probabilities go to `accept`."""
     size = in_lanes(step, lanes(current.p))
-    # The length varies from trajectory to trajectory: of a fixed length one may come back to where it began.
+    # The step size varies between trajectories: a trajectory of fixed length may come back to where it began.
     if settings.jitter > 0.0:
         size = size * (1.0 + settings.jitter * (2.0 * chain_uniforms(current.p, keys, counter) - 1.0))
         counter += np.uint64(1)
     counter = draw_noise(keys, counter, scratch.noise, system.factor.noise)
     gain = _travel(system, settings.leaps, size, scratch, current)
-    # A trajectory that diverged to NaN is refused. The step is finite, so that this is 0 in every lane.
+    # A trajectory that diverged to NaN is rejected. The step size is finite, so that 0 · step is 0 in every lane.
     zero = 0.0 * size
     chance = choose(gain == gain, exp(smaller(-gain, zero)), zero)
     store(address(accept, 0), 0, chance)
@@ -179,7 +179,7 @@ def _travel(system, leaps, size, scratch, origin):
 def _mean_acceptance(accept, count):
     mean = 0.0
     for c in range(count):
-        # with one chain a tile, every lane holds the same
+        # with one chain per tile, every lane holds the same acceptance
         row, lane = (c, 0) if count == len(accept) else (c // accept.shape[1], c % accept.shape[1])
         mean += accept[row, lane] / count
     return mean

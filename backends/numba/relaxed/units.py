@@ -59,7 +59,7 @@ def tile_one_of_k_groups(sites: Sites | None, layout: Layout) -> Groups:
         return Groups(layout.column(free), None)
     members = sites.members[~(sites.members == n).any(axis=1)]
     free[members[members < n]] = 0.0
-    # Members are named by their rows in a tile; what fills up smaller groups is never read.
+    # Members are stored as their rows in a tile; the padding of smaller groups is never read.
     rows = np.append(np.argsort(layout.order), [n, n])
     grouping = Members(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1))
     return Groups(layout.column(free), grouping)
@@ -68,7 +68,7 @@ def tile_one_of_k_groups(sites: Sites | None, layout: Layout) -> Groups:
 @nb.njit(**KERNEL)
 def draw_noise(keys, counter, noise, rows):
     """Standard normal numbers in the rows of a tile and zeros beyond; the next counter."""
-    # Numba compiles the one branch alone, by the number of axes.
+    # The number of axes is part of the type: Numba compiles only one branch.
     if noise.ndim == 1:
         for i in range(rows, noise.size):
             noise[i] = 0
@@ -178,7 +178,7 @@ def _draw_groups(v, p, groups, s):
     for g in range(groups.sizes.size):
         for c in range(width):
             left = load(numbers, groups.members[g, 0] * width + c)
-            # The last member stands where rounding leaves something of the uniform number.
+            # The last member is the default where rounding leaves a remainder of the uniform number.
             last = groups.sizes[g] - 1
             for k in range(groups.sizes[g] - 1):
                 left -= load(means, groups.members[g, k] * width + c)

@@ -25,7 +25,7 @@ def _maker(clear: bool) -> Operation:
     return new_array
 
 
-# As NumPy's, of shapes that fit the memory: a number of elements or a tuple of them, and a dtype.
+# As NumPy's `empty` and `zeros` without checks that the shape fits memory: shape (int or tuple) and dtype.
 empty_array, zero_array = _maker(clear=False), _maker(clear=True)
 
 
@@ -43,7 +43,7 @@ def copy_into(emitter, target, source):
     """
     context, builder = emitter[:2]
     to, origin = (make_array(kind)(context, builder, array) for kind, array in emitter.typed)
-    # Sizes are not part of a type, so that this can only be seen at run time.
+    # Array sizes are not part of a type, so that only a run-time check can compare them.
     with builder.if_then(builder.icmp_unsigned("!=", to.nitems, origin.nitems), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, ("arrays of different sizes are not copied",))
     cgutils.raw_memmove(builder, to.data, origin.data, origin.nitems, origin.itemsize)

@@ -31,7 +31,7 @@ BOUNDS = "bounds: this is outside of the array that the address is of"
 ALIGNMENT = "alignment: this address is no multiple of the element's size"
 
 _BOUND = "spinbench_simd_bound"
-# Begin and end of blocks of memory with margins.
+# {begin: end} addresses of memory blocks whose arrays have margins.
 _blocks: dict[int, int] = {}
 
 
@@ -46,7 +46,7 @@ class Pointer(types.Type):
 @register_model(Pointer)
 class _PointerModel(models.StructModel):
     def __init__(self, manager: DataModelManager, kind: Pointer) -> None:
-        # first, beyond: the array's bounds; owner: where references to it are counted, or 0
+        # first, beyond: bounds of the array; owner: address of its reference count, or 0
         bounds = [(name, types.int64) for name in ("first", "beyond")]
         super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), *bounds, ("owner", types.voidptr)])
 
@@ -61,7 +61,7 @@ def register_block(block: np.ndarray) -> None:
 @ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
 def _bound_of_enclosing_block(first: int, beyond: int, end: int) -> int:
     """The first (`end` 0) or last bound of an array, or of the block that it is a view of."""
-    # An array with a margin is a view of its block, and addresses may reach the margins.
+    # An array with a margin is a view of a larger block, and addresses may reach its margins.
     around = [block for block in list(_blocks.items()) if block[0] <= first and beyond <= block[1]]
     return (around or [(first, beyond)])[0][end]
 
@@ -70,11 +70,11 @@ def build_pointer(context: BaseContext, builder: ir.IRBuilder, array: Typed, dat
     """A checked pointer to `data` in an array."""
     view = make_array(array[0])(context, builder, array[1])
     end = builder.gep(view.data, [view.nitems])
-    # an array from Python has a parent, and the caller holds it
+    # an array from Python has a parent object, which the caller keeps alive
     local = builder.and_(cgutils.is_not_null(builder, view.meminfo), cgutils.is_null(builder, view.parent))
     half = ir.IntType(32)
-    # Numba frees an array when its count of references is 0: setting the high half of the count holds it for good, so
-    # that what looks at its low half later still finds memory.
+    # Numba frees an array when its reference count is 0: setting the high half keeps the memory for good, so that a
+    # later look at the low half still reads valid memory.
     with builder.if_then(local):
         builder.store(half(1), builder.gep(builder.bitcast(view.meminfo, half.as_pointer()), [half(1)]))
     pointer = cgutils.create_struct_proxy(Pointer(array[0].dtype))(context, builder)
@@ -123,7 +123,7 @@ def _refuse(context: Any, builder: ir.IRBuilder, broken: ir.Value, rule: str) ->
         context.call_conv.return_user_exc(builder, IndexError, (f"{rule} (in {builder.function.name})",))
 
 
-# Before any kernel is made: machine code with checks and without must not meet.
+# Before any kernel is compiled: machine code with checks and without must not share a cache.
 if CHECKED:
     use_cache_of_sources()
     binding.add_symbol(_BOUND, ctypes.cast(_bound_of_enclosing_block, ctypes.c_void_p).value)

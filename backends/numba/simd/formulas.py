@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from numba.core.typing.context import BaseContext as TypingContext
     from numba.core.typing.templates import Signature
 
-    # The instructions of a call with the context, the builder, its signature and the values of its arguments.
+    # Emits the instructions of a call, from context, builder, signature and argument values.
     Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
-    # What Numba asks of an intrinsic: of the typing context and the arguments' types; None: it does not take these.
+    # Definition of a Numba intrinsic: from the typing context and the argument types; None if they do not match.
     Definition = Callable[..., tuple[Signature, Generate] | None]
 
 Values = tuple["Value", ...]
 Body = Callable[..., "Value | Values"]
 """A formula in Python: of the arguments' values, one result or several."""
-# Fast-math flags of the operations of formulas, whatever those of the caller.
+# Fast-math flags of every operation of a formula, whatever the caller's flags.
 FLAGS = ("contract",)
 _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fcmp")
 
@@ -104,7 +104,7 @@ def formula(body: Body, results: int = 1, of: types.Type | None = None) -> Formu
     return operation
 
 
-# With two results.
+# A formula with two results.
 formula_pair = functools.partial(formula, results=2)
 
 
@@ -119,7 +119,7 @@ def _definition(body: Body, results: int, of: types.Type | None) -> Definition:
             pairs = zip(kinds, arguments, strict=True)
             outcome = body(*(Value((context, builder), kind, value) for kind, value in pairs))
             for instruction in builder.block.instructions[before:]:
-                # Only instructions without flags: those that an inner function has made keep its own.
+                # Only instructions without flags: those of an inner function keep their own.
                 if instruction.opname in _FLAGGED and not instruction.flags:
                     instruction.flags.extend(FLAGS)
             if not isinstance(outcome, tuple):

@@ -23,7 +23,7 @@ from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd.formulas import formula, formula_pair
 from spinbench.backends.numba.simd.vectors import Emitter, Operation, Vector, constant_of, element, intrinsic_of
 
-# How small functions that must be inlined into vector loops are compiled.
+# Options of small functions that must be inlined into vector loops.
 OPTIONS: Options = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **CALLEE}
 
 
@@ -52,13 +52,13 @@ LOG2E = constant(1.4426950408889634)
 # log 2 in two parts (Cody and Waite): the high one has few bits, so that its product with an exponent is exact.
 LN2_HIGH = constant(0.693359375, 6.93147180369123816490e-01)
 LN2_LOW = constant(-2.12194440e-4, 1.90821492927058770002e-10)
-# x + ROUND holds x, rounded to an integer, in its last bits: neither a conversion nor a call to round.
+# Adding ROUND puts x, rounded to an integer, into the last bits: no conversion and no call to round.
 ROUND = constant(1.5 * 2.0**23, 1.5 * 2.0**52)
-# Where 2^k is still a normal number of either precision.
+# Largest |x| of exp for which 2^k is a normal number in either precision.
 EXP_LIMIT = constant(87.0, 708.0)
 
 # fmt: off
-# (exp r - 1 - r) / r² on |r| <= log(2) / 2
+# (exp r - 1 - r) / r² as a polynomial in r on |r| <= log(2) / 2
 _EXP = polynomial(
     (0.49999993449024774, 0.16666520631349152, 0.041668387714342862, 0.0083687169620252572, 0.0013814618188825638),
     (0.50000000000000106, 0.16666666666666413, 0.041666666666530164, 0.0083333333334942738, 0.0013888888943628207,
@@ -127,8 +127,7 @@ def _split(emitter: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The bits of x, and k of x = 2^k m, √½ <= m < √2."""
     kind, builder = emitter.typed[0][0], emitter.builder
     _, integer, fraction, _ = _layout(kind)
-    # `halfway` has the bits of √½: subtracted first, it makes √½ <= m < √2, where the series of the logarithm converges
-    # fastest.
+    # Subtracting `halfway`, the bits of √½, gives √½ <= m < √2, where the series of the logarithm converges fastest.
     bits, halfway = builder.bitcast(x, integer), 0x3F3504F3 if fraction == 23 else 0x3FE6A09E667F3BCD
     return bits, builder.ashr(builder.sub(bits, constant_of(integer, halfway)), constant_of(integer, fraction))
 
@@ -149,7 +148,7 @@ def _extreme(comparison: str) -> Operation:
     return extreme
 
 
-# (x, limit) -> the limit where x is beyond it, else x; NaN stays NaN.
+# larger(x, limit) and smaller(x, limit): the limit where x is beyond it, else x; NaN stays NaN.
 larger, smaller = _extreme(">"), _extreme("<")
 
 
@@ -183,11 +182,11 @@ def _by_quadrant(emitter, shifted, even, odd):
 @formula
 def exp(x):
     """e^x; saturates at |x| = 87 (float32) or 708 (float64), where the result is still a normal number."""
-    # NaN passes both, since each keeps its first argument where a comparison fails.
+    # NaN passes both, since each returns its first argument if the comparison is false.
     x = larger(smaller(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
     shifted = x * LOG2E(x) + ROUND(x)
     k = shifted - ROUND(x)
-    # The first product is exact. Reassociated, the sum would lose the digits that the low part is for.
+    # The first product is exact. Reassociation would lose the digits that the low part carries.
     r = (x - k * LN2_HIGH(x)) - k * LN2_LOW(x)
     return (ONE(x) + (r + r * r * _EXP(r))) * _power_of_two(shifted)
 
@@ -219,7 +218,7 @@ def sigmoid(x):
 @formula
 def softplus(x):
     """log(1 + e^x), relatively accurate on both sides; saturates as `exp` does."""
-    # softplus(x) = max(x, 0) + log(1 + e^-|x|): the exponential never overflows, and its logarithm keeps small ones.
+    # softplus(x) = max(x, 0) + log(1 + e^-|x|): the exponential cannot overflow, and log1p keeps small values.
     return larger(x, ZERO(x)) + log1p(exp(-magnitude(x)))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
 
 Array = np.ndarray
-# What compiled code alone has: the address of an element, of which no Python function computes anything.
+# Address of an element, a type of compiled code that no Python function computes with.
 Address = NewType("Address", int)
 Number = TypeVar("Number", bound=np.generic)
 Real = np.dtype[np.floating]
@@ -41,8 +41,7 @@ def zeros_aligned(shape: tuple[int, ...], real: np.dtype[Number], margin: int = 
     Addresses may reach the margins: as many rows of zeros before and behind the array.
     """
     block = empty_aligned((shape[0] + 2 * margin, *shape[1:]), real)
-    # Written here, zeros come in large pages, where there are some; those of np.zeros would come in small ones, at the
-    # first access.
+    # Zeros written here get large pages where the system has them; np.zeros gets small pages at first access.
     block.fill(0)
     if margin and CHECKED:
         checks.register_block(block)
@@ -140,7 +139,7 @@ def prefetch(emitter, pointer, index):
     whence = builder.bitcast(element_place(emitter, *emitter.typed), ir.IntType(8).as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [whence.type, int_type, int_type, int_type])
     function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
-    # To read (0), into the second-level cache (2), data (1): the first level is full of what is worked on.
+    # Arguments: read (0), second-level cache (2), data (1); the first level is full of the working set.
     builder.call(function, [whence, int_type(0), int_type(2), int_type(1)])
 
 
@@ -152,7 +151,7 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
         numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
         places = [element_place(emitter, source, (types.int32, number)) for number in numbers]
         checks.check(emitter.context, builder, source, places, 1)
-    # llvmlite makes no address with a vector of indices: one of a scalar is made, and its operands are replaced.
+    # llvmlite builds no addresses from a vector of indices: a scalar address is built, and its operands are replaced.
     addresses = builder.gep(pointer, [ir.IntType(32)(0)])
     addresses.indices, addresses.operands = [where], [pointer, where]
     addresses.type = ir.VectorType(pointer.type, lanes)
@@ -201,7 +200,7 @@ def look_up(emitter, pointer, first, places):
     That is one instruction where there is AVX-512 with words.
     """
     builder, target, int_type, table = emitter.builder, emitter.target, ir.IntType(32), emitter.typed[:2]
-    # Machines without the instruction load entry by entry.
+    # Processors without AVX-512BW load entry by entry.
     if "+avx512bw" in emitter.context.codegen().magic_tuple()[2]:
         entries = read(emitter, *table, target)
         function = builder.module.declare_intrinsic(
@@ -215,7 +214,7 @@ def look_up(emitter, pointer, first, places):
     return result
 
 
-# What generates code: all accesses go through these
+# Code generation: every memory access goes through these functions
 
 
 def data_of(emitter: Emitter, pointer: Typed) -> ir.Value:

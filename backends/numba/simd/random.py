@@ -38,8 +38,8 @@ def chain_keys(seed: int, chains: int) -> npt.NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         index = np.arange(1, 2 * chains + 1, dtype=np.uint64) * GOLDEN_GAMMA + root
         start = _mix_array(index[0::2], 30, 27, 31, MULTIPLIER_1, MULTIPLIER_2)
-        # mixGamma of the paper's figure 16: MurmurHash3's own constants, odd, and bits that change often enough (at
-        # least 24 times between neighbours), since gammas of few changes make weak streams.
+        # mixGamma, figure 16 of Steele, Lea and Flood (2014): MurmurHash3's constants, made odd, with at least 24 bit
+        # changes between neighbouring bits, since gammas with few changes give weak streams.
         constants = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
         gamma = _mix_array(index[1::2], 33, 33, 33, *constants) | np.uint64(1)
     few = np.bitwise_count(gamma ^ (gamma >> np.uint64(1))) < 24
@@ -85,8 +85,8 @@ def _part(target: types.Type, lowest: int, width: int) -> Operation:
         bits = builder.trunc(bits, int_type) if size == 32 else bits
         if width < min(size, 64 - lowest):
             bits = builder.and_(bits, constant_of(int_type, 2**width - 1))
-        # Signed: processors without AVX-512 convert signed integers alone, and all parts but `low32_signed` leave the
-        # sign bit free.
+        # Signed: processors without AVX-512 only convert signed integers, and all parts but `low32_signed` leave the
+        # sign bit 0.
         return builder.sitofp(bits, emitter.target)
 
     return part
@@ -108,18 +108,18 @@ def below(start, gamma, counter, n):
     return np.int64(((hash64(start, gamma, counter) >> HIGH) * np.uint64(n)) >> HIGH)
 
 
-# Numbers of the rows of a sweep, in vectors: multiples of one in [0, SCALE), to be compared with SCALE times a
-# probability. Number i of a step is hash `counter + i` in float64; in float32 hash `counter + i // 2`, of which even
-# rows take the low half and odd ones the high half.
+# Uniform numbers of the rows of a sweep, in vectors: integers in [0, SCALE), to be compared with SCALE times a
+# probability. Number i of a step is hash `counter + i` in float64; in float32 it is hash `counter + i // 2`, of which
+# even rows take the low half and odd rows the high half.
 
-# How many uniform numbers there are.
+# Number of distinct uniform numbers.
 SCALE = constant(2.0**24, 2.0**53)
 INVERSE_SCALE = constant(2.0**-24, 2.0**-53)
 SHIFT_32 = np.uint32(8)
 SHIFT_64 = np.uint64(11)
 
 
-# Without reference counts, see `units.KERNEL`.
+# Without reference counts, see `relaxed.tiles.ENTRY`.
 UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
 
 
@@ -127,7 +127,7 @@ UNCOUNTED: Options = {"error_model": "numpy", "_nrt": False, "forceinline": True
 def row_numbers(start, gamma, counter, row, real):
     """The numbers of rows row, row + 1, … (`row` even) of one chain in a vector of the type of `real`."""
 
-    # A hash has 64 bits, and float32 takes 24: two rows share one.
+    # A hash has 64 bits and float32 needs 24: two rows share one.
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
         hashes = mix64(count_up(gamma) * gamma + (start + first * gamma))

@@ -40,10 +40,10 @@ from spinbench.backends.numba.simd.vectors import by_types, count_up
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
 MINUS_TWO = constant(-2.0)
-# Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise.
+# Without reference counts, see `relaxed.tiles.ENTRY`. Functions that these call inherit the option.
 _INNER: Options = {"error_model": "numpy", "_nrt": False, **CALLEE}
 
-# Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
+# Pairs of numbers from places z and z + far of a stream, or from the two halves of the hash at z.
 
 
 @partial(formula_pair, of=types.float32)
@@ -64,7 +64,7 @@ def _normal_pair_32(z, far):
     """Box-Muller: 31 bits for the radius (at most 6.67), 32 for the angle."""
     z = mix64(z)
     first, second = high31(z), low32_signed(z)
-    # Half a unit is added, so that log 0 does not occur.
+    # Half a unit is added, so that log 0 cannot occur.
     radius = square_root(MINUS_TWO(first) * log((first + HALF(first)) * RADIUS(first)))
     sine, cosine = sincos_turns(second * TURN(second))
     return radius * cosine, radius * sine
@@ -136,9 +136,9 @@ def _choose_fill(pairs: dict[types.Type, tuple[Formula, int, tuple[int, ...]]]) 
 
 
 _SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
-# Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter.
+# fill_uniform(keys, counter, out): uniform on [0, 1), 53 bits in float64 and 24 in float32; returns the next counter.
 fill_uniform = _choose_fill(
     {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
 )
-# Standard normal numbers, float64 or float32; the next counter.
+# fill_normal(keys, counter, out): standard normal, float64 or float32; returns the next counter.
 fill_normal = _choose_fill({types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)})

@@ -119,7 +119,7 @@ def store_sums(emitter, pointer, first, stride, sums, across):
     values, group = cgutils.unpack_tuple(builder, sums, kind.count), kind.count // vectors
     for k in range(vectors):
         parts = list(values[k * group : (k + 1) * group])
-        # In pairs: half the latency of a sum in sequence, and the same result on every machine.
+        # Pairwise: half the latency of a sequential sum, and the same result on every machine.
         while len(parts) > 1:
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         write(emitter, emitter.typed[0], (types.intp, first), parts[0])

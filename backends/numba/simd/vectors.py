@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spinbench.backends.numba.simd.formulas import Definition, Generate, Value
 
 BITS = 512
-# What an intrinsic gets as an argument: its type and its value.
+# An argument of an intrinsic: its Numba type and its LLVM value.
 Typed = tuple[Any, ir.Value]
 
 
@@ -144,7 +144,7 @@ def intrinsic_of(
 def by_types(**options: object) -> Callable[[Callable[..., object]], Callable[..., NoReturn]]:
     """A function of compiled code: what is decorated takes the types of its arguments and returns the Python function
     that is compiled for them, with these options of `njit`."""
-    # Of any name that `njit` knows.
+    # Accepts every option of `njit`.
     settings: Any = options
 
     def decorate(choose: Callable[..., object]) -> Callable[..., NoReturn]:
@@ -269,7 +269,7 @@ def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     kind = vector.type
     name = f"llvm.vector.reduce.fadd.v{kind.count}{'f64' if kind.element == ir.DoubleType() else 'f32'}"
     function = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind.element, [kind.element, kind]))
-    # Without "reassoc" LLVM would add the lanes up one after the other.
+    # Without "reassoc" LLVM would add the lanes one after another.
     return builder.call(function, [ir.Constant(kind.element, 0.0), vector], fastmath=("reassoc",))
 
 

@@ -20,7 +20,7 @@ from spinbench.methods.baselines import draws, weighted
 Plan = TypeVar("Plan")
 JIT: Options = {"error_model": "numpy", "cache": True, "nogil": True}
 CALLED: Options = {"error_model": "numpy", **CALLEE}
-# Log weights below are those of 0.
+# Smaller log weights stand for 0.
 LOWEST = -1e30
 
 
@@ -110,7 +110,7 @@ def _draw(weights, total, u, upto, states):
         weights_row = weights[k]
         for c in range(states.size):
             upto[c] += weights_row[c]
-            # Counted and not searched for, so that the loop over chains is a vector; the second condition stops at the
+            # A count instead of a search, so that the loop over chains vectorises; the second condition stops at the
             # last state of positive weight.
             states[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
 
@@ -123,7 +123,7 @@ def _sweep(values, section, backward, x, p, beta, shift, u):
     for n in range(chunks):
         b = chunks - 1 - n if backward else n
         for i in range(width):
-            # Chunks are filled up to one width with places that stand for no variable.
+            # Chunks have one width; positions beyond their variables are padding.
             if section.valid[b, i] > 0:
                 v, weights_row = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
                 find_logits(values, section, b, i, shift, x, at, weights_row)
@@ -221,7 +221,7 @@ def _draw_forest(layers, u, x, log_q):
                 for c in range(log_q.size):
                     above = 0 if parent == last else x[parent, c]
                     k = 0
-                    # Cumulated probabilities are 2 from the last state on, so that the search ends.
+                    # Cumulated probabilities are padded with 2 from the last state on, so that the search ends.
                     while u[v, c] >= passed[above, k]:
                         k += 1
                     row[c] = k

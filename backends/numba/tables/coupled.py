@@ -26,7 +26,7 @@ def advance(t, order, pairs, lag, first, last):
     for pair in range(len(pairs.met)):
         x, y = pairs.x[pair], pairs.y[pair]
         sweep = first
-        # Coupled chains that have met stay together: only the sweep at which they met counts.
+        # Coupled chains stay together once they have met: only their meeting time counts.
         while sweep <= last and pairs.met[pair] < 0:
             apart = _sweep(t, order, x, y, pairs.keys[:, pair], sweep, sweep > lag, p, q)
             if sweep > lag and not apart:
@@ -78,8 +78,8 @@ def draw_coupled(p, q, card, u):
     overlap = 0.0
     for k in range(card):
         overlap += min(p[k], q[k])
-        # A maximal coupling: both take one state with probability Σ min(p, q), and otherwise states of what each has
-        # beyond that, which never agree.
+        # A maximal coupling: with probability Σ min(p, q) both chains take the same state; otherwise each takes a state
+        # from the excess of its law over the other, and these never agree.
         if u < overlap:
             return k, k
     rest = u - overlap

@@ -58,10 +58,10 @@ def _walk(near, values, last, u, x, logits, times, w, stuck):
             total = sums[0]
             for v in range(1, count):
                 total += sums[v]
-            # 1 / total would overflow where no rate is left.
+            # 1 / total would overflow if all rates are 0.
             if total > MIN_TOTAL_RATE:
-                # The mean of the exponential holding time in its place: the same law of states, less noise (Zanella
-                # 2020).
+                # The mean of the exponential holding time replaces a draw of it: the same law of states with less noise
+                # (Zanella 2020).
                 w[c] += 1 / total
                 v, new = _choose_jump(u[j, c] * total, sums, rates)
                 times[c, v * max_states + x[c, v]] += w[c] - since[v]
@@ -104,7 +104,7 @@ def _jump(v, new, near, values, last, x, logits, rates, sums):
             at, step = near.bases[v, m, f], near.moved[v, m, f]
             for o in range(near.others.shape[1]):
                 at += near.steps[v, o, m, f] * x[near.others[v, o, m, f]]
-            # A spare factor, of a smaller neighbourhood, has no step and is left out.
+            # Padding of smaller neighbourhoods: a factor with step 0 is skipped.
             for k in range(last[u, 0] + 1 if step else 0):
                 place, state = at + k * near.strides[v, m, f], u * rates.shape[1] + k
                 for part in range(len(values)):
@@ -120,6 +120,6 @@ def _set_rates(u, last, x, logits, rates, sums):
     for k in range(last[u, 0] + 1):
         change = logits[0, first + k] - logits[0, first + x[u]]
         blocked = k == x[u] or (len(logits) > 1 and logits[-1, first + k] > 0.5)
-        # Barker's rate σ(change), with the exponential of a negative number on both sides.
+        # Barker's rate σ(change), with exponentials of negative numbers only, which do not overflow.
         rates[u, k] = 0 if blocked else math.exp(min(change, type(change)(0))) / (1 + math.exp(-abs(change)))
         sums[u] += rates[u, k]

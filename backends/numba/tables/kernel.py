@@ -33,10 +33,10 @@ from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs import gibbs, graph_plan
 
 SILENT = Request(False, False, 0, 0)
-# Steps that a look takes: it goes over all variables three times (a reversed sweep and log T from both sides), and
-# there are copies.
+# Cost of a look in steps: it visits all variables three times (a reversed sweep and log T from both sides), and states
+# are copied.
 LOOK_STEPS = 4
-# Logs below are those of 0.
+# Smaller logarithms stand for log 0.
 NOWHERE = -1e29
 
 
@@ -156,7 +156,7 @@ class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
                 run_sweeps(self._t, self._order, request, lanes, self._nothing(lanes))
                 slopes[s, k] = self._slopes(state)
                 state.climbed += 1
-        # The last conditionals are of another temperature: random scans would sum them until each variable's next
+        # The last conditionals are those of another temperature: random scans would sum them until each variable's next
         # update.
         if state.p.size:
             conditionals(self._t, self._order, lanes.x, state.p)

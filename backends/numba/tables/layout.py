@@ -32,12 +32,12 @@ from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_rows
 
-# Chains that are advanced together, in both precisions: indices are of 32 bits, of which 512 bits hold 16.
+# Chains that are advanced together in either precision: table indices have 32 bits, and 512 bits hold 16 of them.
 LANES = 16
-# Chains at most that make all their sweeps before the next ones do, so that their states stay in the cache.
+# Largest number of chains that make all their sweeps before the next ones, so that their states stay in the cache.
 BLOCK = 64
 STATE = np.dtype(np.uint32)
-# Gathers take signed indices of 32 bits.
+# Gather instructions take signed 32-bit indices.
 MOST_ENTRIES = 2**31
 
 
@@ -95,7 +95,7 @@ def lane_tables(tables: FactorTables, real: Real) -> LaneTables:
     if len(values) >= MOST_ENTRIES:
         raise UnsupportedError(f"the factors have {len(values)} entries; backend=numba takes fewer than 2^31")
     degrees = np.diff(tables.starts)
-    # A variable without factors gets one incidence with the entry 0, so that no loop over factors is empty.
+    # A variable without factors gets one factor with the entry 0, so that no loop over factors is empty.
     alone = np.flatnonzero(degrees == 0)
     at = tables.starts[alone]
     factor = np.insert(tables.factors, at, -1)
@@ -141,7 +141,7 @@ def lane_chains(seed: int, states: Array, real: Real) -> LaneChains:
     size = -(-lanes // blocks) * LANES
     betas, x = zeros_aligned((blocks, size), real), zeros_aligned((blocks, n, size), STATE)
     betas[:] = 1.0
-    # Idle lanes run like the others: a state of 0 might meet hard zeros, those of the first chain do not.
+    # Idle lanes run as well: all-zero states might meet hard zeros, copies of the first chain do not.
     padded = np.repeat(states[:, :1], blocks * size, axis=1)
     padded[:, :chains] = states
     x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
@@ -154,9 +154,9 @@ def merge_lane_blocks(values: Array, chains: int) -> Array:
     return np.moveaxis(values, 0, -2).reshape(*rows, blocks * lanes)[..., :chains]
 
 
-# As many lanes as 512 bits have states: vectors of float64 are of 1024 bits.
+# As many lanes as 512 bits hold 32-bit states; float64 vectors of this length have 1024 bits.
 WORDS = (0,) * 16
-# Log weights below are zeros.
+# Smaller log weights stand for hard zeros.
 LEAST = constant(-1e30, -1e300)
 
 
@@ -239,7 +239,7 @@ def _weigh(weights, size, beta):
     total = ZERO(top)
     for k in range(size):
         log_weight = load_lanes(weights, 16 * k, WORDS)
-        # `exp` saturates at a tiny number: a hard zero must weigh exactly 0.
+        # `exp` saturates at a tiny positive number, but a hard zero must weigh exactly 0.
         weight = choose(log_weight > LEAST(log_weight), exp(beta * (log_weight - top)), ZERO(log_weight))
         store(weights, 16 * k, weight)
         total = total + weight

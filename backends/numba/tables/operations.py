@@ -13,7 +13,7 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
 from spinbench.methods.baselines.jumps import Jumps
 
-# By the class of the array program: the class in its place, and a function that compiles what that one calls.
+# Array operations by class: the compiled class that replaces it, and a function that compiles its kernels.
 COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {
     TableBath: (array_sweeps.CompiledTableBath, array_sweeps.compile_table_bath),
     ForestDraws: (array_sweeps.CompiledForestDraws, array_sweeps.compile_forest_draws),
@@ -27,6 +27,6 @@ def find_operations_class(kind: Callable[..., Operations], precision: Precision)
     if kind not in COMPILED:
         return kind
     compiled, compile_all = COMPILED[kind]
-    # Before the first step of a run, so that no step is timed with compilation.
+    # Before the first step of a run, so that no step's time includes compilation.
     compile_all(precision)
     return compiled

@@ -10,12 +10,12 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd import below, exp, uniform
 
-# Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,
-# and vectors of them would take longer to begin than to add.
+# Reference counts of the tables' arrays would take longer than an update. Sums are not reassociated: they are short,
+# and vector code would take longer to start than to add.
 SCALAR: Options = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
-# Odds above are those of a zero: `exp` saturates there.
+# Odds above this stand for a hard zero, at which `exp` saturates.
 MOST = 1e300
-# Logs below are those of a zero, for the same reason.
+# Logarithms below this stand for a hard zero, at which `exp` saturates.
 LEAST = -700.0
 
 
@@ -40,7 +40,7 @@ class Single(NamedTuple):
 def _entry(t, e, x):
     """Place of the entry of incidence e at which its variable is 0."""
     at, o, end = np.uint64(t.bases[e]), t.other_starts[e], t.other_starts[e + 1]
-    # The first neighbour apart from the others: with a pair, the commonest factor, there is no loop.
+    # The first neighbour is handled outside the loop: pairs, the most common factors, then need no loop.
     if o < end:
         at += np.uint64(t.steps[o]) * np.uint64(x[t.others[o]])
         for rest in range(o + 1, end):

@@ -35,7 +35,8 @@ from spinbench.backends.numba.simd import (
 )
 from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, fill_weights, pointers
 
-# Odds below are those of a zero, and above one over them of a one: `exp` saturates there.
+# Odds below this stand for a hard zero of that state, odds above its inverse for one of the other state: `exp`
+# saturates there.
 RAREST = constant(1e-37, 1e-300)
 
 
@@ -56,13 +57,13 @@ def draw_metropolis(weights, x, size, total, uniform, u):
         current = choose(x == k, weight, current)
         rest = rest + choose(x == k, ZERO(current), weight)
         others = others + choose(x == k, ZERO(current), ONE(current))
-    # Uniform proposals share one unit of probability among the others; Gibbs proposals have it already (Liu's
-    # Metropolised Gibbs).
+    # Uniform proposals share a total probability of 1 among the other states; for Gibbs proposals (Liu's Metropolised
+    # Gibbs) the weights already include it.
     goal = u * others if uniform else u
     upto, state = ZERO(current), x
     for k in range(size):
         weight = load_lanes(weights, 16 * k, WORDS)
-        # Liu's acceptance min(1, (1 - p_x) / (1 - p_k)) times the proposal p_k / (1 - p_x), multiplied out.
+        # Proposal p_k / (1 - p_x) times Liu's acceptance min(1, (1 - p_x) / (1 - p_k)), multiplied out.
         normaliser = larger(current, weight) if uniform else larger(rest, total - weight)
         chance = choose(x == k, ZERO(current), choose(weight > ZERO(current), weight / normaliser, ZERO(current)))
         state = choose(upto <= goal, choose(goal < upto + chance, (x & 0) + k, state), state)
@@ -70,9 +71,9 @@ def draw_metropolis(weights, x, size, total, uniform, u):
     return state
 
 
-# Odds above are those of a zero: `exp` saturates there.
+# Odds above this stand for a hard zero, at which `exp` saturates.
 MOST = constant(1e37, 1e300)
-# In place of log 0.
+# Stands for log 0.
 NEVER = constant(-1e30)
 
 
@@ -130,7 +131,7 @@ def _update_binary(t, v, b, c, request, uniform):
     away = exp(beta * (down - up))
     odds, x = ONE(away) + away, load_vector(b.x, v * b.count + c)
     if uniform is None:
-        # u < 1 / odds without the division, and never where the weight of state 1 is 0.
+        # u < 1 / odds without the division; false if state 1 has weight 0.
         rises = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
         state = choose(rises, (x & 0) + 1, x & 0)
     else:
@@ -252,7 +253,7 @@ def sum_weights(t, floored, x, weight_sums):
         x: states.
         weight_sums: written to.
     """
-    # At β < 1 hard zeros have floors, and so has d log p*^β / dβ there.
+    # At β < 1 hard zeros are finite floors, also in the derivative d log p*^β / dβ.
     shift = t.floored if floored else np.uint32(0)
     index = np.empty(x.shape[2], dtype=np.int64)
     for k in range(x.shape[0]):
@@ -273,7 +274,7 @@ def run_weighed(t, order, mode, request, chains, sums, log_t):
     sweep, too."""
     mixed, levels = np.empty_like(chains.x), np.empty(log_t.shape)
     for s in range(request.first, request.end):
-        # log T puts the mode in place of the states, so that it gets a copy of them.
+        # log T overwrites states by those of the mode and works on a copy.
         copy_into(mixed, chains.x)
         levels[:] = 0.0
         force_sweep(t, order, mode, mixed, levels)

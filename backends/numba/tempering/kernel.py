@@ -17,7 +17,7 @@ from spinbench.methods.tempering import ladders, program, pt
 from spinbench.methods.tempering.replicas import PairTables
 
 Form = looked_up.LookedUp | Pairs | Graphs
-# Added to the seed for the numbers of swaps.
+# Added to the seed for the random numbers of swaps.
 SWAP_STREAM = 1 << 128
 
 

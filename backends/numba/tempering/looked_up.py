@@ -48,7 +48,7 @@ from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Rows, RungTables
 from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, swap_rungs
 
-# For its type: all lanes of a vector.
+# A tuple of as many entries as a vector has lanes; only its type matters.
 ALL = (0,) * CHAINS
 
 
@@ -131,7 +131,7 @@ def _settle(first, part, groups, columns, w, s, mask):
             if swaps:
                 v = (column * groups + group) * size
                 _exchange(n, address(s, v), address(s, v + groups * size), address(mask, 0), ALL)
-        for r in range(columns - 1, rungs - 1, columns):  # from a vector's lanes to others of the first
+        for r in range(columns - 1, rungs - 1, columns):  # from the last vector to other lanes of the first
             if r % 2 == first and _make_swap_mask(r, group, 0, share, w, mask):
                 c, v = r // columns * share, ((columns - 1) * groups + group) * size
                 _exchange(n, address(s, v + c), address(s, group * size + c + share), address(mask, 0), part)
@@ -222,7 +222,7 @@ class LookedUp:
         sums = zeros_aligned((groups, self._n, CHAINS), SUM)
         bits = (np.arange(CHAINS) // share << width).astype(
             np.uint16
-        )  # that tell the rung, in their places of a pattern
+        )  # the rung's number, in the bits of a pattern above those of the neighbours
         run_looked_up(self._tables_at(w.betas), w, tally, request, replicas, bits, groups, sums)
         first = (len(w.betas) - 1) // columns * share
         return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / request.sweeps

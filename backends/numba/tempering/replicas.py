@@ -29,7 +29,7 @@ from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_orde
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 from spinbench.methods.tempering.replicas import PairTables
 
-# Vectors of a block, at least if there are as many.
+# Smallest number of vectors of a block, if there are as many.
 BLOCK_VECTORS = 4
 
 
@@ -88,7 +88,7 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
     change = np.zeros(count)
     g, factor = pointers(f), sum_factor(True, s[0, 0, 0]) / sweeps
     for t in range(steps.first, steps.end):
-        if t % FLUSH == 0:  # rounding would add up
+        if t % FLUSH == 0:  # rounding errors would accumulate
             lane_slopes(f, s, energy)
         for k in range(blocks):
             states, gammas = address(s, k * n * count), address(keys, (2 * k + 1) * count)

@@ -22,17 +22,17 @@ from spinbench.backends.numba.gibbs.patterns import (
 )
 from spinbench.backends.numba.simd import Array, Real
 
-# Ladders that a rung has room for: four rungs then share a vector, and beside four neighbours two bits of a pattern are
-# free to tell which.
+# Lanes of a rung in a vector, at least: four rungs then share a vector, and beside four neighbours two bits of a
+# pattern are free to number the rung.
 FEWEST_LANES = 8
-# Neighbours that all rows have places for: a lattice's four. Wider rows take six, so that there are two forms to
-# compile.
+# Places for neighbours in narrow rows, a lattice's four; wider rows have six places, so that only two forms are
+# compiled.
 NARROW = 4
-# Of a number that D is summed of.
+# Pieces of the fixed-point numbers whose sum is D.
 WEIGHT_PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 4}
-# Sweeps between swaps, of which sums of pieces can be held in 16 bits.
+# Largest number of sweeps between swaps for which sums of pieces fit 16 bits.
 MOST_SWEEPS = FLUSH
-# Rows whose numbers a sum of pieces holds: half of what unsigned ones would have, as the highest piece has a sign.
+# Rows whose pieces are summed in 16 bits: half as many as for unsigned pieces, since the highest piece is signed.
 ROWS = 2 ** (PIECE - 1)
 
 
@@ -127,6 +127,6 @@ def _split_signed(values: Array, parts: int) -> Array:
     fixed = np.clip(np.rint(values * half), -half, half - 1).astype(np.int64)
     shifts = np.arange(PIECE * (parts - 1), -1, -PIECE)
     pieces = fixed[:, None, :] >> shifts[:, None]
-    # The highest piece keeps the sign; the lower ones are digits from 0 on.
+    # The highest piece keeps the sign; the lower pieces are non-negative digits.
     pieces[:, 1:] &= 2**PIECE - 1
     return with_spare(pieces.astype(np.int16).view(np.uint16).ravel())

@@ -116,7 +116,7 @@ def _tally_last_rungs(w, tally, at, accepted):
     r = len(w.levels) - 1
     step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
     for k in range(at.shape[1]):
-        # At β = 1 zeros are exact: a state that meets one has no weight, so that it never comes to the last rung and
+        # At β = 1 zeros are exact: a state that meets one has weight 0, so that it never moves to the last rung and
         # always leaves it.
         worse = w.zeros[w.slot[r, k], k] - w.zeros[w.slot[r + 1, k], k]
         gain = step * (at[r, k] - at[r + 1, k])
@@ -140,7 +140,7 @@ def _move(w, tally, first, u, accepted):
             low, high = w.hot[r, k], w.hot[r + 1, k]
             w.hot[r, k], w.hot[r + 1, k] = (high, low) if swaps else (low, high)
     for k in range(ladders):
-        # A passage from the hottest rung to the coldest is counted once a round trip: the mark comes back at the
+        # Each round trip contains one passage from the hottest rung to the coldest: the mark is set again at the
         # hottest rung.
         tally.trips[k] += w.hot[rungs - 1, k]
         w.hot[rungs - 1, k], w.hot[0, k] = 0, 1
@@ -153,7 +153,7 @@ def _set_slot_betas(w):
     for r in range(rungs):
         for k in range(ladders):
             w.heat[w.slot[r, k], k] = w.betas[r]
-    # The last rung's replica came from one of the last two: no other slot can have been the cold one.
+    # The replica on the last rung came from one of the last two rungs: no other slot can have been marked as cold.
     for k in range(ladders):
         w.cold[w.slot[rungs - 2, k], k], w.cold[w.slot[rungs - 1, k], k] = 0, 1
 
@@ -173,9 +173,9 @@ def swap_rungs(w, tally, step, zeros, scratch):
         _tally_rung_pair(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
     if zeros:
         _tally_last_rungs(w, tally, at, accepted)
-    # By the step's number, so that swaps do not depend on how a run is cut.
+    # Seeded by the step's number, so that swaps do not depend on how a run is cut into batches.
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
-    # Even and odd pairs by turns: a replica that goes on in one direction makes a round trip in O(R) steps, not O(R²)
+    # Even and odd pairs alternate: a replica that keeps its direction makes a round trip in O(R) steps, not O(R²)
     # (Okabe et al. 2001; Syed et al. 2022).
     _move(w, tally, step % 2, u, accepted)
     _set_slot_betas(w)

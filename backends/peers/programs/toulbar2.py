@@ -20,12 +20,13 @@ from spinbench.api import Backend, Model, to_factor_graph
 from spinbench.backends.peers import answers, library, program
 from spinbench.errors import InvalidResultError
 
-# That costs, which are integers, keep of logarithms of weights.
+# Decimals of the log weights that toulbar2's integer costs keep.
 DECIMALS = 10
-# That all tables span together where variables are eliminated: e^-50 is below what doubles tell apart.
+# Smallest range in nats of all tables together for which variables are eliminated: e^-50 is below the resolution of
+# doubles.
 LEAST_NATS = 50.0
 SEARCH = ("toulbar2", "{model}", "-logz", f"-precision={DECIMALS}")
-ELIMINATION = (*SEARCH, "-O=-3", "-p=60")  # of variables of any number of neighbours that `max_gib` allows
+ELIMINATION = (*SEARCH, "-O=-3", "-p=60")  # eliminates variables of any degree, within `max_gib`
 _BOUNDS = re.compile(r"(-?[\d.]+|-?inf) <= Log\(Z\) <= (-?[\d.]+|-?inf)")
 
 
