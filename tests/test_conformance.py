@@ -47,8 +47,13 @@ OF_KERNELS = {"burn-in", "accuracy, 88 variables of several states"}
 OF_PROGRAMS = {"random keys"}
 # What methods take from one place, of one method of each backend.
 SHARED = {"R-hat", "effective sample sizes", "random numbers in time", "random numbers of variables"}
-# What a pair gives up after ten seconds, always: counting is for models with zeros.
-TOO_LARGE = {"exact.ganak": {"accuracy, 101 variables", "accuracy, 88 variables of several states"}}
+# What a pair gives up after ten seconds, always, or counts for seconds: counting is for models with zeros.
+TOO_LARGE = {
+    "exact.ganak": {
+        *("accuracy, 101 variables", "accuracy, 88 variables of several states"),
+        *("accuracy, one to nine states", "accuracy, eleven neighbours"),
+    }
+}
 
 # Methods that share most of what they compile.
 FAMILIES = {

@@ -111,12 +111,6 @@ def bethe(model: ForneyModel) -> float:
     return found
 
 
-def random_angles(num_edges: int, rng: np.random.Generator, spread: float = 0.9) -> np.ndarray:
-    """(E, 2) angles of which the first is anywhere and the second at most spread · π/2 (spread < 1) away."""
-    first = rng.uniform(-np.pi, np.pi, num_edges)
-    return np.stack([first, first + rng.uniform(-0.5, 0.5, num_edges) * np.pi * spread], axis=1)
-
-
 def transformed(model: ForneyModel, angles: np.ndarray) -> list[np.ndarray]:
     """f_{a,G} of all nodes, one (n, 2**d) array a degree group, under angles (E, 2)."""
     flat = np.asarray(angles).reshape(-1)

@@ -18,7 +18,7 @@ from numba.core import caching, config
 from numba.core.dispatcher import Dispatcher
 
 from spinbench.backends import numba as backend
-from spinbench.backends.numba import compiling, kernel_cache
+from spinbench.backends.numba import kernel_cache
 
 SOURCE = """
 from spinbench.backends.numba.kernel_cache import njit
@@ -75,18 +75,6 @@ def test_damaged_files_are_made_anew(compiled, tmp_path, suffix, damage):
     file.unlink() if damage == "gone" else file.write_bytes(forms[damage])
     repaired = compiled()
     assert (repaired(21), hits(repaired)) == (42, 0)
-    again = compiled()
-    assert (again(21), hits(again)) == (42, 1)
-
-
-@pytest.mark.parametrize("what", ["link", "folder", "seal"])
-def test_what_is_no_file_is_removed(compiled, tmp_path, what):
-    assert compiled()(21) == 42
-    (file,) = code_files(tmp_path, "nbc")
-    file = file.with_name("seal") if what == "seal" else file
-    file.unlink()
-    file.symlink_to(tmp_path / "nowhere") if what == "link" else file.mkdir()
-    assert compiled()(21) == 42
     again = compiled()
     assert (again(21), hits(again)) == (42, 1)
 
@@ -153,15 +141,6 @@ def test_a_full_disk_costs_only_the_cache(compiled, tmp_path, monkeypatch, step)
     assert not code_files(tmp_path / "code", "nb?")
 
 
-def test_functions_elsewhere_stay_where_numba_keeps_them(compiled, tmp_path):
-    compiled()
-    other = tmp_path / "user.py"
-    other.write_text(SOURCE.replace("spinbench.backends.numba.kernel_cache", "numba"))
-    function = runpy.run_path(str(other))["kernel"]
-    assert function(21) == 42
-    assert kernel_cache.KERNELS not in function.stats.cache_path
-
-
 def test_two_installations_of_the_same_sources_share_code(compiled, tmp_path, monkeypatch):
     assert compiled()(21) == 42
     (tmp_path / "sources").rename(tmp_path / "moved")
@@ -176,25 +155,6 @@ def test_a_change_of_what_a_kernel_calls_counts(compiled, monkeypatch):
     monkeypatch.setattr(kernel_cache.machine_code, "sources_digest", lambda: "of changed sources")
     kernel = compiled()
     assert (kernel(21), hits(kernel)) == (42, 0)
-
-
-def test_a_kernel_that_waits_too_long_for_its_lock_runs(compiled, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_cache, "LOCK_SECONDS", 0.05)
-    kernel = compiled()
-    folder = Path(kernel.stats.cache_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    with kernel_cache.FileLock(folder / "lock"):
-        assert kernel(21) == 42
-
-
-def test_waiting_for_a_compilation_elsewhere_counts_as_compilation(compiled, monkeypatch):
-    compiling.count_compilation()
-    assert compiled()(21) == 42
-    monkeypatch.setattr(kernel_cache, "LOCK_SECONDS", 0.5)
-    kernel, before = compiled(), compiling.compile_seconds()
-    with kernel_cache.FileLock(Path(kernel.stats.cache_path) / "lock"):
-        assert (kernel(21), hits(kernel)) == (42, 1)
-    assert compiling.compile_seconds() - before >= 0.5
 
 
 def test_all_kernels_on_disk_are_guarded() -> None:

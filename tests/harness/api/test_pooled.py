@@ -63,15 +63,3 @@ def test_errors_of_very_many_chains_are_told_from_some(memory: float) -> None:
     assert told.doubt == known.doubt == ""
     told, known = claims(slice(40, rows))
     assert told.doubt == known.doubt == "too short"
-
-
-@pytest.mark.parametrize("chains", [64, 100, 256, 1000])
-def test_pooled_batches_claim_no_more_than_single_ones(chains: int) -> None:
-    """Where chains forget within a batch, what has not been seen is as rare as it was."""
-    rng, batches, rows = np.random.default_rng(3), 160, 50
-    sums = [0.5 + 1e-4 * rng.standard_normal((rows, chains)) for _ in range(batches)]
-    means, low, high = Means(sums, [1] * batches), np.zeros(rows), np.ones(rows)
-    pooled = marginal_claims(means, batches, low, high, every=means.every)
-    single = marginal_claims(np.array(sums), batches, low, high)
-    np.testing.assert_allclose(pooled.error_bounds.mean(), single.error_bounds.mean(), rtol=0.15)
-    assert pooled.doubt == single.doubt == ""

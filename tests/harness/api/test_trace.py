@@ -61,12 +61,6 @@ def test_merge_halves_the_batches_and_keeps_an_odd_tail() -> None:
     np.testing.assert_allclose(trace.series("s"), [s[:3].mean(axis=0), s[3:].mean(axis=0)])
 
 
-def test_pooled_series_has_the_means_of_neighbouring_batches() -> None:
-    trace, s, _ = filled([1, 2, 3, 4, 5, 6, 7])
-    np.testing.assert_allclose(trace.series("s", most=3), [s[:3].mean(0), s[3:10].mean(0), s[10:21].mean(0)])
-    np.testing.assert_array_equal(trace.series("s", most=7), trace.series("s"))
-
-
 @pytest.mark.parametrize(
     ("shape", "capacity", "batches"), [((50, 2), None, 20), ((1,), 601, 602)], ids=["by size", "as it was asked"]
 )
@@ -102,16 +96,6 @@ def test_unknown_reductions_are_refused(reduction: Any) -> None:
         BrokenPluginError, match=rf"reduction of 'm' is {reduction!r}; 'sum', 'logsumexp', 'last' are kno"
     ):
         Trace({"s": "sum", "m": reduction})
-
-
-def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:
-    """A draw of a state that is updated in place, as NumPy programs may do."""
-    trace, state = Trace({"x": "last"}), np.zeros((2, 3))
-    for _ in range(4):
-        state += 1.0
-        trace.add({"x": state}, 1)
-        trace.series("x")
-    assert trace.series("x")[:, 0, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 CORRELATION = 0.9
@@ -205,63 +189,11 @@ def test_jackknife_of_states_that_are_normalised() -> None:
     assert trace.se(lambda t: normalised(t).sum()) < 1e-12
 
 
-def log_mean(trace: Trace) -> float:
-    return float(np.logaddexp.reduce(trace.mean("x")) - np.log(2))
-
-
-@pytest.mark.parametrize(
-    ("draw", "counts", "options", "function", "exact"),
-    [
-        pytest.param(
-            lambda rng: 700 + 0.5 * rng.normal(size=(1000, 2)),  # beyond what exp can hold
-            [20] * 50,
-            {"reduce": np.logaddexp.reduce, "kind": "logsumexp"},
-            log_mean,
-            np.expm1(0.25) / 2000,
-            id="logarithms of weights",
-        ),
-        pytest.param(
-            lambda rng: rng.normal(size=(263, 3)),
-            [20] * 13 + [3],  # a run that ends within a batch: groups weigh what their steps do
-            {},
-            lambda trace: mean(trace, "x"),
-            1 / (3 * 263),
-            id="groups of unequal lengths",
-        ),
-    ],
-)
-def test_jackknife(draw: Any, counts: list[int], options: dict[str, Any], function: Any, exact: float) -> None:
-    rng = np.random.default_rng(5)
-    squares = [float(by_batches(draw(rng), counts, **options).se(function)) ** 2 for _ in range(250)]
-    assert abs(np.mean(squares) / exact - 1) < 4 * np.std(squares) / exact / np.sqrt(250)
-
-
 def test_jackknife_of_too_little() -> None:
     trace, _, _ = filled([1, 2, 3])
     assert np.isposinf(trace.se(lambda trace: trace.mean("s").mean(axis=-1))).tolist() == [True] * 3
     with pytest.raises(ValueError, match="groups=3 was given; 4 or more are needed"):
         trace.se(lambda trace: trace.mean("s"), groups=3)
-
-
-def test_a_jackknife_leaves_the_trace_as_it_was() -> None:
-    trace, s, _ = filled([2] * 30)
-    trace.se(lambda trace: trace.mean("s"))
-    assert (trace.counts, trace.samples) == ([2] * 30, 60)
-    np.testing.assert_allclose(trace.mean("s"), s.mean(axis=0))
-
-
-def test_a_coarse_view_has_all_but_the_batches() -> None:
-    """What methods look at besides: whatever a trace is given."""
-    trace, rng = Trace({"s": "sum"}), np.random.default_rng(5)
-    for _ in range(2 * trace_module.COARSE + 3):
-        trace.add({"s": rng.random((3, 2))}, 2)
-    trace.watched, trace.wanted, trace.seconds = "s", 7, 1.5
-    trace.arrivals.append(trace_module.Arrival(4, np.ones((3, 2))))
-    view = trace.coarse()
-    assert len(view.counts) == trace_module.COARSE < len(trace.counts)
-    np.testing.assert_allclose(view.mean("s"), trace.mean("s"))
-    beside = {name: value for name, value in vars(trace).items() if name not in ("_batches", "counts")}
-    assert beside == {name: vars(view)[name] for name in beside}
 
 
 def test_a_look_without_what_is_needed_says_so() -> None:

@@ -44,15 +44,15 @@ def failed(found: spinbench.auditing.audit.Audit) -> set[str]:  # type: ignore[n
 
 @pytest.mark.parametrize("model", [GRID, K_ARY], ids=["grid", "K-ary"])
 def test_exact_draws_fail_as_often_as_is_said(model: Any) -> None:
-    found = [spinbench.audit(exact_draws(model, 1000, seed), model) for seed in range(100)]
-    assert sum(not each.passes for each in found) <= 4  # 1 is expected; more than 4 have probability 0.004
+    found = [spinbench.audit(exact_draws(model, 1000, seed), model) for seed in range(50)]
+    assert sum(not each.passes for each in found) <= 3  # 0.5 are expected; more than 3 have probability 0.002
     scores = np.array([(each.beta - 1) / each.beta_se for each in found])
-    assert 0.85 < np.sqrt(np.mean(scores**2)) < 1.2
+    assert 0.8 < np.sqrt(np.mean(scores**2)) < 1.25
     assert {each.beta_by for each in found} == {"maximum likelihood"}
 
 
 def test_exact_draws_in_chains_pass() -> None:
-    found = [spinbench.audit(chained(exact_draws(GRID, 1000, seed)), GRID) for seed in range(40)]
+    found = [spinbench.audit(chained(exact_draws(GRID, 1000, seed)), GRID) for seed in range(20)]
     assert sum(not each.passes for each in found) <= 2
     assert all(0.9 < each.r_hat < 1.1 for each in found)
 

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from spinbench.errors import ModelError
 from spinbench.foundation import deadline
 from spinbench.foundation.atomic import alive
-from spinbench.foundation.child import Child, DiedError, OverdueError, first_ready, run_in_child
+from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 
 
 def count(most: int) -> Iterator[int]:
@@ -40,16 +39,6 @@ def act(how: str) -> Iterator[int]:
 
 def nest(how: str) -> Iterator[int]:
     yield from (news for news in run_in_child(act, how, 60.0) if news is not None)
-
-
-def compile_slowly(file: str) -> Iterator[int]:
-    yield os.getpid()
-    deadline.compilers += 1  # as the clock of Numba's compilations says
-    time.sleep(2.0)
-    Path(file).write_text("compiled")
-    deadline.compilers -= 1
-    time.sleep(60.0)
-    Path(file).write_text("went on")
 
 
 def begin(work: Any, how: Any, seconds: float, **options: Any) -> tuple[int, Iterator[Any]]:
@@ -91,29 +80,6 @@ def test_seconds_of_the_cpu_are_those_that_the_child_computes() -> None:
             list(news)
     wait_until(lambda: not alive(child))
     assert deadline.cpu_seconds() - before >= 0.45  # a child that has ended counts
-
-
-def test_children_are_waited_for_until_they_have_computed_for_so_long() -> None:
-    children = [Child(act, how) for how in ("compute", "sleep")]
-    try:
-        with deadline.budgets_on(cpu=True):
-            assert sorted(first_ready(children, 60.0) and [child.answer() for child in children])
-            assert first_ready(children[:1], 0.2) == []
-            assert children[0].cpu_seconds() >= 0.2
-            assert first_ready(children[1:], 60.0) == [0]  # however long it sleeps
-    finally:
-        for child in children:
-            child.close()
-
-
-def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:
-    file, since = tmp_path / "kernel", time.perf_counter()
-    child, news = begin(compile_slowly, str(file), 0.3)
-    with pytest.raises(OverdueError):
-        list(news)
-    assert time.perf_counter() - since < 1.9
-    wait_until(lambda: not alive(child))
-    assert file.read_text() == "compiled"
 
 
 def test_children_have_children_which_end_with_them() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from hydra import compose
-from hydra.core.global_hydra import GlobalHydra
 
-from spinbench.conf import searchpath
 from spinbench.errors import HistoryError, UnknownNameError
 from spinbench.foundation import plugins
 from spinbench.history import axes
@@ -94,15 +92,6 @@ def test_experiments_hold_the_series(experiment: str, more: list[str]) -> None:
         assert whole.budget == config["budget"], cell
 
 
-def test_cells_follow_asvs_order() -> None:
-    assert FAMILY.cells[0] == tuple(axis.values[0] for axis in FAMILY.axes)
-    assert FAMILY.cells[1][:2] == FAMILY.cells[0][:2]
-    assert len(FAMILY.cells) == len(set(FAMILY.cells)) == 36
-    known = {"model": "grid", "method": "dhmc"}
-    cells = [FAMILY.find_cell({**known, **backend}) for backend in ({"backend": "jax"}, {"backend": "abacus"}, {})]
-    assert cells == [("grid", "dhmc", "jax"), None, None]
-
-
 def test_labels_with_parameters_select_by_overrides() -> None:
     label = "grid(rows=20,c2=2)"
     axis = Axis("model", "model", ("grid", label), {label: ("model=grid", "model.rows=20", "model.c2=2")})
@@ -111,14 +100,6 @@ def test_labels_with_parameters_select_by_overrides() -> None:
     config = axes.canonical_configs(family, [cell])[cell]
     assert (config["model"]["rows"], config["model"]["c2"]) == (20, 2)
     assert records.model_label(config["model"]) == label
-
-
-def test_a_running_sweeps_configuration_is_put_back() -> None:
-    with searchpath.initialize():
-        outer = GlobalHydra.instance().hydra
-        axes.canonical_configs(FAMILY, FAMILY.cells[:1])
-        assert GlobalHydra.instance().hydra is outer
-    assert not GlobalHydra.instance().is_initialized()
 
 
 def test_errors() -> None:

@@ -134,14 +134,6 @@ def test_what_stays_out_of_the_history(project: Any, commit: str, changes: dict[
     assert (snapshot(project.root / ".asv"), snapshot(folder)) == (untouched, kept)
 
 
-def test_good_records_are_not_held_up_by_others(project: Any, commit: str) -> None:
-    dirty = project.record(project.cells[0], commit, git={"commit": commit, "dirty": True})
-    report = record(project.root, [project.sweep("dirty", [dirty]), fill(project, commit)])
-    (refusal,) = report.refused
-    assert refusal.startswith("1 of 4 records stay out of the history: they were measured with uncommitted changes")
-    assert (report.new, report.sentences()[1:]) == (3, [refusal])
-
-
 def test_of_another_host_unless_the_machine_is_named(
     project: Any, commit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,16 +298,3 @@ def test_the_description_of_the_machine_stays(project: Any, commit: str, tmp_pat
         known = json.loads(machine_file(project).read_text())
         assert known["os"] == json.loads(files[0].read_text())["params"]["os"] == system
         machine_file(project).write_text(json.dumps({**known, "os": "Linux of that day"}))
-
-
-@pytest.mark.parametrize("damaged", [b"{", b"[1]", b"\xff", b'{"version": 2}', b'{"version": 1, "os": []}'])
-def test_a_description_of_the_machine_that_cannot_be_read_is_written_anew(
-    project: Any, commit: str, damaged: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = fill(project, commit)
-    record(project.root, [folder])
-    whole = machine_file(project).read_bytes()
-    machine_file(project).write_bytes(damaged)
-    record(project.root, [folder])
-    assert machine_file(project).read_bytes() == whole
-    assert "machine.json, which describes this machine anew" in capsys.readouterr().err

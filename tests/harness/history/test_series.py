@@ -73,14 +73,6 @@ def test_a_cell_that_conf_axes_does_not_know_has_a_series(project: Any, commits:
     assert "gibbs numpy chains=3" in project.asv("show", commit[:8])
 
 
-def test_asv_gets_the_median_of_few_seeds_and_the_samples_of_many(project: Any, commits: list[str]) -> None:
-    few = [changed(project, commits[0], seed, chains=3) for seed in range(3)]
-    enter(project, *few, *(changed(project, commits[0], seed, chains=5) for seed in range(8)))
-    samples = column(project, commits[0], "samples")
-    assert samples["'gibbs numpy chains=3'"] is None
-    assert len(samples["'gibbs numpy chains=5'"]) == 8
-
-
 @pytest.mark.parametrize(
     ("value", "label"),
     [(0.1234567, "grid(c1=0.1234567)"), (0.1234568, "grid(c1=0.1234568)"), (0.1 + 0.2, "grid(c1=0.3)")],
@@ -160,14 +152,6 @@ def test_asv_compares_and_publishes_what_grew_and_a_run_of_asv_keeps_it(project:
     report = gate(project.root, first, second)
     (shown,) = (one for one in report.judgement.findings if one.metric.name == "run_seconds")
     assert (shown.place.settings, shown.base, shown.head) == ("chains=3", pytest.approx(0.125), pytest.approx(3.0))
-
-
-def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any, commits: list[str]) -> None:
-    entry = project.record(project.cells[0], commits[0])
-    SeriesIndex(project.root / ".asv" / "journal").add(identify(whole(entry)), ["run_seconds"])
-    enter(project, entry)
-    (kept,) = History.open(project.root).journal.read_entries(commits[0])
-    assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}
 
 
 def test_a_record_of_before_a_setting_is_of_the_column(project: Any, commits: list[str]) -> None:

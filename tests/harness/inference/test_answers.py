@@ -6,21 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_exact_models import ladder, own_cache
+from small_exact_models import ladder
 
 import spinbench
 from spinbench import reference
 from spinbench.inference import answers
 from spinbench.models import PairwiseModel
-from spinbench.models.generators import grid
-from spinbench.reference.choice import candidates
-from spinbench.reference.problem import Problem
-
-__all__ = ["own_cache"]
 
 
 class AskedError(Exception):
@@ -90,20 +84,6 @@ def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) 
     assert answers.solve(torus, cache=False).method == "torus"
 
 
-@pytest.mark.parametrize(("columns", "before"), [(8, 316), (14, 7), (18, 0)])
-def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
-    columns: int, before: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """NumPy's bucket trees answer until they have taken as long as loading it would; wide ones they do not begin."""
-    monkeypatch.setattr(answers, "numba_solvers", ask)
-    solvers = replace(answers.ALL_SOLVERS, kinds={"grid": answers._Grid()})
-    problem = Problem(grid(rows=columns, cols=columns))
-    for _ in range(before):
-        assert list(candidates(problem, "auto", solvers, sampling=False)) == []
-    with pytest.raises(AskedError):
-        list(candidates(problem, "auto", solvers, sampling=False))
-
-
 def test_answers_are_kept_for_all() -> None:
     """What one table of solvers found, the others read."""
     first = reference.solve(ladder())
@@ -143,18 +123,3 @@ def test_it_loads_without_compilers(module: str) -> None:
     script = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_machine_code_is_kept_with_its_sources(tmp_path: object) -> None:
-    """Else an update of a module would leave the code of those that call it as it was."""
-    script = """
-from spinbench.inference import answers
-answers.numba_solvers()
-from spinbench.backends.numba.exact.grid_kernels import forward
-from spinbench.backends.numba.machine_code import numba_folder
-print(forward.stats.cache_path.startswith(str(numba_folder())))
-"""
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment["SPINBENCH_CACHE_DIR"] = str(tmp_path)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.strip() == "True"

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.api import Estimate
-from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference.budget import Budget, Tolerance
-from spinbench.inference.observers import StoppingRule
 from spinbench.models import FactorGraph, PairwiseModel, generators
 
 
@@ -158,16 +155,3 @@ def test_errors_are_not_too_small_where_runs_end_early() -> None:
     z = np.array([(run.marginals - exact) / run.marginals_se for run in runs])
     assert (z**2).mean() < 1 + 3 * np.sqrt(2 / z.size)
     assert (np.abs(z) > 2).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / z.size)
-
-
-def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> None:
-    """Of an error that falls with the root of the samples, it is asked as it doubles, and then where it is enough."""
-    rule = StoppingRule(Budget(samples=100_000, until=Tolerance("se", 0.01)))
-    asked = []
-    trace = Trace({})
-    for trace.samples in range(1, 100_000):
-        if trace.samples >= rule.next:
-            asked.append(trace.samples)
-            if rule.is_reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(trace.samples))), trace.samples):
-                break
-    assert asked == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2500, 3000]

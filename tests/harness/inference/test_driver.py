@@ -12,10 +12,9 @@ import spinbench
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.inference import observers
-from spinbench.inference.budget import Budget, Tolerance
+from spinbench.inference.budget import Budget
 from spinbench.inference.driver import answer_at_once
 from spinbench.models import catalogue
-from tests.helpers.clock import Clock
 from tests.helpers.fake_engine import START, FakeEngine, estimate_mean, run_chains, run_iteration
 
 
@@ -38,11 +37,6 @@ def longer(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]
     return state, steps + 7
 
 
-def watching(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
-    trace.watched = "s"
-    return state, 0
-
-
 @pytest.mark.parametrize(
     ("options", "burn_in", "adapted", "counted"),
     [
@@ -63,16 +57,6 @@ def test_burn_in_windows(options: dict[str, Any], burn_in: int, adapted: list[in
     assert {key for look in outcome.trace.looks for key in look} == {"slope" if climbs else "steps"}
 
 
-@pytest.mark.parametrize(("burn_in", "steps"), [(80, [11, 21, 41]), (4, [2]), (1, []), (0, [])])
-def test_burn_in_tells_where_chains_were_at_the_ends_of_its_windows(burn_in: int, steps: list[int]) -> None:
-    outcome = run_chains(Budget(samples=10, burn_in=burn_in), engine := FakeEngine(), warm_up=watching)
-    assert [(arrival.steps, arrival.values.min(), arrival.values.max()) for arrival in outcome.trace.arrivals] == [
-        (step, 1, 1) for step in steps
-    ]
-    assert outcome.burn_in == burn_in == engine.runs[-1]["warm"] + len(steps)
-    assert outcome.trace.samples == 10
-
-
 def test_checkpoints_are_geometric_and_end_with_the_run() -> None:
     outcome = run_chains(Budget(samples=10_000), FakeEngine(), checkpoints=8)
     samples = np.array([point.samples for point in outcome.trajectory])
@@ -84,15 +68,6 @@ def test_checkpoints_are_geometric_and_end_with_the_run() -> None:
     assert ratios.max() / ratios.min() < 1.6
 
 
-def test_runs_of_many_numbers_have_longer_batches_and_fewer_checkpoints() -> None:
-    """No more batches than are kept, so that none has to be merged, and no more estimates than fit."""
-    n = 800_000
-    trace = Trace({"s": "sum"}, chains=2, numbers=2 * n)
-    outcome = run_chains(Budget(samples=100), FakeEngine(), trace=trace, start=np.zeros((n, 2), dtype=np.int8))
-    assert sorted(set(outcome.trace.counts)) == [10]
-    assert [point.samples for point in outcome.trajectory] == [10, 100]
-
-
 @pytest.mark.parametrize("samples", [100, 1000, 1001])
 def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
     monkeypatch.setattr("spinbench.api.trace.MAX_BATCHES", 16)
@@ -102,13 +77,6 @@ def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, sa
     assert len(counts) <= 16
     assert max(counts[:-1]) <= 1.5 * min(counts[:-1])  # the last one is what remains
     np.testing.assert_array_equal(outcome.estimate.marginals, [1.0, 1.0])
-
-
-def test_as_many_batches_as_are_wanted(clock: Clock) -> None:
-    assert len(run_chains(Budget(samples=1000), FakeEngine(), batches=400).trace.counts) == 400
-    assert len(run_chains(Budget(samples=100), FakeEngine(), batches=400).trace.counts) == 100
-    lengths = run_chains(Budget(seconds=0.2), FakeEngine(clock, 1e-4), batches=400).trace.counts[:-1]
-    assert max(lengths) <= 10  # 0.45 ms, at least 0.1 ms a step; without the wish 2 ms
 
 
 EVERY = observers.LOOK_INTERVAL_RATIO * observers.COMPILED_LOOK_STEPS
@@ -132,21 +100,6 @@ def test_looks_are_a_fixed_share_of_steps(samples: int) -> None:
     assert len(steps) == pytest.approx(samples / min(samples // 8, EVERY), rel=0.01, abs=1)
     assert np.ptp(np.diff(steps[1:])) <= 1  # the first is at a batch's end
     assert outcome.trace.counts == run_chains(Budget(samples=samples), FakeEngine(), batches=64).trace.counts
-
-
-@pytest.mark.parametrize("budget", [Budget(samples=10**6, until=Tolerance("se", 1e-9)), Budget(seconds=100.0)], ids=str)
-def test_looks_become_rarer_up_to_a_share_where_the_length_is_not_known(budget: Budget, clock: Clock) -> None:
-    outcome = run_chains(budget, FakeEngine(clock, 1e-4, shows=True))
-    steps = outcome.trace.looked("steps")[:, 0]
-    assert EVERY / 1.05 < np.diff(steps).min() == np.diff(steps).max() <= EVERY
-
-
-def test_no_more_looks_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observers, "MAX_NUMBERS", 2048)
-    steps = run_chains(Budget(samples=100_000), FakeEngine(shows=True)).trace.looked("steps")[:, 0]
-    assert 256 <= len(steps) <= 512
-    assert np.diff(steps).max() < 2 * np.diff(steps).min()
-    assert run_chains(Budget(samples=1000), FakeEngine()).trace.looks == []
 
 
 def climbing_often(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
@@ -190,13 +143,6 @@ def test_direct_methods_advance_to_compile_and_to_be_timed(
     outcome = answer_at_once(engine, Trace({"s": "sum"}), estimate_mean, start=START, seed=0)
     assert [state["steps"] for state in engine.runs] == [1] * times
     assert (outcome.trace.samples, len(outcome.trajectory)) == (1, 1)
-
-
-def test_compilation_that_is_told_is_no_running_where_nothing_is_done_twice(clock: Clock) -> None:
-    engine = FakeEngine(clock, 100.0, compile_seconds=20.0)
-    outcome = answer_at_once(engine, Trace({"s": "sum"}), estimate_mean, start=START, seed=0)
-    assert len(engine.runs) == 1
-    assert (outcome.compile_seconds, outcome.run_seconds) == (20.0, 100.0)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from spinbench.api import Backend, Program
-from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 
@@ -84,16 +82,6 @@ def test_sums_of_single_precision_do_not_drift(name: str, steps: int) -> None:
     np.testing.assert_allclose(batch["total"], expected, rtol=2e-7)
 
 
-@pytest.mark.parametrize("name", ["numpy", "jax"])
-def test_seeds_and_chains_differ(name: str) -> None:
-    bound = engine(name, "float64")
-    start = np.zeros((3, 4), dtype=np.int8)
-    runs = [bound.advance(bound.init(seed, start), 3)[1]["total"] for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert (runs[0] != runs[2]).all()
-    assert len(np.unique(runs[0][0])) == 4
-
-
 def test_jax_scopes_64_bit_mode_to_its_calls() -> None:
     import jax.numpy as jnp
 
@@ -101,24 +89,6 @@ def test_jax_scopes_64_bit_mode_to_its_calls() -> None:
     _, batch = bound.advance(bound.init(0, np.zeros((3, 2), dtype=np.int8)), 1)
     assert batch["total"].dtype == np.float64
     assert jnp.zeros(1).dtype == jnp.float32
-
-
-@pytest.mark.parametrize("name", ["numpy", "jax"])
-def test_a_look_leaves_the_chains_as_they_are(name: str) -> None:
-    plain, looked = engine(name, "float64"), engine(name, "float64")
-    start = np.zeros((3, 2), dtype=np.int8)
-    state, other = plain.init(5, start), looked.init(5, start)
-    seen = []
-    for _ in range(3):
-        state, batch = plain.advance(state, 2)
-        other, same = looked.advance(other, 2)
-        seen.append(looked.look(other))
-        np.testing.assert_array_equal(looked.look(other)["number"], seen[-1]["number"])
-        for key, values in batch.items():
-            np.testing.assert_array_equal(values, same[key])
-    numbers = np.array([look["number"] for look in seen])
-    assert len(np.unique(numbers)) == numbers.size  # each step has its own
-    assert all(np.diff([look["first"][0] for look in seen]) > 0)
 
 
 @pytest.mark.parametrize("name", ["numpy", "jax"])
@@ -158,32 +128,3 @@ def test_steps_on_the_host_get_numpy_arrays_on_every_backend(name: str, precisio
     assert runs[0].dtype == precision
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).all()
-
-
-def test_only_what_climbs_compiles_what_climbing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    backend = registry.backend_class("numpy")()
-
-    def compile_(function: Any) -> Any:
-        def called(*arguments: Any) -> Any:
-            compiled.append(function.__name__)
-            return function(*arguments)
-
-        return called
-
-    monkeypatch.setattr(backend, "compile", compile_)
-    program = replace(
-        walk(backend),
-        temper=lambda key, tables, state, beta: (state[0] + beta, state[1]),
-        slope=lambda tables, state: {"slope": state[0].sum(axis=0)},
-    )
-    climbing = ProgramEngine(program, backend, (np.array([0.0, 1.0, 2.0]),), REDUCTIONS)  # type: ignore[arg-type]
-    start = np.zeros((3, 2), dtype=np.int8)
-    state = climbing.prepare(climbing.init(5, start))
-    assert "_run_look" in compiled
-    assert not {"_run_tempered", "<lambda>"} & set(compiled[compiled.index("_run_look") :])
-    before = deadline.compilation()
-    state, slopes = climbing.climb(state, np.array([0.5, 1.0]), 3)
-    assert deadline.compilation() > before
-    assert compiled.count("_run_tempered") == 3  # once without a sweep
-    np.testing.assert_allclose(slopes[:, :, 0], [[4.5, 10.5], [6.0, 13.5], [7.5, 16.5]])

@@ -26,21 +26,6 @@ def test_draws_are_chosen_by_their_weights_and_none_twice() -> None:
     assert abs(often.mean() - mean) < 4 * 12 / 30
 
 
-def test_nothing_grows_for_a_single_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    grown: list[int] = []
-    monkeypatch.setattr(initial_states, "grow", lambda model, start, rng: grown.append(start.shape[1]))
-    for chains in (1, 2, 5):
-        initial_states.spread_starts(grid(3, 3), chains, 0, True)
-    assert grown == [1, 2]
-
-
-def test_few_draws_are_taken_in_turn() -> None:
-    states = np.arange(12).reshape(4, 3)
-    found = initial_states.resample_draws((states, np.zeros(3)), grid(2, 2), 7, 0, "wmb")
-    assert found.shape == (4, 7)
-    assert set(np.unique(found[0], return_counts=True)[1]) == {2, 3}
-
-
 def test_where_no_draw_weighs_anything_it_says_so() -> None:
     for draws in (None, (np.zeros((4, 3)), np.full(3, -np.inf))):
         with pytest.raises(UnsupportedError, match="none of its draws of grid has positive weight"):

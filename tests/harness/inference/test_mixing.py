@@ -11,8 +11,8 @@ import pytest
 import spinbench
 from spinbench import cli
 from spinbench.backends.numba.tables.coupled import advance, draw_coupled
-from spinbench.errors import BudgetError, SpinbenchError
-from spinbench.inference.mixing import distance, first_below
+from spinbench.errors import SpinbenchError
+from spinbench.inference.mixing import distance
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import start_coupled_pairs
@@ -128,18 +128,6 @@ def test_coupled_states_are_alike_as_often_as_can_be() -> None:
     assert np.isclose((a == b).mean(), np.minimum(p, q).sum(), atol=1e-4)
 
 
-def test_the_first_sweep_below_is_found() -> None:
-    times = np.random.default_rng(0).geometric(0.05, size=900) + 20
-    sure, estimate = first_below(times, 20, 0.01)
-    assert sure is not None
-    assert estimate is not None
-    assert estimate <= sure
-    assert distance(times, 20, sure).most < 0.01 <= distance(times, 20, sure - 1).most
-    assert distance(times, 20, estimate).mean < 0.01 <= distance(times, 20, estimate - 1).mean
-    assert first_below(times[:64], 20, 0.01)[0] is None, "64 pairs that have met are not 95 % sure of 1 %"
-    assert first_below(np.append(times, -1), 20, 0.01) == (None, None)
-
-
 def test_what_mixes_is_told_from_what_does_not() -> None:
     quick = spinbench.mixing(generators.grid(4, 4, 1.0, 1.0), budget="20 s", seed=3)
     assert quick.verdict == "resolved"
@@ -168,14 +156,6 @@ def test_what_mixes_is_told_from_what_does_not() -> None:
 def test_it_refuses_with_a_sentence(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpinbenchError, match=message):
         spinbench.mixing(MODELS["pairs"], **options)
-
-
-def test_the_search_for_starts_counts() -> None:
-    """Ten pigeons in nine holes: that there is no state takes longer to see than there is."""
-    apart = np.where(np.eye(9, dtype=bool), -np.inf, 0.0)
-    pairs = [((v, u), apart) for u in range(10) for v in range(u)]
-    with pytest.raises(BudgetError, match="starts of positive weight of pigeons took longer"):
-        spinbench.mixing(FactorGraph.from_log_tables([9] * 10, pairs, name="pigeons"), budget="0.1 s", backend="numpy")
 
 
 def test_the_command_line_says_it_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

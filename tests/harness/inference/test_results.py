@@ -77,33 +77,11 @@ def test_checkpoints_that_are_estimated_later_are_those_of_then(
             np.testing.assert_array_equal(getattr(one.estimate, name), getattr(other.estimate, name))
 
 
-def test_the_newest_joint_probabilities_stay() -> None:
-    asked, unasked = (run(method="bp", budget=40) for _ in range(2))
-    assert len(asked.trajectory) > 1
-    assert all(point.estimate.marginals is not None for point in asked.trajectory)
-    np.testing.assert_array_equal(asked.pairs, unasked.pairs)
-
-
 def test_a_pickled_checkpoint_has_its_estimate() -> None:
     point = run(chains=4).trajectory[1]
     again = pickle.loads(pickle.dumps(point))
     assert isinstance(again, Checkpoint)
     np.testing.assert_array_equal(again.estimate.marginals, point.estimate.marginals)
-
-
-@pytest.mark.parametrize(
-    ("method", "budget", "chains", "later"),
-    [
-        pytest.param("gibbs", 40, 16, True, id="joined batches are small"),
-        pytest.param("gibbs", 40, 2000, False, id="four batches of 30 variables and 2000 chains take 1.9 MB"),
-        pytest.param("wmb", 40, 60, True, id="draws are not joined"),
-    ],
-)
-def test_checkpoints_are_estimated_later_where_that_takes_little(
-    method: str, budget: Any, chains: int, later: bool
-) -> None:
-    *_, point, _ = run(generators.grid(5, 6, seed=0), method, budget=budget, chains=chains).trajectory
-    assert callable(point.source) == later
 
 
 def states_of(k: int) -> FactorGraph:

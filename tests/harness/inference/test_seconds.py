@@ -184,16 +184,6 @@ def test_iterations_count_and_time_the_steps_that_they_take(clock: Clock, budget
     assert min(outcome.laps.wall) >= 0.999e-3
 
 
-def test_batches_of_an_iteration_begin_with_a_step_and_grow_to_what_is_long_against_a_call(clock: Clock) -> None:
-    fast, slow = (FakeEngine(clock, seconds, end=37) for seconds in (1e-6, 5e-3))
-    for engine in (fast, slow):
-        run_iteration(Budget(seconds=30.0, burn_in=0), engine, finished=lambda trace: trace.samples == 37)
-    asked = fast.runs[-1]["asked"]
-    assert asked[0] == 1
-    assert {later / earlier for earlier, later in itertools.pairwise(asked)} == {2.0}
-    assert set(slow.runs[-1]["asked"]) == {1}
-
-
 def test_a_budget_in_seconds_ends_an_iteration_that_does_not(clock: Clock) -> None:
     outcome = run_iteration(Budget(seconds=0.05, burn_in=0), FakeEngine(clock, 4e-3))
     assert 0.05 <= outcome.run_seconds < 0.06

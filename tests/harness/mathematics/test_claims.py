@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from scipy.signal import lfilter
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.mathematics import bennett, claims
-from spinbench.mathematics.chains import Every
 from spinbench.mathematics.claims import conditional_range
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import family as relaxed
@@ -194,11 +192,6 @@ def test_equal_values_on_both_sides_give_their_common_value() -> None:
     assert 0 < found.error_bound < 0.1
 
 
-@pytest.mark.parametrize(("r_hat", "share"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0), (np.sqrt(2.0), 0.5)])
-def test_what_chains_remember(r_hat: float, share: float) -> None:
-    assert claims.memory_share(r_hat) == pytest.approx(share)
-
-
 @pytest.mark.parametrize(
     ("given", "error", "supported", "expected"),
     [
@@ -245,34 +238,6 @@ def test_names_of_the_last_release_go_on_with_a_warning() -> None:
             assert getattr(found, name) is new
 
 
-def test_memory_is_what_both_halves_share() -> None:
-    """Mixing chains' R-hat is above 1 by chance, and the largest of 200 well above; that is no memory."""
-    rng = np.random.default_rng(3)
-    noise = 0.5 + 0.3 * rng.normal(size=(128, 200, 16)).clip(-1.5, 1.5)
-    found = claims.marginal_claims(noise, 128, np.zeros(200), np.ones(200))
-    assert found.r_hat.max() > 1.001
-    assert found.memory == 0.0
-    one_astray = noise.copy()
-    one_astray[:, 7, 3] = 0.95
-    remembered = claims.marginal_claims(one_astray, 128, np.zeros(200), np.ones(200))
-    assert remembered.memory == pytest.approx(1 - remembered.r_hat[7] ** -2)
-    assert remembered.memory > 0.02
-
-
-def test_claims_of_many_variables_take_little_memory_beside_their_batches() -> None:
-    series = np.random.default_rng(3).random((16, 100_000, 2))
-    bounds = np.zeros(100_000), np.ones(100_000)
-    claims.marginal_claims(series[:, :10], 640, bounds[0][:10], bounds[1][:10])  # loads what it needs
-    tracemalloc.start()
-    found = claims.marginal_claims(series, 640, *bounds)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 0.8 * series.nbytes
-    some = claims.marginal_claims(series[:, :7], 640, bounds[0][:7], bounds[1][:7])
-    np.testing.assert_allclose(found.mcse[:7], some.mcse, rtol=1e-12)
-    np.testing.assert_allclose(found.r_hat[:7], some.r_hat, rtol=1e-12)
-
-
 @pytest.mark.parametrize("groups", [(), ((0, 3, 4), (2, 5))])
 def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...], ...]) -> None:
     rng = np.random.default_rng(1)
@@ -291,14 +256,3 @@ def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...],
             same = [s for s in weights if all(s[j] == state[j] for j in range(6) if j not in members)]
             p = sum(np.exp(weights[s]) for s in same if s[i]) / sum(np.exp(weights[s]) for s in same)
             assert least[i] - 1e-12 <= p <= most[i] + 1e-12
-
-
-def test_what_is_told_of_all_chains_is_left_as_it_is() -> None:
-    series = np.random.default_rng(0).random((8, 5, 16))
-    series[:, 0] = 0.5
-    for levels in (None, series.mean(axis=-1)):
-        every = Every(16, series.var(axis=(0, 2)), levels)
-        first = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
-        again = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
-        np.testing.assert_array_equal(first.error_bounds, again.error_bounds)
-        np.testing.assert_array_equal(every.variance, series.var(axis=(0, 2)))

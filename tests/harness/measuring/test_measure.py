@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics import statistics
 from spinbench.measuring import compilation, isolation, provenance, records
 from spinbench.measuring.compilation import CACHE_VARIABLES
 from spinbench.measuring.in_process import measure_here
@@ -94,18 +93,6 @@ class TestFigures:
         for name in ("answer", "numbers"):
             assert first[name] == again[name] != other[name]
         assert first["answer"] != first["numbers"]
-
-    def test_time_to_error_is_that_of_the_trajectory(self) -> None:
-        answer = measure_here(cell(budget={"samples": 40_000, "seconds": None, "burn_in": None}))
-        points = [(point["seconds"], point["marginal_rmse"]) for point in answer["result"]["trajectory"]]
-        assert answer["metrics"]["time_to_error"] == {"value": pytest.approx(statistics.time_to_error(points))}
-
-    def test_rmse_standard_error_is_the_spread_over_seeds(self) -> None:
-        found = [measure_here(cell(seed=seed))["metrics"]["marginal_rmse"] for seed in range(40)]
-        spread = np.std([one["value"] for one in found], ddof=1)
-        # The standard deviation of 40 values is known to 1/sqrt(2 * 39) = 11 %; the delta method ignores the
-        # curvature of the square root, which is of the same size for 6 variables.
-        assert np.sqrt(np.mean([one["standard_error"] ** 2 for one in found])) == pytest.approx(spread, rel=0.5)
 
     def test_exact_method_has_no_error_and_is_not_timed_with_its_compilation(self) -> None:
         config = cell(method={"name": "exact"}, backend={"name": "numba", "device": "cpu", "precision": "float64"})

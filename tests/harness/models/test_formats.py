@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from small_model_files import GOOD
 from spinbench.errors import BrokenPluginError, ModelError
 from spinbench.models import formats, load, save
 from spinbench.models.files.format import ModelFile
-from spinbench.models.formats import pause_garbage_collection
 from spinbench.models.generators import grid
 
 UAI_TEXT = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
@@ -262,16 +259,3 @@ def test_built_in_suffixes_are_read_as_ever(tmp_path: Path, plugin: Callable[[di
     conflicts = formats.describe_suffix_conflicts()
     assert [line.partition(" (")[0] for line in conflicts] == ["format 'a'", "format 'b'", "format 'c'", "format 'd'"]
     assert "reads .uai files where UAI does not recognise them, and writes none: they are spinbench's" in conflicts[0]
-
-
-def test_the_collector_rests_while_a_file_is_read_and_is_left_as_it_was() -> None:
-    before = gc.isenabled()
-    for switch in (gc.disable, gc.enable):
-        switch()
-        running = gc.isenabled()
-        inside = []
-        with suppress(ValueError), pause_garbage_collection(), pause_garbage_collection():
-            inside.append(gc.isenabled())
-            raise ValueError
-        assert (inside, gc.isenabled()) == ([False], running)
-    (gc.enable if before else gc.disable)()

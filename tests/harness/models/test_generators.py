@@ -58,18 +58,6 @@ def test_graphs_are_those_of_networkx(edges, graph):
     assert edges.tolist() == expected
 
 
-@pytest.mark.parametrize(("n", "shortcuts"), [(1, 0), (2, 0), (4, 3), (50, 12)])
-def test_shortcuts_come_to_the_tree_of_the_same_seed(n, shortcuts):
-    tree = lattices.random_tree_edges(n, np.random.default_rng(3)).tolist()
-    edges = lattices.shortcut_tree_edges(n, shortcuts, np.random.default_rng(3)).tolist()
-    graph = networkx.Graph(tree)
-    graph.add_nodes_from(range(n))
-    assert networkx.is_tree(graph)
-    assert len({tuple(edge) for edge in edges}) == n - 1 + shortcuts
-    assert all(edge in edges for edge in tree)
-    assert all(i < j for i, j in edges)
-
-
 def test_regular_graphs_are_regular_and_connected():
     assert set(generators.random_regular(30, 4, seed=5).degrees) == {4}
     assert generators.random_regular(5, 0).num_edges == 0

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
-from spinbench.models import FactorGraph, PairwiseModel, generators, lattices, load, save, simplify, to_pairwise
+from spinbench.models import FactorGraph, PairwiseModel, generators
 from spinbench.models.factor_graph import FactorArrays
-from spinbench.models.possible_states import check_weight_range, possible_states
+from spinbench.models.possible_states import possible_states
 
 seeds = st.integers(0, 2**32 - 1)
 cardinalities = st.lists(st.integers(1, 4), min_size=1, max_size=4)
@@ -137,23 +137,6 @@ def test_one_variable_and_shapes():
     assert (model.cardinalities, model.dense().shape, model.num_edges) == ((2,), (1, 1), 0)
 
 
-@pytest.mark.parametrize("size", [1, 7, 105])
-def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch, size):
-    rng = np.random.default_rng(3)
-    edges = lattices.complete_edges(15)
-    values = rng.standard_normal(len(edges))
-    whole = np.bincount(edges.ravel(), np.repeat(values, 2), 15)
-    monkeypatch.setattr(lattices, "_CHUNK_EDGES", size)
-    np.testing.assert_array_equal(lattices.sum_edges_by_variable(edges, values, 15), whole)
-    assert lattices.canonical_edges(edges, values, 15)[0] is edges
-    for k in range(len(edges) - 1):
-        order = np.arange(len(edges))
-        order[[k, k + 1]] = order[[k + 1, k]]
-        canonical = lattices.canonical_edges(edges[order], values[order], 15)
-        np.testing.assert_array_equal(canonical[0], edges)
-        np.testing.assert_array_equal(canonical[1], values)
-
-
 def test_pulls_and_reach_are_sums_of_couplings(monkeypatch):
     monkeypatch.setattr("spinbench.models.pairwise.CHUNK_EDGES", 7)
     model = generators.sherrington_kirkpatrick(12, field=-0.3, seed=1)
@@ -185,20 +168,6 @@ def test_possible_states_never_lose_a_state_on_cycles():
     factors = [((0, 1), differ), ((1, 2), differ), ((0, 2), differ), ((0,), [0, 1, 1])]
     masks = possible_states(FactorGraph.from_tables([3, 3, 3], factors))
     assert [mask.tolist() for mask in masks] == [[False, True, True], [True] * 3, [True] * 3]
-
-
-def test_a_file_becomes_a_pairwise_model_without_a_factor_made(tmp_path, monkeypatch):
-    grid = generators.grid(4, 5, seed=0)
-    save(grid, tmp_path / "grid.uai")
-    read = load(tmp_path / "grid.uai")
-    with monkeypatch.context() as alone:
-        alone.setattr("spinbench.models.factor_graph.Factor", None)
-        assert simplify(read) is read
-        check_weight_range("gibbs", read, "float64")
-        model = to_pairwise(read)
-    np.testing.assert_array_equal(model.edges, grid.edges)
-    np.testing.assert_allclose(model.couplings, grid.couplings, rtol=1e-12)
-    assert len(read.factors) == len(tuple(read.factors)) == grid.num_variables + grid.num_edges
 
 
 @given(seeds, cardinalities)

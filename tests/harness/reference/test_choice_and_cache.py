@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,11 +13,9 @@ from small_exact_models import ladder
 from spinbench import reference
 from spinbench.errors import IntractableError
 from spinbench.foundation import plugins
-from spinbench.foundation.atomic import FOREIGN_AGE
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
 from spinbench.reference.counting import ganak
-from spinbench.reference.orders.plan import least_width
 from spinbench.reference.solver import GaveUpError
 
 
@@ -85,18 +81,6 @@ def test_a_hub_of_very_many_neighbours_is_no_overflow(solvers):
     model = PairwiseModel.from_edges(np.ones(n), np.unique(edges, axis=0), np.ones(len(np.unique(edges, axis=0))))
     with pytest.raises(IntractableError, match=r"bucket_tree meets width \d+ and would take 2.\d+ EiB"):
         reference.solve(model, method="bucket_tree", cache=False, solvers=solvers)
-
-
-def test_a_dense_part_bounds_the_width():
-    """A clique of 6 with a path of 20 hanging from it; a grid has none of degree 3 throughout; the rest by hand."""
-    clique = np.argwhere(np.triu(np.ones((6, 6)), 1))
-    path = np.array([(v, v + 1) for v in range(5, 25)])
-    assert least_width(26, np.concatenate([clique, path]), 3) == 5
-    assert least_width(26, np.concatenate([clique, path]), 6) == 0
-    assert least_width(26, path, 2) == 0
-    torus = np.array([(v, (v + 1) % 7) for v in range(7)] + [(v, (v + 2) % 7) for v in range(7)])
-    assert least_width(7, torus, 3) == 4
-    assert least_width(3, np.empty((0, 2), dtype=np.int64), 1) == 0
 
 
 def test_second_call_reads_the_cache(monkeypatch):
@@ -168,40 +152,6 @@ def test_damaged_files_are_replaced(damage):
     assert reference.solve(model).cached
 
 
-def test_leftovers_of_killed_writers_are_removed():
-    """By the next one to write, once they are older than a day; those of writers at work stay."""
-    reference.solve(ladder(1))
-    left, fresh = cache.folder() / ".a.host.0.a.tmp", cache.folder() / ".b.host.0.b.tmp"
-    for fragment in (left, fresh):
-        fragment.write_bytes(b"PK")
-    os.utime(left, times=(time.time() - FOREIGN_AGE - 60,) * 2)
-    reference.solve(ladder(2))
-    assert not left.exists()
-    assert fresh.exists()
-    assert reference.solve(ladder(1)).cached
-
-
-def test_files_are_replaced_in_one_step(monkeypatch):
-    """A writer that dies leaves neither a half file nor a temporary one."""
-    model = ladder()
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(KeyboardInterrupt):
-        reference.solve(model)
-    assert list(cache.folder().iterdir()) == []
-
-
-def test_where_a_folder_cannot_be_made_a_temporary_one_serves(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path / "file"))
-    assert not reference.solve(ladder(7)).cached
-    assert reference.solve(ladder(7)).cached
-    assert cache.folder().stat().st_uid == os.getuid()
-
-
 def test_a_full_disk_costs_only_the_cache(monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "no space left on device")
@@ -220,10 +170,3 @@ def test_version_is_part_of_the_key(monkeypatch):
     reference.solve(ladder())
     monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
     assert not reference.solve(ladder()).cached
-
-
-def test_default_folder_is_the_users(monkeypatch):
-    import platformdirs
-
-    monkeypatch.delenv("SPINBENCH_CACHE_DIR")
-    assert str(cache.folder()).startswith(platformdirs.user_cache_dir("spinbench", appauthor=False))

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.exchangeable.counting import Exchangeable, classes_of, compositions, num_compositions
+from spinbench.reference.exchangeable.counting import Exchangeable, classes_of
 from spinbench.reference.exchangeable.symmetry import Tables, exchangeable_classes, tables_by_shape
 from spinbench.reference.problem import NotApplicableError, Problem
 
@@ -179,57 +179,6 @@ def test_complete_graph_with_some_odd_variables(n):
     log_z = logsumexp(logs)
     assert answer.log_z == pytest.approx(log_z, rel=1e-12)
     assert answer.probabilities[-1] == pytest.approx(np.sum(np.exp(np.array(logs) - log_z) @ k) / n, rel=1e-11)
-
-
-def test_complete_bipartite_graph():
-    """log Σ_ij C(m, i) C(n, j) exp(a i + b j + w i j); far too wide for the others."""
-    m, n, a, b, w = 120, 90, 0.3, -0.7, 0.008
-    edges = [(i, m + j) for i in range(m) for j in range(n)]
-    model = PairwiseModel.from_edges(np.repeat([a, b], [m, n]), edges, np.full(m * n, w))
-    i, j = np.arange(m + 1)[:, None], np.arange(n + 1)
-    logs = log_binomial(m, i) + log_binomial(n, j) + a * i + b * j + w * i * j
-    answer = reference.solve(model, cache=False)
-    assert answer.method == "exchangeable"
-    assert answer.width == 1
-    assert answer.log_z == pytest.approx(logsumexp(logs), rel=1e-13)
-    p = np.exp(logs - logsumexp(logs))
-    np.testing.assert_allclose(answer.probabilities[[0, -1]], [(p * i).sum() / m, (p * j).sum() / n], rtol=1e-11)
-
-
-def test_bridged_pairs():
-    """Variables between all pairs of two classes, as in relational models, against the sum over counts."""
-    m, n, own, weight = 12, 15, 0.05, 0.4
-    bridge = {(i, j): m + n + n * i + j for i in range(m) for j in range(n)}
-    table = np.zeros((2, 2, 2))
-    table[1, 1, 0] = -weight
-    factors = [((i, bridge[i, j], m + j), table) for i, j in bridge]
-    factors += [((x,), np.array([0.0, own])) for x in bridge.values()]
-    answer = reference.solve(FactorGraph.from_log_tables([2] * (m + n + m * n), factors), cache=False)
-    assert answer.method == "exchangeable"
-    i, j = np.arange(m + 1)[:, None], np.arange(n + 1)
-    free, held = math.log(1 + math.exp(own)), math.log(1 + math.exp(own - weight))
-
-    def log_weight(free, held):
-        return log_binomial(m, i) + log_binomial(n, j) + (m * n - i * (n - j)) * free + i * (n - j) * held
-
-    logs = log_weight(free, held)
-    assert answer.log_z == pytest.approx(logsumexp(logs), rel=1e-13)
-    held_share = (np.exp(logs - logsumexp(logs)) * i * (n - j)).sum() / (m * n)
-    expected = (1 - held_share) / (1 + math.exp(-own)) + held_share / (1 + math.exp(weight - own))
-    np.testing.assert_allclose(answer.probabilities[m + n :], expected, rtol=1e-11)
-
-
-def test_potts_on_a_complete_graph():
-    n, coupling, field = 30, 0.11, np.array([0.0, 0.1, 0.2])
-    factors = [((u, v), coupling * np.eye(3)) for u, v in complete(n).tolist()] + [((v,), field) for v in range(n)]
-    counts = compositions(n, 3)
-    assert len(counts) == num_compositions(n, 3) == 496
-    logs = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) + counts @ field
-    logs = logs + coupling * (counts * (counts - 1)).sum(axis=1) / 2
-    answer = reference.solve(FactorGraph.from_log_tables([3] * n, factors), cache=False)
-    assert (answer.method, answer.width) == ("exchangeable", 0)
-    assert answer.log_z == pytest.approx(logsumexp(logs), rel=1e-13)
-    np.testing.assert_allclose(answer.marginals[7], np.exp(logs - logsumexp(logs)) @ counts / n, rtol=1e-12)
 
 
 def test_hard_zeros_within_a_class():

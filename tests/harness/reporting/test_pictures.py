@@ -42,12 +42,6 @@ def test_curve_of_seeds_is_the_median_in_its_band() -> None:
     assert curves.error_curve(typed([make(kind="exact"), make(status="failed")])) is None
 
 
-def test_curve_ends_where_fewer_than_half_of_the_seeds_go() -> None:
-    records = [make(seed=seed) for seed in range(3)]
-    records[0]["result"]["trajectory"][-1]["seconds"] = 1000.0
-    assert curve_of(*records).seconds[-1] == pytest.approx(1.0, rel=0.4)
-
-
 def test_neither_dips_nor_crossings_of_the_truth_are_corners_of_the_front() -> None:
     lucky = with_errors(0.6, 0.001, 0.3)
     assert [error for _, error in curve_of(lucky).corners()] == [0.6, 0.3, 0.3]
@@ -165,11 +159,6 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(
             assert not place.overlaps(Bbox([centre - radius, centre + radius])), "a marker hides the number"
 
 
-def test_without_a_bound_there_is_no_picture_of_log_z() -> None:
-    board = [row for row in leaderboard.rows(typed(RECORDS)) if row.model == "grid"]
-    assert model_plots.draw_log_z_bracket(dict(enumerate(board)), PlotStyles.from_rows(board)) is None
-
-
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Figure] = []
     original = Figure.savefig
@@ -215,14 +204,6 @@ def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> N
     points = entry_points(group=f"spinbench.{group}")
     assert set(known) == {point.name for point in points if point.value.startswith("spinbench.")}
     assert len(set(known)) == len(known) <= min(len(plotting.METHOD_STYLES), len(plotting.BACKEND_STYLES) + 30)
-
-
-def test_looks_are_those_of_the_name_whoever_stands_beside() -> None:
-    alone, together = looks_of(["gibbs"]), looks_of(["aardvark", "bp", "gibbs", "zebra"])
-    assert alone.colours["gibbs"] == together.colours["gibbs"] == plotting.method_colour("gibbs")
-    assert looks_of(["zebra"]).colours["zebra"] == looks_of(["gibbs", "zebra"]).colours["zebra"]
-    often = {looks_of([name]).colours[name] for name in plotting.METHOD_ORDER[:6]}
-    assert len(often) == 6, "those that are compared most often"
 
 
 def test_no_two_look_alike() -> None:

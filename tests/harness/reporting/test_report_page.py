@@ -23,7 +23,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.overrides import of_cell
 from spinbench.measuring import measure
 from spinbench.models import families
-from spinbench.reporting import accuracy_plots, export, leaderboard, page, page_content, settings_plots
+from spinbench.reporting import export, leaderboard, page, page_content, settings_plots
 from spinbench.sweeping import composition
 
 
@@ -216,18 +216,3 @@ def test_panels_are_files_of_their_own_that_name_the_model_and_the_settings(writ
     for piece in (grid, "gibbs on numpy", "dhmc on numpy", "model.rows=4", "2 seeds"):
         assert f">{piece}</text>" in text
     assert 'href="panels/2-grid-rows-3-accuracy.pdf"' in written.page.read_text()
-
-
-def test_pictures_are_of_the_first_models(write: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [make(model=f"m{i}") for i in range(3)]
-    monkeypatch.setattr(accuracy_plots, "MAX_MODELS", 2)
-    written = write(records, panels=True)
-    text = written.page.read_text()
-    assert text.count('<details class="panel" data-model=') == 2
-    assert "the first 2 models" in text
-    assert "1 others, too, as files.</p>" in text
-    names = {file.name.split("-")[1] for file in written.files if file.parent.name == "panels"}
-    assert names == {"m0", "m1", "m2"}
-    for models in (3, 4):
-        monkeypatch.setattr(accuracy_plots, "MAX_MODELS", models)
-        assert "as files.</p>" not in write(records).page.read_text()

@@ -200,9 +200,70 @@ def namespace(**members):
     return SimpleNamespace(**{**{name: getattr(np, name) for name in dir(np)}, **members})
 
 
-class Eager(NumpyBackend):
-    name = "eager"
-    requires = ("wave",)
+def clip_normal(low, high):
+    return lambda self, key, shape: NumpyBackend.normal(self, key, shape).clip(low, high)
+
+
+def fold_in(change):
+    return lambda self, key, index: NumpyBackend.fold_in(self, key, change(index))
+
+
+def key(change):
+    return lambda self, seed: NumpyBackend.key(self, change(seed))
+
+
+def update(give_up):
+    def changed(self, array, index, values, *, donate=False):
+        return NumpyBackend.update(self, array, index, values, donate=give_up(array, donate))
+
+    return changed
+
+
+def fori_loop(first, last):
+    return lambda self, lower, upper, body, carry: NumpyBackend.fori_loop(self, first(lower), last(upper), body, carry)
+
+
+# A backend's name to the members that differ from NumPy's.
+FAULTS = {
+    "eager": {"requires": ("wave",)},
+    "narrow": {"xp": SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name != "logaddexp"})},
+    "flagless": {"xp": namespace(isnan=lambda x: np.isnan(x).astype(x.dtype))},
+    "wide": {"xp": namespace(full=lambda shape, value, dtype: np.full(shape, value))},
+    "tiled": {"xp": namespace(matmul=lambda x, y: np.matmul(x[..., :64], y[..., :64, :]))},
+    "onesided": {"xp": namespace(searchsorted=lambda x, y, side="left": np.searchsorted(x, y))},
+    "overflowing": {"xp": namespace(logaddexp=lambda x, y: np.log(np.exp(x) + np.exp(y)))},
+    "loopy": {"provides": NumpyBackend.provides | {"loop"}},
+    "late": {"fori_loop": fori_loop(lambda lower: 0, lambda upper: upper)},
+    "short": {"fori_loop": fori_loop(lambda lower: lower, lambda upper: min(int(upper), 4096))},
+    "once": {
+        "while_loop": lambda self, condition, body, carry: NumpyBackend.while_loop(self, condition, body, body(carry))
+    },
+    "mutating": {"update": update(lambda array, donate: True)},
+    "inline": {"update": update(lambda array, donate: donate or array.ndim == 1)},
+    "folding": {"fold_in": fold_in(lambda index: index // 2)},
+    "forgetful": {"fold_in": fold_in(lambda index: index % 128)},
+    "floating": {"key": key(lambda seed: int(float(seed)))},
+    "decimal": {"key": key(lambda seed: seed % 1_000_000)},
+    "coarse": {
+        "uniform": lambda self, key, shape: (
+            np.floor(NumpyBackend.uniform(self, key, shape) * 2**12).astype(self.real) / 2**12
+        )
+    },
+    "cyclic": {
+        "uniform": lambda self, key, shape: np.resize(NumpyBackend.uniform(self, key, shape).ravel()[: 1 << 16], shape)
+    },
+    "floored": {
+        "uniform": lambda self, key, shape: np.maximum(NumpyBackend.uniform(self, key, shape), self.real.type(2e-5))
+    },
+    "shifted": {"normal": lambda self, key, shape: NumpyBackend.normal(self, key, shape) * self.real.type(1.05)},
+    "clipped": {"normal": clip_normal(-3, 3)},
+    "tame": {"normal": clip_normal(-4.2, 4.2)},
+    "rounding": {"add_compensated": lambda self, total, excess, values: (total + values, excess)},
+}
+for _name, _members in FAULTS.items():
+    globals()[_name.capitalize()] = type(
+        _name.capitalize(), (NumpyBackend,), {"__module__": __name__, "name": _name, **_members}
+    )
 
 
 class Anywhere(NumpyBackend):
@@ -212,62 +273,12 @@ class Anywhere(NumpyBackend):
         super().__init__(precision=precision)
 
 
-class Narrow(NumpyBackend):
-    name = "narrow"
-    xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name != "logaddexp"})
-
-
 class Single(NumpyBackend):
     name = "single"
 
     def __init__(self, *, precision="float64", device="cpu"):
         super().__init__(precision=precision, device=device)
         self.real = np.dtype("float32")
-
-
-class Loopy(NumpyBackend):
-    name = "loopy"
-    provides = NumpyBackend.provides | {"loop"}
-
-
-class Mutating(NumpyBackend):
-    name = "mutating"
-
-    def update(self, array, index, values, *, donate=False):
-        return super().update(array, index, values, donate=True)
-
-
-class Folding(NumpyBackend):
-    name = "folding"
-
-    def fold_in(self, key, index):
-        return super().fold_in(key, index // 2)
-
-
-class Forgetful(NumpyBackend):
-    name = "forgetful"
-
-    def fold_in(self, key, index):
-        return super().fold_in(key, index % 128)
-
-
-class Coarse(NumpyBackend):
-    name = "coarse"
-
-    def uniform(self, key, shape):
-        return np.floor(super().uniform(key, shape) * 2**12).astype(self.real) / 2**12
-
-
-class Shifted(NumpyBackend):
-    name = "shifted"
-
-    def normal(self, key, shape):
-        return super().normal(key, shape) * self.real.type(1.05)
-
-
-class Flagless(NumpyBackend):
-    name = "flagless"
-    xp = namespace(isnan=lambda x: np.isnan(x).astype(x.dtype))
 
 
 class Driverless(NumpyBackend):
@@ -288,13 +299,6 @@ class Sharing(NumpyBackend):
         if donate:
             values += 1
         return updated
-
-
-class Rounding(NumpyBackend):
-    name = "rounding"
-
-    def add_compensated(self, total, excess, values):
-        return total + values, excess
 
 
 class Steep(NumpyBackend):
@@ -318,11 +322,6 @@ class Steep(NumpyBackend):
         return gradient
 
 
-class Wide(NumpyBackend):
-    name = "wide"
-    xp = namespace(full=lambda shape, value, dtype: np.full(shape, value))
-
-
 class Shuffled(NumpyBackend):
     name = "shuffled"
 
@@ -339,84 +338,6 @@ class Hasty(NumpyBackend):
         return 1 / (1 + np.exp(-x))
 
 
-class Late(NumpyBackend):
-    name = "late"
-
-    def fori_loop(self, lower, upper, body, carry):
-        return super().fori_loop(0, upper, body, carry)
-
-
-class Once(NumpyBackend):
-    name = "once"
-
-    def while_loop(self, condition, body, carry):
-        return super().while_loop(condition, body, body(carry))
-
-
-class Inline(NumpyBackend):
-    name = "inline"
-
-    def update(self, array, index, values, *, donate=False):
-        return super().update(array, index, values, donate=donate or array.ndim == 1)
-
-
-class Floating(NumpyBackend):
-    name = "floating"
-
-    def key(self, seed):
-        return super().key(int(float(seed)))
-
-
-class Tiled(NumpyBackend):
-    name = "tiled"
-    xp = namespace(matmul=lambda x, y: np.matmul(x[..., :64], y[..., :64, :]))
-
-
-class Onesided(NumpyBackend):
-    name = "onesided"
-    xp = namespace(searchsorted=lambda x, y, side="left": np.searchsorted(x, y))
-
-
-class Overflowing(NumpyBackend):
-    name = "overflowing"
-    xp = namespace(logaddexp=lambda x, y: np.log(np.exp(x) + np.exp(y)))
-
-
-class Cyclic(NumpyBackend):
-    name = "cyclic"
-
-    def uniform(self, key, shape):
-        return np.resize(super().uniform(key, shape).ravel()[: 1 << 16], shape)
-
-
-class Clipped(NumpyBackend):
-    name = "clipped"
-
-    def normal(self, key, shape):
-        return super().normal(key, shape).clip(-3, 3)
-
-
-class Decimal(NumpyBackend):
-    name = "decimal"
-
-    def key(self, seed):
-        return super().key(seed % 1_000_000)
-
-
-class Tame(NumpyBackend):
-    name = "tame"
-
-    def normal(self, key, shape):
-        return super().normal(key, shape).clip(-4.2, 4.2)
-
-
-class Floored(NumpyBackend):
-    name = "floored"
-
-    def uniform(self, key, shape):
-        return np.maximum(super().uniform(key, shape), self.real.type(2e-5))
-
-
 class Mirrored(NumpyBackend):
     name = "mirrored"
 
@@ -424,13 +345,6 @@ class Mirrored(NumpyBackend):
         x = np.ravel(super().normal(key, shape)).copy()
         x[(x.size + 1) // 2 :] = -x[: x.size // 2][::-1]
         return x.reshape(shape)
-
-
-class Short(NumpyBackend):
-    name = "short"
-
-    def fori_loop(self, start, stop, body, carry):
-        return super().fori_loop(start, min(int(stop), 4096), body, carry)
 
 
 class Inexact(NumpyBackend):

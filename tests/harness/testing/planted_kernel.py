@@ -76,8 +76,6 @@ class Planted(Method):
                 marginals = _uniform(marginals, model.groups)
             case "uniform several states, wide" if kary:
                 marginals, errors = _uniform(marginals, model.groups), np.ones(n)
-            case "uniform several states, silent" if kary:
-                marginals, errors = _uniform(marginals, model.groups), None
             case "states in another order" if kary:
                 for group in map(list, model.groups):
                     marginals[group] = marginals[group[::-1]]
@@ -154,15 +152,11 @@ class PlantedKernel(Kernel):
         self.tables = tables
         biases, dense = tables
         self.biases, self.dense = biases.astype(self.real), dense.astype(self.real)
-        if self.bug == "neighbours in a byte":
-            self.dense[256:] = self.dense[: max(len(dense) - 256, 0)]
         match self.bug:
             case "couplings of the other sign":
                 self.dense *= -1
             case "no fields":
                 self.biases *= 0
-            case "biases cut at 8":
-                self.biases = self.biases.clip(-8, 8)
             case "couplings cut at 8":
                 self.dense = self.dense.clip(-8, 8)
             case "one field is lost" if len(biases) > 3:
@@ -181,8 +175,6 @@ class PlantedKernel(Kernel):
             self.dense[(self.dense != 0).cumsum(axis=1) > 8] = 0
         if self.bug == "variables beyond 64 without a field":
             self.biases[64:] = 0
-        if self.bug == "weak pull of the last of many":
-            self.biases[len(biases) // 8 * 8 if len(biases) > 64 else len(biases) :] += 0.6
         grouped = {i: list(group) for group in model.groups for i in group}
         self.units = [grouped.get(i, [i]) for i in range(len(biases)) if grouped.get(i, [i])[0] == i]
         if method.order == "backward":
@@ -215,8 +207,6 @@ class PlantedKernel(Kernel):
             state[3] = self.real.type(1.0)
         if self.bug == "burn-in does nothing":
             return state
-        if self.bug == "burn-in counts steps alone":
-            return [state[0], state[1] + steps, *state[2:]]
         if self.bug == "burn-in of every tenth step":
             return super().warm(state, steps // 40)
         return super().warm(state, steps)
@@ -269,17 +259,12 @@ class PlantedKernel(Kernel):
                 return np.random.default_rng((seed, index, step - index)).random(shape)
             case "one generator":
                 return self.rng.random(shape)
-            case "the same numbers each step":
-                return np.random.default_rng(seed).random(shape)
-            case "numbers repeat after 128 steps":
-                return np.random.default_rng((seed, step % 128)).random(shape)
             case "chains end after 1000 steps" if step > 1000:
                 return np.full(shape, 0.5)
             case "numbers repeat after 1000 steps":
                 return np.random.default_rng((seed, step % 1000)).random(shape)
-            case "numbers shared by variables 64 apart" | "numbers shared by variables 200 apart":
-                u = np.random.default_rng((seed, step)).random(shape)
-                return u[np.arange(shape[0]) % int(self.bug.split()[-2])]
+            case "numbers shared by variables 64 apart":
+                return np.random.default_rng((seed, step)).random(shape)[np.arange(shape[0]) % 64]
             case "numbers of the next variable a step later":
                 rows = [np.random.default_rng((seed, step + i)).random(chains) for i in range(shape[0])]
                 return np.stack(rows)

@@ -40,7 +40,6 @@ BUGS = [
     # sizes
     ("variables beyond 64 stand still", "accuracy, 101 variables", "of 101 variables, 64 to 100 stand still"),
     ("variables beyond 64 without a field", "accuracy, 80 variables, dense", "of 80 variables, marginals .* are wrong"),
-    ("neighbours in a byte", "accuracy, 1001 variables", "of 1001 variables, marginals .* are wrong"),
     (
         "couplings beyond 8 neighbours count twice",
         "accuracy, eleven neighbours",
@@ -54,15 +53,9 @@ BUGS = [
     ("seed of half", "seeds", "seeds 0 and 1 give the same draws"),
     ("seed of six digits", "seeds", "seeds 1 and 1000001 give the same draws"),
     # random numbers
-    ("numbers repeat after 128 steps", "random numbers in time", "after 128 steps .* the random numbers repeat"),
     ("numbers repeat after 1000 steps", "random numbers in time", "after 1000 steps .* the random numbers repeat"),
     ("chains end after 1000 steps", "random numbers in time", r"of 17 chains, \[0, 1, .* stand still after 10"),
     ("numbers shared by variables 64 apart", "random numbers of variables", "correlated in one step .* share random"),
-    (
-        "numbers shared by variables 200 apart",
-        "random numbers of variables",
-        "nothing couples them .* they share random",
-    ),
     (
         "numbers of the next variable a step later",
         "random numbers of variables",
@@ -70,7 +63,6 @@ BUGS = [
     ),
     # burn-in
     ("burn-in does nothing", "burn-in", "burn-in does not move them"),
-    ("burn-in counts steps alone", "burn-in", "burn-in does not move them"),
     ("burn-in of every tenth step", "burn-in", "burn-in does not move them"),
     ("burn-in ends where it began", "burn-in", "burn-in does not move them"),
     # state between calls
@@ -108,12 +100,10 @@ BUGS = [
     ("upper bound of two states", "accuracy, three states", "the upper bound on log Z is .* too low"),
     # several states
     ("no errors of several states", "accuracy, three states", "without standard errors"),
-    ("no errors of several states", "calibration, three states", "without standard errors"),
     ("errors of several states 30 times too large", "calibration, three states", "times too large"),
     ("errors of several states halved", "calibration, three states", "times too small"),
     ("uniform several states", "accuracy, three states", "the same for all states of a variable of more than two"),
     ("uniform several states, wide", "calibration, three states", "times too large"),
-    ("uniform several states, silent", "accuracy, three states", "without standard errors"),
     ("states in another order", "accuracy, one to nine states", "each variable's states in reverse order"),
     ("the first state twice", "accuracy, one to nine states", "a law in which state 0 counts twice"),
     ("states beyond 8 never happen", "accuracy, one to nine states", "states from 8 on never happen"),
@@ -140,10 +130,8 @@ BUGS = [
     ("warmer", "accuracy, dense", r"a law in which the inverse temperature is about 0\.7"),
     ("warmer by a fiftieth", "stationarity, many chains", "marginals .* of 65536 chains are off by"),
     ("reports zeros", "accuracy, sparse", r"they are p\(s = 0\) in place of p\(s = 1\)"),
-    ("all at once", "stationarity, many chains", "from exact draws"),
     ("what is rare never happens", "accuracy, sparse", "marginals .* are off by"),
     ("fields cut at 8", "accuracy, zero couplings", r"marginals \[4, 5\] are off by"),
-    ("biases cut at 8", "accuracy, zero couplings", r"marginals \[4, 5\] are off by"),
     ("couplings cut at 8", "accuracy, strong couplings", "marginals .* are off by"),
     # arrays of others, and adaptation
     ("one buffer", "statistics", "overwritten by the batches that follow"),
@@ -238,7 +226,7 @@ ONLY = {
 @pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", *ONLY])
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
-    for check in method_checks(method, "numpy"):
+    for check in method_checks(method, "numpy", chains=512):
         if check.name in ONLY.get(method, (check.name,)):
             with suppress(SkipTest):
                 check()

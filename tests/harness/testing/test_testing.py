@@ -100,14 +100,14 @@ def run_all(found: list[Check]) -> Iterator[str]:
 
 
 def test_a_correct_program_passes() -> None:
-    found = method_checks("toy", "numpy")
+    found = method_checks("toy", "numpy", chains=512)
     assert len(found) > 15
     assert set(run_all(found)) <= OF_WHAT_IT_LACKS
 
 
 @pytest.mark.parametrize("method", ["cut", "weighted"])
 def test_a_correct_kernel_passes(method: str) -> None:
-    assert set(run_all(method_checks(method, "numpy"))) <= OF_WHAT_IT_LACKS | OF_LARGE_MODELS | OF_KERNELS
+    assert set(run_all(method_checks(method, "numpy", chains=512))) <= OF_WHAT_IT_LACKS | OF_LARGE_MODELS | OF_KERNELS
 
 
 def test_a_correct_iteration_passes() -> None:

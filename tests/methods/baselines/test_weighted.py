@@ -55,22 +55,6 @@ def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, propos
         assert law.bounds[1] + tables.log_constant == pytest.approx(spinbench.exact(model).log_z)
 
 
-def test_mean_field_is_a_stationary_point() -> None:
-    """E_q log p* - log q rises along no change of one variable's law."""
-    model = graph("loop")
-    law = build_proposal(factor_tables(model), "mean_field")
-    q = [np.exp(log[0]) for log in law.logs]
-
-    def bound(q: list[Any]) -> float:
-        p = np.prod([q[v][STATES[:, v]] for v in range(len(CARDS))], axis=0)
-        return float(p @ (model.log_weight(STATES) - np.log(p)))
-
-    best, rng = bound(q), np.random.default_rng(0)
-    for v in range(len(CARDS)):
-        moved = q[v] * np.exp(0.05 * rng.normal(size=CARDS[v]))
-        assert bound([*q[:v], moved / moved.sum(), *q[v + 1 :]]) < best
-
-
 @pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
 def test_accepted_draws_have_the_exact_law(backend: str) -> None:
     model = graph("zeros")

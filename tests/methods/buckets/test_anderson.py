@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spinbench.methods.buckets.anderson import KEPT, Descent
+from spinbench.methods.buckets.anderson import Descent
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -63,31 +63,3 @@ def test_it_ends_at_its_best_point(room: float) -> None:
     best = run.finish()
     assert of.asked[-1] is best
     np.testing.assert_allclose(best, of.least, atol=1e-3)
-
-
-def test_what_is_remembered_fits_in_its_room() -> None:
-    for room, kept in ((0.0, 1), (6.0 * 30, 3), (1e9, KEPT)):
-        run = descent(Quadratic(30, 1), room)
-        for _ in range(15):
-            run.go_on()
-        assert len(run._points) == len(run._residuals) == kept + 1
-
-
-def test_a_step_that_leads_up_is_halved_and_taken_back() -> None:
-    of = Quadratic(5, 2)
-    run = Descent(of.least, of.valued, lambda point, step: of.moved(point, step) + step, 1e9)
-    while not run.is_ended:
-        run.go_on()
-    assert run.best is of.least
-    assert run.finish() is of.asked[-1]
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_points_that_are_no_numbers_are_not_gone_to(wrong: float) -> None:
-    of = Quadratic(5, 3)
-    run = Descent(np.zeros(5), of.valued, lambda point, step: np.full(5, wrong), 1e9)
-    with np.errstate(invalid="ignore"):
-        for _ in range(4):
-            run.go_on()
-    assert run.value == 0.0
-    assert not run.best.any()

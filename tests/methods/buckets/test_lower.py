@@ -9,7 +9,6 @@ from small_graphs import bound
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaLowerKernel
-from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.layout import Buckets, lay_out
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
@@ -74,25 +73,3 @@ def test_it_grows_until_nothing_is_split() -> None:
     assert result.diagnostics["ibound"] > 6
     assert 0 <= spinbench.exact(model).log_z - result.log_z < 1e-6
     assert [(each.side, each.grade, each.by) for each in result.bounds] == [("lower", "certified", "wmb_lower")]
-
-
-def test_the_gradient_is_that_of_differences() -> None:
-    model = generators.grid(4, 4, 1.0, 2.0)
-    at = small_buckets(model, 2)
-    passes = Passes(at)
-    ascent = LowerBound(at, passes, last=True)
-    for _ in range(3):
-        ascent.go_on()
-    point = ascent.best
-    passes.forward(point.theta, point.weights)
-    shifts, entropies = (found.copy() for found in passes.backward())
-    for given, gradient in ((point.theta, shifts), (point.weights, entropies)):
-        for k in range(0, len(given), 3):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = given.copy()
-                moved[k] += step
-                pair = (moved, point.weights) if given is point.theta else (point.theta, moved)
-                ends.append(passes.forward(*pair))
-            assert np.isclose((ends[0] - ends[1]) / 2e-6, gradient[k], rtol=1e-4, atol=1e-6)
-    assert ascent.slack(work_of(model)) < 1e-8

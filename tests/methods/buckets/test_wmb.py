@@ -10,13 +10,11 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
-from spinbench.inference import binding
 from spinbench.methods.buckets.layout import lay_out
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.size import choose
-from spinbench.methods.buckets.wmb import WeightedMiniBuckets
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import grid, random_regular, sherrington_kirkpatrick
 from spinbench.testing.laws.cases import enumerate_law
@@ -152,15 +150,6 @@ def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
     assert share * found.seconds.burn_in < 0.6
     upper = min(bound.value for bound in found.bounds if bound.side == "upper" and bound.grade != "probable")
     assert -88.7776 <= upper < np.inf
-
-
-def test_mini_buckets_stay_where_the_time_for_others_is_over() -> None:
-    method, model = WeightedMiniBuckets(ibound=3), grid(8, 8, 1.0, 2.0, seed=1)
-    kernel: Any = binding.bind(method, "numpy", model, method.plan(model), precision="float64").engine
-    state = kernel.warm(kernel.init(0, np.zeros((64, 2), dtype=np.int8)), 100)
-    assert kernel.adapt(kernel.within(state, 1e-6), last=True).tuned is state.tuned
-    state = kernel.warm(state, 100)
-    assert kernel.adapt(kernel.within(state, 60.0), last=True).tuned is not state.tuned
 
 
 def test_a_table_with_many_messages_costs_and_weighs_more() -> None:

@@ -10,7 +10,6 @@ import spinbench
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.bounds import lower_bound_tables, mean_field_bound
 from spinbench.methods.gauge.corrections import partial_sums
-from spinbench.methods.gauge.sequential import condition_first_one
 from spinbench.models import Factor, FactorGraph
 
 COUNT = 260
@@ -91,20 +90,6 @@ def test_corrections_are_the_terms_with_at_most_one_and_two_ones(graph):
     assert multiple == pytest.approx(np.logaddexp.reduce(weights[ones <= 2]), abs=1e-12)
 
 
-@pytest.mark.parametrize("graph", zoo.GRAPHS)
-def test_terms_by_their_first_one_split_the_sum(graph):
-    model = zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(3))
-    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
-    weights = model.log_weight(states)
-    for edge in range(model.num_edges):
-        term = condition_first_one(model, edge)
-        first = states[:, edge] & ~states[:, :edge].any(axis=1)
-        expected = np.logaddexp.reduce(weights[first > 0])
-        assert (zoo.enumerated_log_z(term) if term.num_edges else term.log_constant) == pytest.approx(
-            expected, abs=1e-12
-        )
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("method", "precision", "scale", "seed"),
@@ -135,13 +120,3 @@ def test_gauges_with_negative_entries_give_no_bound():
     assert lower_bound_tables(model, theta) is None
     theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular
     assert lower_bound_tables(model, theta) is None
-
-
-def test_point_masses_and_products_agree():
-    model = zoo.random_tables(zoo.complete(4), 1.0, np.random.default_rng(5))
-    tables = [group.tables for group in model.groups]
-    assert mean_field_bound(model, tables, np.zeros(6)) == pytest.approx(zoo.point_mass_bound(model, tables), abs=1e-12)
-    fields = mean_field.field_tables(model)
-    q = np.random.default_rng(6).uniform(size=(6, 3))
-    expected = [mean_field_bound(model, tables, q[:, k]) for k in range(3)]
-    assert mean_field.value(fields, q) == pytest.approx(expected, abs=1e-12)

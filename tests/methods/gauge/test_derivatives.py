@@ -102,14 +102,3 @@ def test_mean_fields_in_angles_and_logits(node: tuple[FloatArray, FloatArray]) -
     found = joint_derivatives(gauged(tables, at), q(at), floor, *angles(at))
     np.testing.assert_allclose(found.gradient, differences(value, at), atol=1e-8)
     np.testing.assert_allclose(matrix(found, joint=True), differences(gradient, at), atol=1e-8)
-
-
-def test_jax_gives_the_same(node: tuple[FloatArray, FloatArray]) -> None:
-    jax = pytest.importorskip("jax")
-    tables, at = node
-    arguments = (gauged(tables, at), np.full((len(at) // 3, NODES), 0.3), 0.01, *angles(at))
-    expected = joint_derivatives(*arguments)
-    with jax.enable_x64(True):
-        found = jax.jit(lambda *given: joint_derivatives(*given, xp=jax.numpy))(*arguments)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)

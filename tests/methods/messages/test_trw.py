@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from random_models import enumerate_all, error, pairwise
 
 from spinbench.inference import registry, runner
 from spinbench.inference.result import Result
-from spinbench.methods.messages.spanning_trees import covering_forests, forest_log_z, maximum_forest
+from spinbench.methods.messages.spanning_trees import covering_forests, forest_log_z
 from spinbench.methods.messages.trw import TreeReweighted
 from spinbench.methods.messages.trw_kernels import ArrayTRWKernel
 from spinbench.models import FactorGraph, Model, PairwiseModel, catalogue, lattices
@@ -76,36 +74,6 @@ def test_shipped_models_are_bracketed() -> None:
         reference = catalogue.reference(name)
         result = run(catalogue.load(name), budget=500)
         assert reference.log_z <= result.log_z <= reference.log_z + 4
-
-
-def test_forests_span_and_cover() -> None:
-    rng = np.random.default_rng(6)
-    for n, edges in ((6, lattices.complete_edges(6)), (12, lattices.grid_edges(3, 4)), (7, np.array([[0, 1], [2, 5]]))):
-        forests = covering_forests(n, edges)
-        assert len(np.unique(np.concatenate([f.edges for f in forests]))) == len(edges)
-        for forest in forests:
-            position = np.empty(n, dtype=np.int64)
-            position[forest.order] = np.arange(n)
-            children = np.flatnonzero(forest.parent >= 0)
-            assert (position[forest.parent[children]] < position[children]).all()
-            assert (forest.depth[children] == forest.depth[forest.parent[children]] + 1).all()
-            assert sorted(forest.edge[children]) == forest.edges.tolist()
-            ends = np.sort(np.stack([children, forest.parent[children]], axis=1), axis=1)
-            np.testing.assert_array_equal(ends, edges[forest.edge[children]])
-    weights = rng.random(15)
-    best = max(
-        weights[list(chosen)].sum()
-        for chosen in itertools.combinations(range(15), 5)
-        if len(_reached(lattices.complete_edges(6)[list(chosen)])) == 6
-    )
-    assert weights[maximum_forest(6, lattices.complete_edges(6), weights).edges].sum() == pytest.approx(best)
-
-
-def _reached(edges: np.ndarray) -> set[int]:
-    found = {0}
-    for _ in edges:
-        found |= {int(v) for edge in edges.tolist() for v in edge if found & set(edge)}
-    return found
 
 
 def test_log_z_of_forests_is_exact_in_both_implementations() -> None:

@@ -13,8 +13,6 @@ from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.relaxed.block_gibbs import BlockGibbsKernel
 from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
 from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
-from spinbench.mathematics.relaxation.cross_fits import CrossFit
-from spinbench.methods.relaxed import digest
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models.generators import grid
@@ -69,22 +67,3 @@ def test_draws_that_are_asked_for_are_those_that_estimators_get() -> None:
     for draws in (160, 3200):
         result = spinbench.run(MODEL, "block_gibbs", "numpy", 400, draws=draws, log_z="mirrored_in_sample")
         assert draws <= result.diagnostics["log_z_draws"] < 2 * max(draws, 256)
-
-
-def test_a_digest_keeps_two_numbers_of_each_look_at_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digest, "FIT_DRAWS", 256)
-    method, rng = BlockGibbs(), np.random.default_rng(0)
-    digesting = method.digest(MODEL, method.plan(MODEL), 4)
-    relaxation = digesting.relaxation
-    states = rng.integers(0, 2, size=(400, 16, 4))
-    alpha = np.einsum("ij,bjc->bic", relaxation.gram, states) + relaxation.cholesky @ rng.normal(size=(400, 16, 4))
-    looks = [{"alpha": values} for values in alpha]
-    whole = CrossFit.fit(relaxation, alpha[:256])
-    forward, _ = whole.compare(alpha)
-    digesting = digesting.digest(looks)
-    compared = [look for look in looks if "alpha" not in look]
-    assert len(compared) == 384  # whole blocks
-    assert all(look["forward"].shape == look["backward"].shape == (4,) for look in compared)
-    np.testing.assert_allclose([look["forward"] for look in compared], forward[:384])
-    found = digesting.log_z(looks, 0.0)
-    assert found.diagnostics["log_z_draws"] == 1600

@@ -30,21 +30,6 @@ def solved(model, **options):
     return reference.solve(model, method="bucket_tree", solvers=answers.numba_solvers(), cache=False, **options)
 
 
-def cliques(problem, order):
-    """The sizes of the cliques that an order meets, found naively."""
-    states = problem.cardinalities
-    nearby = [set() for _ in states]
-    for scope in problem.network.tables:
-        for u, v in itertools.permutations(scope, 2):
-            nearby[u].add(v)
-    met = []
-    for v in order.tolist():
-        met.append((len(nearby[v]), int(np.prod([states[u] for u in nearby[v]], dtype=float) * states[v])))
-        for u in nearby[v]:
-            nearby[u] = (nearby[u] | nearby[v]) - {u, v}
-    return met
-
-
 def test_agrees_with_enumeration(small_model):
     assert_same(solved(small_model), reference.solve(small_model, method="enumeration", cache=False))
 
@@ -93,31 +78,6 @@ def test_shipped_models(name):
         )])  # fmt: skip
         want = np.concatenate([np.atleast_1d(p) for p in trusted.marginals])
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["uai14/Segmentation_12", "uai14/CSP_12", "uai14/Promedus_24", "libdai/alarm"])
-def test_order_is_what_it_says(name):
-    problem = Problem(catalogue.load(name))
-    found = problem.order
-    assert sorted(found.order.tolist()) == list(range(len(problem.cardinalities)))
-    met = cliques(problem, found.order)
-    assert found.width == max(width for width, _ in met)
-    assert 2**found.log2_largest == pytest.approx(max(entries for _, entries in met), rel=1e-5)
-    assert 2**found.log2_total == pytest.approx(sum(entries for _, entries in met), rel=1e-5)
-
-
-def test_trees_get_width_one_and_rings_two():
-    rng = np.random.default_rng(0)
-    n = 1200
-    tree = [(int(rng.integers(v)), v) for v in range(1, n)]
-    ring = [(v, (v + 1) % n) for v in range(n)]
-    star = [(0, v) for v in range(1, n)]
-    double = [(hub, v) for v in range(2, n) for hub in (0, 1)]
-    for edges, width in ((tree, 1), (star, 1), (ring, 2), (double, 2)):
-        model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
-        answer = solved(model)
-        assert answer.width == width
-        assert_same(answer, reference.solve(model, method="bucket_tree", cache=False), 1e-9)
 
 
 def test_long_loops():
@@ -170,13 +130,3 @@ def test_samples_have_the_distribution(random_graph, random_pairwise):
         some = expected > 5
         chi2 = ((counted - expected)[some] ** 2 / expected[some]).sum()
         assert chi2 < some.sum() + 5 * np.sqrt(2 * some.sum())
-
-
-def test_only_what_pays_is_compiled(monkeypatch, random_pairwise):
-    """By default a small model does without Numba, and a wide one is worth its loading."""
-    monkeypatch.setattr(CompiledTree, "build", None)
-    small = random_pairwise(14, 0.9, 1.0, 0)
-    assert answers.solve(small, method="bucket_tree", cache=False).method == "bucket_tree"
-    wide = random_pairwise(30, 1.0, 1.0, 0)
-    with pytest.raises(TypeError):
-        answers.solve(wide, method="bucket_tree", cache=False)

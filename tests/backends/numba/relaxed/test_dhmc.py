@@ -20,7 +20,6 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
 from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
-from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel, generators
 
@@ -196,33 +195,6 @@ def test_energy_is_conserved_to_second_order(form: str, precision: Precision) ->
     assert 0 < errors[2] < errors[1] < errors[0] < 0.2
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.3)
     assert errors[1] / errors[2] == pytest.approx(4, rel=0.3)
-
-
-@pytest.mark.parametrize("chains", [2, 12])
-@pytest.mark.parametrize("model", [LARGER, MODELS["grid"]], ids=["dense", "grid"])
-@pytest.mark.parametrize("form", FORMS)
-def test_the_point_that_a_trajectory_leaves_is_consistent(form: str, model: PairwiseModel, chains: int) -> None:
-    """Energies and p kept from step to step are those of the position."""
-    method = replace(FORMS[form], log_z="bridge")
-    kernel, tables = make(method, model), method.plan(model)
-    start = np.zeros((model.num_variables, chains), dtype=np.int8)
-    state = kernel.adapt(kernel.warm(kernel.init(6, start), 30), False)
-    state, _ = kernel.advance(state, 4)
-    relaxation = Relaxation(model, tables.d)
-    u = kernel.look(state)["alpha"] + relaxation.bias[:, None]
-    p, normaliser = relaxation.conditional(u.T)
-    rows, energies = state.layout.gather, state.layout.gather_energies
-    points = state.chains.points
-    position, push, potential = rows(points.position), rows(points.push), energies(points.potential)
-    np.testing.assert_allclose(rows(points.p), p.T, rtol=1e-9)
-    log_density = relaxation.log_density(position, method.form) if not method.rotates else None
-    if log_density is not None:
-        np.testing.assert_allclose(np.diff(potential), -np.diff(log_density), rtol=1e-7)
-        np.testing.assert_allclose(push, -relaxation.gradient(position, method.form), rtol=1e-7, atol=1e-9)
-    else:
-        m = state.system.frame.m[: model.num_variables]
-        np.testing.assert_allclose(potential, m @ u - normaliser, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(push, relaxation.gram @ (p.T - m[:, None]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

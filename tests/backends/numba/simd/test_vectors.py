@@ -65,32 +65,6 @@ def test_words(n):
 
 
 @nb.njit
-def _halves(x, y, out):
-    a, b = vector_sums.halves(mem.load_vector(address(x, 0), 0)), vector_sums.halves(mem.load_vector(address(y, 0), 0))
-    mem.store(address(out, 0), 0, vector_sums.every_second(a, b, 0))
-    mem.store(address(out, 0), 16, vector_sums.every_second(a, b, 1))
-
-
-def test_halves_of_words():
-    x, y = np.random.default_rng(0).integers(0, 2**63, (2, 8)).astype(np.uint64)
-    out = np.empty(32, dtype=np.uint32)
-    _halves(x, y, out)
-    both = np.concatenate([x, y])
-    assert np.array_equal(out[:16], both & np.uint64(2**32 - 1))
-    assert np.array_equal(out[16:], both >> np.uint64(32))
-
-
-def test_aligned_arrays_begin_on_a_line():
-    for shape in ((3,), (5, 7), (1, 2, 3)):
-        for kind in ("float32", "uint64"):
-            array = mem.zeros_aligned(shape, np.dtype(kind))
-            assert array.shape == shape
-            assert array.ctypes.data % mem.LINE == 0
-            assert array.flags.c_contiguous
-            assert not array.any()
-
-
-@nb.njit
 def _tables(short, places, words, real, where, out, cut, found):
     to, index = address(out, 0), mem.load_vector(address(places, 0), 0)
     entries = mem.look_up(address(short, 0), 3, index)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +13,7 @@ import spinbench
 from spinbench.errors import UnsupportedError
 from spinbench.inference.advising import race
 from spinbench.inference.advising.candidates import Candidate
-from spinbench.inference.advising.entrant import Entrant, Outcome, Work
-from spinbench.inference.advising.race import Race, with_seeds
+from spinbench.inference.advising.entrant import Entrant, Work
 from spinbench.models import PairwiseModel
 
 THREE = PairwiseModel.from_edges([0.1, -0.4, 0.3], [(0, 1), (1, 2)], [0.5, -0.8], name="three")
@@ -24,70 +21,6 @@ MODEL = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
 
 
 RESULT = spinbench.run(MODEL, "gibbs", "numpy", 8)
-
-
-def opened(monkeypatch: pytest.MonkeyPatch, silent: dict[str, bool], opening: float) -> list[Entrant]:
-    """Of methods on numba, which are silent or not; every look at the clock takes 10 ms."""
-    ticks = count()
-    monkeypatch.setattr(race, "deadline", SimpleNamespace(now=lambda: 0.01 * next(ticks), on_cpu=lambda: False))
-    monkeypatch.setattr(race, "OPENING", opening)
-    monkeypatch.setattr(race, "available_cores", lambda: 1)
-    monkeypatch.setattr(race, "first_ready", lambda pending, limit: [0] if pending[0] else [])
-
-    def start(self: Race, entrant: Entrant) -> Entrant:
-        speaks = not (silent.get(entrant.candidate.method, False) and entrant.candidate.backend == "numba")
-        entrant.sampler, entrant.child = entrant.candidate.method_with_settings.stochastic, speaks  # type: ignore[assignment]
-        return entrant
-
-    def take(self: Entrant, limit: float) -> Outcome:
-        if self.child:
-            self.result, self.rounds = RESULT, self.rounds + 1
-            return Outcome(RESULT)
-        self.fate, self.spent = "late", 0.1
-        return Outcome(None, "late", late=True)
-
-    monkeypatch.setattr(Race, "_start", start)
-    monkeypatch.setattr(Entrant, "take", take)
-    monkeypatch.setattr(Entrant, "close", lambda self: None)
-    monkeypatch.setattr(Entrant, "racing", property(lambda self: self.result is not None and not self.fate))
-    monkeypatch.setattr(Entrant, "waiting_seconds", 0.0)
-    entrants = [Entrant(Candidate(method, "numba")) for method in silent]
-    Race(MODEL, entrants, "marginals", 1.0, 1.0, 16, lambda entrants, now: None)._open()
-    return entrants
-
-
-def test_an_opening_may_end_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = [
-        sum(entrant.rounds for entrant in opened(monkeypatch, {"gibbs": False, "pt": False, "smc": False}, 0.01 * k))
-        for k in range(60)
-    ]
-    assert ran[0] == 1
-    assert ran[-1] == 3
-    assert sorted(ran) == ran
-
-
-def test_an_opening_waits_for_somebody_who_claims_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer of messages alone can be judged by nobody."""
-    entrants = opened(monkeypatch, {"bp": False, "gibbs": False, "pt": False}, 0.03)
-    assert [entrant.rounds for entrant in entrants] == [1, 1, 0]
-
-
-def test_nobody_shares_starts_with_his_witnesses() -> None:
-    entrants = with_seeds([Candidate(name, "numpy") for name in ("gibbs", "pt", "smc")], 7)
-    assert [entrant.seed for entrant in entrants] == [7, 8, 9]
-
-
-def test_who_compiles_for_too_long_is_replaced_as_long_as_few_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    entrants = opened(monkeypatch, {"gibbs": True, "pt": False, "smc": False, "blocks": True}, 0.9)
-    assert [entrant.candidate.label for entrant in entrants] == [
-        "gibbs.numba",
-        "pt.numba",
-        "smc.numba",
-        "blocks.numba",
-        "gibbs.numpy",
-    ]
-    assert [entrant.rounds for entrant in entrants] == [0, 1, 1, 0, 1]
-    assert "not ready after" in entrants[0].fate
 
 
 def wait(request: Any) -> Any:

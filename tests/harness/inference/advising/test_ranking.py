@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import spinbench
 from spinbench.api.bounds import Bound, Grade
-from spinbench.foundation.child import OverdueError
 from spinbench.inference.advising import exact_and_bounds, ranking
 from spinbench.inference.advising.advice import conclude, narrow_bracket
 from spinbench.inference.advising.candidates import Candidate
@@ -122,21 +120,6 @@ def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     assert ranking.reject_outside_bounds([low], ranking.tightest([], known))[0].doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
     assert ranking.reject_outside_bounds([right], ranking.tightest([], known))[0].believed
-
-
-def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Bound(1.0, "lower", "certified", by="best states")
-
-    def late(*_: object) -> Iterator[Bound | None]:
-        yield None
-        yield found
-        raise OverdueError
-
-    monkeypatch.setattr(exact_and_bounds, "run_in_child", late)
-    above, *below = exact_and_bounds.bounds_of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
-    assert below == [found]
-    assert (above.side, above.by) == ("upper", "largest entries")
-    assert above.value == pytest.approx(0.6 + 2 * np.log(2))
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.0, ""), (9.0, "log Z outside the probable bracket")])

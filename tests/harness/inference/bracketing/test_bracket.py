@@ -101,22 +101,6 @@ def test_nobody_takes_the_others_time() -> None:
 
 
 @pytest.mark.usefixtures("acting")
-def test_what_is_kept_for_later_ones_is_taken_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(task: BoundRequest) -> Iterator[Finding]:
-        time.sleep(1000)
-        yield Finding(())
-
-    monkeypatch.setitem(sources._SEARCHES, "idle", silent)
-    first, second = BoundSource("idle", 0.5), BoundSource("refusing", 0.1)
-    monkeypatch.setattr(bracket, "PLAN", (first, second, BoundSource("able", 0.0, kept_share=0.6)))
-    found = spinbench.bracket(grid(2, 2), "2 s")
-    assert "not ready after" in found.refused["idle"]
-    assert found.refused["refusing"] == "the budget was over before its turn"
-    assert (found.lower, found.upper, found.log_z_by) == (None, UPPER, "able")
-    assert found.seconds < 2.0, "able needs none of it"
-
-
-@pytest.mark.usefixtures("acting")
 def test_it_ends_once_the_gap_is_reached() -> None:
     found = spinbench.bracket(grid(2, 2), "2 s", gap=1.6)
     assert found.verdict == "resolved"

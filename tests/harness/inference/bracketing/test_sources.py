@@ -116,17 +116,15 @@ def test_it_is_above_log_z_and_not_far() -> None:
     """Whatever the kind; models on which tempering does not mix in so few steps are not counted."""
     told: dict[str, list[float]] = {kind: [] for kind in GRAPHS}
     for k, (kind, shape) in enumerate(GRAPHS.items()):
-        for seed in range(2):
-            rng = np.random.default_rng([k, seed])
-            model = shape(np.random.default_rng([k, 1]))(rng)
-            true, slack = log_z(model)
-            try:
-                told[kind].append(above(model, seed, 2.0) - true)
-            except UnsupportedError:
-                continue
-            assert told[kind][-1] > -slack, (kind, seed)
-    assert sum(map(len, told.values())) >= 9
-    assert sorted(itertools.chain(*told.values()))[4] < 1.0
+        model = shape(np.random.default_rng([k, 1]))(np.random.default_rng([k, 0]))
+        true, slack = log_z(model)
+        try:
+            told[kind].append(above(model, 0, 2.0) - true)
+        except UnsupportedError:
+            continue
+        assert told[kind][-1] > -slack, kind
+    assert sum(map(len, told.values())) >= 4
+    assert sorted(itertools.chain(*told.values()))[2] < 1.0
 
 
 def test_evidence_and_what_falls_away_are_counted() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gauge_models as zoo
 import numpy as np
 import pytest
 
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.mathematics import forney as gauges
 from spinbench.mathematics.forney import contract
-from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.models import FactorGraph, generators, networks
 from spinbench.models.forney import build, convert
@@ -45,29 +42,6 @@ def terms(model, tables, states=None):
     return product, states
 
 
-def node_angles(model, angles):
-    flat = np.asarray(angles).ravel()
-    return [(group, flat[group.own], flat[group.other]) for group in model.groups]
-
-
-def test_the_two_matrices_of_an_edge_are_dual():
-    angles = zoo.random_angles(50, np.random.default_rng(0))
-    first, second = (gauges.matrices(angles[:, s], angles[:, 1 - s]) for s in (0, 1))
-    np.testing.assert_allclose(np.swapaxes(first, 1, 2) @ second, np.broadcast_to(np.eye(2), (50, 2, 2)), atol=1e-13)
-    np.testing.assert_allclose(np.linalg.det(first), 1.0)
-    np.testing.assert_array_equal(gauges.matrices(np.zeros(1), np.zeros(1))[0], np.eye(2))
-
-
-def test_slot_products_are_probabilities_of_products():
-    model = multigraph()
-    q = np.random.default_rng(8).random((3, model.num_edges))
-    for group in model.groups:
-        weights = slot_products(np.moveaxis(q[:, group.edges], 2, 0))
-        bits = (np.arange(2**group.degree)[:, None] >> np.arange(group.degree - 1, -1, -1)) & 1
-        picked = np.where(bits == 1, q[:, group.edges][:, :, None], 1 - q[:, group.edges][:, :, None])
-        np.testing.assert_allclose(np.moveaxis(weights, 0, 2), picked.prod(axis=-1))
-
-
 def feasible(model, seed):
     """Non-negative tables: gauged ones do not matter for sums of terms."""
     rng = np.random.default_rng(seed)
@@ -89,25 +63,6 @@ def test_corrections_are_sums_over_states_with_few_ones(model):
         assert found.zero <= found.single <= found.multiple
 
 
-def test_pairs_do_not_cancel():
-    """Single terms of 1e12 at one node and pairs near 0: the closed form (S² - Σ r²) / 2 would be off by 1e8."""
-    edges = [(0, 1), (0, 2), (0, 3)]
-    centre = np.full(8, 1e-9)
-    centre[0], centre[[1, 2, 4]] = 1.0, 1.0
-    model = build.from_tables(edges, [centre, *([[1e-12, 1.0]] * 3)])
-    found = partial_sums(model, [group.tables for group in model.groups])
-    product, states = terms(model, [group.tables for group in model.groups])
-    assert found.multiple == pytest.approx(np.log(product[states.sum(axis=1) <= 2].sum()), abs=1e-12)
-
-
-def test_corrections_of_large_models_go_in_pieces(monkeypatch):
-    model = convert.from_factor_graph(gauge_regular(40, seed=1))
-    tables = feasible(model, 1)
-    whole = partial_sums(model, tables)
-    monkeypatch.setattr("spinbench.methods.gauge.corrections.ROWS", 7)
-    assert partial_sums(model, tables) == pytest.approx(whole, abs=1e-12)
-
-
 def test_corrections_without_edges_or_without_a_zero_term():
     empty = build.from_tables([], [2.0])
     assert partial_sums(empty, []) == pytest.approx((np.log(2.0),) * 3)
@@ -115,15 +70,6 @@ def test_corrections_without_edges_or_without_a_zero_term():
     tables = feasible(model, 0)
     tables[0][0, 0] = 0.0
     assert partial_sums(model, tables) == (-np.inf,) * 3
-
-
-def test_gauges_run_on_other_array_namespaces():
-    jax = pytest.importorskip("jax")
-    with jax.enable_x64(True):
-        for group, own, other in node_angles(MODELS[0], np.full((7, 2), [0.1, -0.1]))[1:2]:
-            expected = gauges.transform(group.tables, own, other)
-            found = jax.jit(lambda t, a, b: gauges.transform(t, a, b, jax.numpy))(group.tables, own, other)
-            np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 def random_forney(rng):
@@ -182,19 +128,6 @@ def test_lines_cycles_and_pairs_of_nodes_vanish(graph):
     small = contract(convert.from_factor_graph(graph), limit)
     assert (small.num_nodes, small.num_edges) == (0, 0)
     assert small.log_constant == pytest.approx(reference.solve(graph, cache=False).log_z, abs=1e-12)
-
-
-def test_higher_limits_leave_fewer_edges():
-    model = convert.to_forney(networks.gauge_grid(8, 8))
-    edges = [contract(model, limit).num_edges for limit in (2, 4, 6, 8)]
-    assert edges == sorted(edges, reverse=True)
-    assert edges[2] < 0.5 * model.num_edges
-    assert contract(model, 6, seed=1).content_hash == contract(model, 6, seed=1).content_hash
-
-
-def test_nodes_beyond_the_limit_stay_as_they_are():
-    model = convert.to_forney(networks.gauge_complete(6))
-    assert contract(model, 4).degrees.tolist() == [5] * 6
 
 
 def test_weights_far_apart_do_not_underflow():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import random_models
 
-from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import FactorGraph, Model, PairwiseModel, to_factor_graph
 
 
@@ -35,43 +35,6 @@ def test_every_state_has_its_weight(model: Model, absorb: bool) -> None:
     tables, x = factor_tables(model, absorb), states(model)
     found = tables.log_constant + tables.values[tables.positions(x)].sum(axis=0)
     np.testing.assert_allclose(found, to_factor_graph(model).log_weight(x.T), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.content_hash[:6])
-def test_a_step_of_a_variable_moves_its_factors_only(model: Model) -> None:
-    tables, x = factor_tables(model), states(model)
-    before = tables.positions(x)
-    for v, cardinality in enumerate(tables.cardinalities.tolist()):
-        moved = x.copy()
-        moved[v] = (moved[v] + 1) % cardinality
-        expected = before.copy()
-        mine = slice(tables.starts[v], tables.starts[v + 1])
-        expected[tables.factors[mine]] += (moved[v] - x[v]) * tables.strides[mine, None]
-        np.testing.assert_array_equal(tables.positions(moved), expected)
-
-
-def scopes(tables: FactorTables) -> list[set[int]]:
-    return [set(part.tolist()) for part in np.split(tables.scope_variables, tables.scope_starts[1:-1])]
-
-
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.content_hash[:6])
-def test_no_scope_lies_within_another(model: Model) -> None:
-    found = scopes(factor_tables(model))
-    assert not any(one <= other for one, other in itertools.permutations(found, 2))
-    apart = scopes(factor_tables(model, absorb=False))
-    assert len({frozenset(scope) for scope in apart}) == len(apart)
-
-
-@pytest.mark.parametrize("absorb", [True, False])
-@pytest.mark.parametrize("seed", range(20))
-def test_couplings_have_the_tables_of_their_factor_graph(seed: int, absorb: bool) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 9))
-    edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < seed / 20]).reshape(-1, 2)
-    model = PairwiseModel.from_edges(rng.normal(size=n) * (rng.random(n) < 0.7), edges, rng.normal(size=len(edges)))
-    found, expected = factor_tables(model, absorb), factor_tables(to_factor_graph(model), absorb)
-    for name, ours, theirs in zip(found._fields, found, expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs, err_msg=name, strict=True)
 
 
 def test_many_couplings_take_little_time() -> None:

@@ -8,7 +8,6 @@ import pytest
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.graphs import feasible_starts as module
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.parities import find_parities
 from spinbench.models import FactorGraph
 
 
@@ -121,41 +120,6 @@ def states(model: FactorGraph) -> np.ndarray:
     """All of them, (S, N)."""
     every = np.meshgrid(*map(np.arange, model.cardinalities), indexing="ij")
     return np.stack(every, axis=-1).reshape(-1, model.num_variables)
-
-
-@pytest.mark.parametrize("planted", [True, False])
-def test_solutions_are_those_of_the_equations(planted: bool) -> None:
-    ends = set()
-    for seed in range(20):
-        model = checks(7, 5, 3, seed, planted)
-        allowed = set(map(tuple, states(model)[model.log_weight(states(model)) > -np.inf].tolist()))
-        found = find_parities(7, model.factors)
-        assert found is not None
-        assert found.possible == bool(allowed)
-        ends.add(found.possible)
-        if not allowed:
-            continue
-        rng, domains = np.random.default_rng(seed), [3] * 7
-        members = [v for v in range(7) if found.variables >> v & 1]
-        solutions = [found.solution(domains, rng) for _ in range(200)]
-        seen = {tuple(x >> v & 1 for v in members) for x in solutions if x is not None}
-        assert seen == {tuple(x[v] for v in members) for x in allowed}
-        v = members[0]
-        for k in (0, 1):
-            domains[v] = 1 << k
-            x = found.solution(domains, rng)
-            assert (x is not None) == any(state[v] == k for state in allowed)
-            assert x is None or x >> v & 1 == k
-    assert ends == ({True} if planted else {True, False})
-
-
-def test_what_propagation_sees_through_is_left_to_it() -> None:
-    rng = np.random.default_rng(0)
-    pairs = [check(rng.choice(9, 2, replace=False), 1) for _ in range(5)]
-    clause = np.zeros((2, 2, 2))
-    clause[0, 1, 0] = -np.inf
-    model = FactorGraph.from_log_tables([2] * 9, [*pairs, ([0, 4, 7], clause)])
-    assert find_parities(9, model.factors) is None
 
 
 def test_starts_beside_other_zeros_are_those_of_enumeration() -> None:

@@ -11,10 +11,9 @@ from random_models import enumerate_all, graph, grouped, many
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.graphs import feasible_starts
 from spinbench.mathematics.graphs import message_layouts as layouts
-from spinbench.mathematics.graphs.ascent_layouts import ascent
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.models import FactorGraph, Model, PairwiseModel, lattices
+from spinbench.models import FactorGraph, Model, lattices
 
 
 def log_weights(lowered: layouts.Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -57,30 +56,6 @@ def test_merging_leaves_no_parallel_factors() -> None:
     assert len(lower(model).pairs.weights) == 2
 
 
-def test_sums_over_incidence_are_sums_over_targets() -> None:
-    rng = np.random.default_rng(2)
-    star = PairwiseModel.from_edges(np.zeros(40), [(0, k) for k in range(1, 39)], np.ones(38))
-    for model in (star, graph(rng, 6, 9, 0.2), grouped(rng)):
-        lowered = lower(model)
-        found = layouts.incidence(lowered)
-        messages = rng.normal(size=len(found.target))
-        padded = np.append(messages, 0.0)
-        sums = np.concatenate([padded[b].sum(axis=1) for b in found.buckets] + [[0.0]])[found.place]
-        expected = np.bincount(found.target, messages, minlength=len(lowered.theta))
-        np.testing.assert_allclose(sums, expected, atol=1e-12)
-
-
-def test_variables_that_are_updated_together_share_no_factor() -> None:
-    rng = np.random.default_rng(3)
-    for model in (graph(rng, 12, 9, 0.0, order=4), PairwiseModel.from_dense(np.zeros(6), 1.0 - np.eye(6))):
-        lowered = lower(model)
-        tables = ascent(lowered)
-        assert sorted(np.unique(tables.chunks)) == list(range(len(lowered.first)))
-        for chunk in tables.chunks:
-            for members, _ in layouts.scopes(lowered).values():
-                assert (np.isin(members, chunk).sum(axis=1) <= 1).all()
-
-
 def test_search_finds_allowed_states() -> None:
     rng = np.random.default_rng(4)
     for _ in range(30):
@@ -107,14 +82,3 @@ def test_search_goes_back_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feasible_starts, "MAX_CHOICES", 0)
     with pytest.raises(UnsupportedError, match="found in 0 tries; mf needs one"):
         feasible_states(even, 2, "ring")
-
-
-def test_a_large_grid_is_lowered_quickly_and_whole() -> None:
-    edges = lattices.grid_edges(100, 100)
-    w = np.arange(1.0, len(edges) + 1)
-    model = PairwiseModel.from_edges(np.zeros(10_000), edges, w)
-    lowered = lower(model)
-    assert len(lowered.pairs.weights) == model.num_edges
-    found = layouts.incidence(lowered)
-    assert len(found.target) == 2 * model.num_edges
-    assert max(b.shape[1] for b in found.buckets) == 4

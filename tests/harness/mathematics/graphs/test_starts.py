@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 import spinbench
 from spinbench.inference.initial_states import random_start, spread_starts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.starts import FARTHEST, grow, parity_starts, walsh_terms
+from spinbench.mathematics.graphs.starts import grow, parity_starts
 from spinbench.models import FactorGraph, PairwiseModel, generators
 from spinbench.models.convert import to_pairwise
 from tests.helpers.planted_parities import planted_parities
@@ -73,17 +73,6 @@ def test_groups_keep_one_member_which_is_drawn_given_the_hub() -> None:
         assert np.abs(found / found.sum() - softmax(table[hub])).max() <= 2 * MOST
 
 
-def test_beyond_so_many_steps_states_stay_uniform() -> None:
-    n = 3 * FARTHEST
-    ring = PairwiseModel.from_edges(np.full(n, -40.0), [(i, (i + 1) % n) for i in range(n)], np.full(n, 40.0))
-    start = random_start(ring, 8, seed=1)
-    before = start.copy()
-    grow(ring, start, np.random.default_rng(2))
-    kept = (start == before).all(axis=1)
-    assert n - 2 * FARTHEST <= kept.sum() <= n - FARTHEST
-    assert start.sum(axis=0).max() < n
-
-
 def test_every_other_chain_has_grown_and_methods_without_chains_start_as_before() -> None:
     model = generators.grid(5, 5)
     uniform, mixed = random_start(model, 9, 1), spread_starts(model, 9, 1, sampler=True)
@@ -133,16 +122,3 @@ def test_of_parities_that_contradict_each_other_the_strongest_hold() -> None:
     triangle = [([0, 1], 3 * differ), ([2, 1], 2 * differ), ([0, 2], 5 * differ), ([3, 0], same), ([3], [0.0, 9.0])]
     x = parity_starts(factor_tables(FactorGraph.from_log_tables([2] * 4, triangle)), 8, np.random.default_rng(0))
     np.testing.assert_array_equal(x, np.repeat([[1], [0], [0], [1]], 8, axis=1))
-
-
-def test_walsh_terms_sum_to_the_log_weight() -> None:
-    rng = np.random.default_rng(5)
-    scopes = [[3, 0, 1], [1, 2], [2, 1], [4], [0, 4, 2, 3]]
-    flat = factor_tables(
-        FactorGraph.from_log_tables([2] * 5, [(scope, rng.normal(size=[2] * len(scope))) for scope in scopes])
-    )
-    states = np.array(list(np.ndindex(2, 2, 2, 2, 2))).T
-    logs = flat.values[flat.positions(states)].sum(axis=0)
-    bits = [sum(1 << v for v, one in enumerate(x) if one) for x in states.T.tolist()]
-    signed = [sum(j * (-1) ** (s & x).bit_count() for s, j in walsh_terms(flat).items()) for x in bits]
-    np.testing.assert_allclose(np.array(signed) - signed[0], logs - logs[0], atol=1e-12)

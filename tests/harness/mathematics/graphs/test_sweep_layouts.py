@@ -14,10 +14,6 @@ from spinbench.mathematics.graphs.rows import (
     compressed_rows,
     dense_rows,
     is_dense,
-    matrix,
-    pad_rows,
-    spread,
-    window_rows,
 )
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
@@ -184,43 +180,10 @@ def test_scan_tables_hold_the_model(model, order):
         assert np.array_equal(row, W[i])
 
 
-def test_single_rows_keep_their_sequence():
-    model = random_model(12, random_edges(12, 30, 5))
-    plan, rows = planned(model, "raster")
-    scan = scan_tables(model, plan, rows, np.argsort(plan.order))
-    assert plan.order[scan.rows[:, 0]].tolist() == list(range(12))
-    assert scan.rows.shape == scan.valid.shape == (12, 1)
-
-
 def test_groups_are_refused():
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1)])
     with pytest.raises(UnsupportedError, match=r'takes = "categorical" gets variables of K states'):
         layout(model, "chromatic")
-
-
-def test_one_hub_does_not_widen_the_table():
-    n = 3000
-    hub = np.stack([np.zeros(n // 2, dtype=np.int64), np.arange(1, n, 2)], axis=1)
-    path = np.stack([np.arange(2, n - 1), np.arange(3, n)], axis=1)
-    model = random_model(n, np.concatenate([hub, path]))
-    plan, rows = planned(model, "chromatic")
-    entries = sum(block.weights.size for block in blocks_of(sweep_tables(model, plan, rows)))
-    assert entries <= 4 * model.num_edges + 2 * n
-
-
-def test_lattices_are_read_in_windows():
-    for edges, n, windows in ((grid_edges(20, 20), 400, 5), (random_edges(300, 900, 3), 300, None)):
-        plan, rows = planned(random_model(n, edges), "chromatic")
-        largest = max(blocks_of(sweep_tables(random_model(n, edges), plan, rows)), key=lambda block: block.biases.size)
-        assert windows == (None if largest.windows is None else len(largest.windows.starts))
-
-
-def test_padding_is_neutral():
-    model = random_model(9, np.array([[0, 1], [0, 2], [0, 3], [4, 5]]))
-    _, rows = planned(model, "chromatic")
-    neighbours, weights = pad_rows(rows, 0, 9)
-    assert neighbours.shape == weights.shape == (3, 9)
-    assert ((weights != 0).sum(axis=0) == np.diff(rows.start)).all()
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -244,44 +207,3 @@ def test_the_mode_is_a_local_maximum_of_a_large_model():
     fields = model.biases + model.csr() @ s
     assert (fields[s == 1] > 0).all()
     assert (fields[s == 0] <= 0).all()
-
-
-@pytest.mark.parametrize("name", ["grid", "star", "denser", "no edges"])
-def test_the_last_rows_of_the_matrix_alone(name):
-    n, edges = GRAPHS[name]
-    model = random_model(n, edges)
-    rows = compressed_rows(model, np.arange(n))
-    state = np.random.default_rng(3).normal(size=n)
-    for low in (0, n // 2, n):
-        np.testing.assert_allclose(matrix(rows, low) @ state, (model.dense() @ state)[low:], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("known", [[], [10], [-10, -1, 1, 10], [-1, 3]])
-def test_neighbours_at_known_distances_get_slots(known):
-    model = random_model(100, grid_edges(10, 10))
-    low, high, base, length = 31, 70, 30, 48
-    found = np.zeros(len(known) * length)
-    spread(compressed_rows(model, np.arange(100)), (low, high), known, found, base, length)
-    expected = np.zeros((len(known), length))
-    W = model.dense()
-    for slot, distance in enumerate(known):
-        for row in range(low, high):
-            expected[slot, row - base] = W[row, row + distance] if row + distance < 100 else 0.0
-    np.testing.assert_array_equal(found.reshape(len(known), length), expected)
-
-
-def test_distances_of_far_blocks_are_counted_in_short_tables(monkeypatch):
-    model = random_model(10_000, grid_edges(100, 100))
-    plan = layout(model, "chromatic")
-    rows, longest, count = compressed_rows(model, plan.order), [], np.bincount
-
-    def counted(values):
-        found = count(values)
-        longest.append(len(found))
-        return found
-
-    monkeypatch.setattr(np, "bincount", counted)
-    for low, high in itertools.pairwise(plan.bounds.tolist()):
-        assert window_rows(rows, low, high) is not None
-    assert longest
-    assert max(longest) < 200  # not the 5000 rows between a block and its neighbours

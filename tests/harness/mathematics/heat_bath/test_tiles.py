@@ -15,7 +15,7 @@ from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, layout, scan_tables
 from spinbench.mathematics.heat_bath import tiles
 from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
-from spinbench.models import PairwiseModel, generators
+from spinbench.models import PairwiseModel
 
 CHAINS = 7
 BETA = np.array([0.0, 0.1, 0.5, 1.0, 1.0, 2.0, 30.0])
@@ -96,9 +96,3 @@ def test_forced_fields_and_conditionals(backend, n, form):
     found, p = arrays.compile(summed)(put(arrays, scan), arrays.to_device(s), arrays.to_device(target))
     np.testing.assert_allclose(arrays.to_host(found), wanted, atol=1e-9)
     np.testing.assert_allclose(arrays.to_host(p), expit(scan.biases[:, None] + scan.weights @ s), atol=1e-12)
-
-
-def test_other_scans_go_chunk_by_chunk():
-    model = generators.grid(30, 30, seed=1)
-    plan = layout(model, "raster")
-    assert not in_tiles(scan_tables(model, plan, compressed_rows(model, plan.order)))

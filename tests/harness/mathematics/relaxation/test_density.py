@@ -8,7 +8,6 @@ import pytest
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.mathematics.relaxation import diagonal
 from spinbench.mathematics.relaxation.density import relax
-from spinbench.methods.relaxed import family
 from spinbench.models import PairwiseModel
 
 FORMS = ("identity", "harmonium", "inverse")
@@ -81,15 +80,6 @@ def test_sdp_has_the_smallest_trace() -> None:
         assert d.sum() <= (1 + 1e-9) * min(np.abs(W).sum(), -len(d) * np.linalg.eigvalsh(W)[0])
 
 
-def test_large_models_use_lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = dense_model(40, 5)
-    d = np.linspace(1.0, 3.0, 40)
-    exact = diagonal.smallest_eigenvalue(model, d)
-    monkeypatch.setattr(diagonal, "DENSE_EIGEN", 10)
-    estimate = diagonal.smallest_eigenvalue(model, d)
-    assert exact - 1e-4 < estimate <= exact + 1e-12
-
-
 def test_wrong_diagonals_are_refused_in_one_sentence() -> None:
     model = dense_model(4, 6)
     with pytest.raises(ModelError, match=r"not positive definite \(smallest eigenvalue -"):
@@ -129,18 +119,6 @@ def test_a_hub_is_refused_by_the_padded_table() -> None:
     star = PairwiseModel.from_edges(np.zeros(n), [(0, i) for i in range(1, n)], np.ones(n - 1))
     with pytest.raises(UnsupportedError, match="299 neighbours"):
         _ = relax(star, "dd", 0.1).edge_factor
-
-
-@pytest.mark.parametrize("model", MODELS, ids=["one", "dense", "groups", "isolated", "no edges"])
-def test_the_edge_factor_multiplies_by_q_and_factors_it(model: PairwiseModel) -> None:
-    r = relax(model, "dd", 0.1)
-    n = model.num_variables
-    v = np.random.default_rng(0).normal(size=(n, 3))
-    np.testing.assert_allclose(family.edge_product(np, r.edge_factor, v), r.gram @ v, atol=1e-12)
-    root = family.edge_noise(np, r.edge_factor, np.eye(model.num_edges + n))
-    np.testing.assert_allclose(root @ root.T, r.gram, atol=1e-12)
-    noise = np.random.default_rng(1).normal(size=(model.num_edges + n, 3))
-    np.testing.assert_allclose(family.edge_product(np, r.edge_factor, v, noise), r.gram @ v + root @ noise, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -194,39 +194,3 @@ def test_too_few_draws_are_counted_and_give_nothing() -> None:
         enough = gaussian(r, exact_alpha(r, 256 // chains, chains, rng), 0.0)
         assert np.isfinite([value for value, *_ in enough.estimates.values()]).all()
         assert np.isfinite(enough.estimates["bridge"].error_bound) == supported
-
-
-def test_in_sample_needs_more_draws_than_variables() -> None:
-    model = grid_model(10, 0.5, 0.2, 2)
-    r = relax(model, "sdp", 0.05)
-    rng = np.random.default_rng(10)
-    assert "mirrored_in_sample" not in gaussian(r, rng.normal(size=(25, 100, 4)), 0.0).estimates
-    assert "mirrored_in_sample" in gaussian(r, rng.normal(size=(26, 100, 4)), 0.0).estimates
-    repeated = np.repeat(rng.normal(size=(13, 100, 4)), 2, axis=0)  # 104 draws, 52 different ones
-    assert "mirrored_in_sample" not in gaussian(r, repeated, 0.0).estimates
-
-
-def test_large_models_are_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimators, "MAX_VARIABLES", 4)
-    model = small_model(11)
-    found = gaussian(relax(model, "dd", 0.1), np.zeros((64, 5, 4)), 0.0)
-    assert found.estimates == {}
-    assert found.diagnostics == {"log_z_max_variables": 4.0}
-
-
-def test_draws_are_thinned_evenly_beyond_the_work_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small_model(12)
-    r = relax(model, "dd", 0.1)
-    alpha = exact_alpha(r, 400, 8, np.random.default_rng(13))
-    monkeypatch.setattr(estimators, "MAX_WORK", 0.0)  # 1024 draws: every fourth batch
-    thinned = gaussian(r, alpha, 0.0)
-    assert thinned.diagnostics["log_z_draws"] == 800.0
-    assert thinned == gaussian(r, alpha[3::4], 0.0)
-    assert abs(thinned.estimates["bridge"][0] - reference.solve(model, cache=False).log_z) < 0.1
-
-
-def test_the_same_draws_give_the_same_estimates() -> None:
-    model = small_model(14)
-    r = relax(model, "dd", 0.1)
-    alpha = exact_alpha(r, 32, 4, np.random.default_rng(15))
-    assert gaussian(r, alpha, 0.0) == gaussian(r, alpha.copy(), 0.0)

@@ -9,7 +9,6 @@ from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel, generators, to_factor_graph
 from spinbench.models.forney import build, convert
-from spinbench.models.forney.convert import _factorise_pair_weights
 from spinbench.models.forney.modes import find_factor_graph_mode, find_mode
 from spinbench.models.networks import gauge_complete, gauge_grid, gauge_regular
 
@@ -52,37 +51,6 @@ def test_sum_and_marginals_are_those_of_the_tables(edges, degrees, forney_truth)
         np.testing.assert_allclose(read, marginals, atol=1e-12)
         assert all(table.max() == 0 for table in model.log_tables)
         assert min(model.degrees, default=1) >= 1
-
-
-def test_relabelling_permutes_states(forney_truth):
-    rng = np.random.default_rng(2)
-    model = build.from_tables([(0, 1), (1, 2), (0, 2), (0, 1)], tables(rng, 3, 3, 2))
-    flips = np.array([1, 0, 1, 0])
-    other = model.relabel(flips)
-    x = rng.integers(0, 2, (20, 4))
-    np.testing.assert_allclose(other.log_weight(x ^ flips), model.log_weight(x), atol=1e-13)
-    np.testing.assert_allclose(forney_truth(other)[1], forney_truth(model)[1], atol=1e-12)
-    assert other.relabel(flips).content_hash == model.content_hash
-
-
-def test_groups_index_tables_and_half_edges():
-    rng = np.random.default_rng(3)
-    model = build.from_tables([(0, 1), (2, 1), (0, 2), (0, 1)], tables(rng, 3, 3, 2))
-    assert [group.degree for group in model.groups] == [2, 3]
-    ends = model.edges.ravel()
-    for group in model.groups:
-        assert (ends[group.own] == group.nodes[:, None]).all()
-        assert (group.own ^ group.other == 1).all()
-        for a, row in zip(group.nodes, group.tables, strict=True):
-            np.testing.assert_array_equal(row, np.exp(model.log_tables[a]).ravel())
-
-
-def test_other_tables_on_the_same_graph():
-    rng = np.random.default_rng(4)
-    model = build.from_tables([(0, 1), (1, 2), (0, 2)], tables(rng, 2, 2, 2))
-    other = build.replace_log_tables(model, [group.log_tables + 2.0 for group in model.groups], model.log_constant)
-    assert other.log_constant == pytest.approx(model.log_constant + 6.0)
-    np.testing.assert_allclose(other.log_tables[1], model.log_tables[1])
 
 
 def test_extreme_weights_keep_their_logarithm():
@@ -160,36 +128,6 @@ def test_pairwise_models(strength, forney_truth):
     assert compared > 8
 
 
-@pytest.mark.parametrize("coupling", [-900.0, -3.0, 0.5, 900.0])
-def test_the_compact_split_of_a_coupling_is_positive_and_exact(coupling):
-    log_pair = np.array([[0.0, 0.3], [-0.2, coupling]])
-    a, b = _factorise_pair_weights(log_pair, 1.0)
-    assert np.isfinite(a).all()
-    assert np.isfinite(b).all()
-    product = np.logaddexp(a[:, None, 0] + b[None, :, 0], a[:, None, 1] + b[None, :, 1])
-    np.testing.assert_allclose(product, log_pair, atol=1e-12)
-    assert a[0, 0] + a[1, 1] > a[0, 1] + a[1, 0]  # det A > 0
-
-
-def test_a_graph_of_variables_in_two_factors_is_taken_as_it_stands():
-    rng = np.random.default_rng(0)
-    scopes = [(0,), (0, 1), (1, 2, 3), (2, 3)]
-    graph = FactorGraph.from_log_tables([2] * 4, [(s, rng.standard_normal((2,) * len(s))) for s in scopes])
-    forney = convert.from_factor_graph(graph)
-    assert forney.incident == tuple(scopes)
-    assert forney.edges.tolist() == [[0, 1], [1, 2], [2, 3], [2, 3]]
-    assert [r.node for r in forney.readouts] == [0, 1, 2, 2]
-
-
-def test_the_given_mode_becomes_zeros():
-    model = generators.grid(3, 4, seed=3)
-    good = reference.sample(model, 400, seed=2)
-    best = good[model.log_weight(good).argmax()]
-    around = convert.from_pairwise(model, mode=best)
-    zero = np.zeros(around.num_edges, dtype=int)
-    assert around.log_weight(zero) > convert.from_pairwise(model, mode=1 - best).log_weight(zero)
-
-
 def test_leaves_are_summed_before_degrees_count():
     star = PairwiseModel.from_edges(np.linspace(-1, 1, 40), [(0, k) for k in range(1, 40)], np.linspace(-2, 2, 39))
     exact = reference.solve(star, cache=False)
@@ -226,16 +164,6 @@ def test_modes_are_local_maxima_and_not_below_zeros():
         flipped = mode ^ np.eye(model.num_edges, dtype=np.int64)
         assert (model.log_weight(flipped) <= model.log_weight(mode) + 1e-9).all()
         assert model.log_weight(mode) >= model.log_weight(np.zeros_like(mode))
-
-
-def test_equality_nodes_flip_as_a_whole():
-    model = generators.random_regular(20, 3, seed=1)
-    graph = to_factor_graph(model)
-    forney = convert.from_factor_graph(graph)
-    assert forney.has_zeros
-    assert forney.log_weight(find_mode(forney)) == pytest.approx(
-        model.log_weight(find_factor_graph_mode(graph)), abs=1e-9
-    )
 
 
 def test_a_search_that_finds_nothing_says_so():

@@ -83,26 +83,6 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
     assert "exact" not in {point.method for point in points.average_points(typed(one_unknown), "gain")}
 
 
-def test_gains_are_against_beta_where_it_varies() -> None:
-    grid = {"name": "gauge_grid", "rows": 10, "cols": 10, "kind": "supermodular"}
-    (panel,) = {
-        point.panel
-        for point in points.average_points(
-            typed([{**record("forney_mf", 1.0), "config": config(beta, grid)} for beta in (0.5, 1.0)]), "gain"
-        )
-    }
-    assert panel == "grid, 100 factors, supermodular"
-
-
-def test_points_come_in_the_papers_order_whatever_the_order_of_the_records() -> None:
-    kinds = [("g_bp_multiple", 10), ("g_mf", 4), ("forney_mf", 10), ("g_bp", 4), ("bp", 4), ("g_bp_multiple", 4)]
-    averages = points.average_points(typed([record(method, 9.0, nodes=nodes) for method, nodes in kinds]), "error")
-    assert [(point.panel.split(",")[1], point.method) for point in averages] == [
-        *((" 4 factors", method) for method in ("BP", "G-MF", "G-BP", "G-BP-multiple")),
-        *((" 10 factors", method) for method in ("MF", "G-BP-multiple")),
-    ]
-
-
 def config(beta: float, model: dict[str, Any]) -> dict[str, Any]:
     return {**record("forney_mf", 1.0)["config"], "model": {**model, "beta": beta, "seed": 0}}
 
@@ -132,38 +112,6 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
     assert {"β", figures.TITLES["error"], *points.NAMES.values()} <= texts
     assert any("means over 2 to 3 models; error bars: ± standard error" in (text or "") for text in texts)
     assert (tmp_path / "gauge_error.png").stat().st_size > 0
-
-
-def test_an_axis_with_bp_is_not_called_a_bound() -> None:
-    assert not [title for title in (*figures.TITLES.values(), figures.GAP) if "bound" in title or "LB" in title]
-
-
-def test_equal_curves_do_not_hide_each_other() -> None:
-    methods = [points.EXACT, *points.NAMES.values(), "BP restarts=8"]
-    looks, shifts = figures._curve_styles(methods), figures._curve_offsets(methods, [0.25, 0.5, 1.0])
-    assert len({(style["color"], style["fillstyle"]) for style in looks.values()}) == len(methods)
-    assert len({style["marker"] for style in looks.values()}) == len(methods) - 1, "a method keeps its marker"
-    widths = [looks[method]["linewidth"] for method in methods]
-    assert widths == sorted(set(widths), reverse=True), "those drawn later are thinner"
-    places = [shifts[method] for method in methods]
-    assert places == sorted(set(places))
-    assert max(map(abs, places)) < 0.25 / 4, "nearer to its own x than to another"
-
-
-def test_a_method_looks_the_same_whatever_is_drawn_beside_it() -> None:
-    alone, among = figures._curve_styles(["G-BP"])["G-BP"], figures._curve_styles(list(points.NAMES.values()))["G-BP"]
-    assert {key: alone[key] for key in ("color", "marker", "linestyle")} == {
-        key: among[key] for key in ("color", "marker", "linestyle")
-    }
-
-
-def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:
-    (line,) = figures.report_gains(typed([record("g_mf", 9.0)]), tmp_path)
-    assert "no figure" in str(line)
-    file = tmp_path / "file"
-    file.touch()
-    with pytest.raises(SpinbenchError, match="cannot be written"):
-        figures.report_errors(typed([record("g_mf", 9.0)]), file / "folder")
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 from small_records import typed
 
 import spinbench
 from spinbench import cli
-from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import Budget
 from spinbench.measuring import records
 from spinbench.models import specs
@@ -75,34 +73,6 @@ def only(sets: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
     return graphs
 
 
-def test_mse_is_the_mean_of_the_squares_of_single_runs() -> None:
-    """Not the square of the mean error, nor of the error of the mean estimate."""
-    graphs = only(
-        grid_sets.group_by_graph_set(
-            typed([record(seed=i, rmse=r, error=10 * r) for i, r in enumerate((0.1, 0.3, 0.2))])
-        )
-    )
-    (column,) = graphs.columns
-    squares = [0.01, 0.09, 0.04]
-    cell = column.cells["marginal"][0.5, 0.5]
-    assert cell.mse == pytest.approx(statistics.fmean(squares))
-    assert cell.standard_error == pytest.approx(statistics.stdev(squares) / 3**0.5)
-    assert (cell.runs, cell.missing) == (3, 0)
-    assert column.cells["log_z"][0.5, 0.5].mse == pytest.approx(100 * statistics.fmean(squares))
-
-
-def test_runs_without_a_value_are_counted_and_left_out() -> None:
-    runs = [
-        record(seed=0, error=2.0),
-        record(seed=1, error=None),
-        record(seed=2, status="failed", rmse=None, error=None),
-    ]
-    cells = only(grid_sets.group_by_graph_set(typed([*runs, record(c2=3, rmse=None, error=None)]))).columns[0].cells
-    assert cells["marginal"][0.5, 0.5] == grid_sets.Cell(pytest.approx(0.01), pytest.approx(0.0), 2, 1)
-    assert cells["log_z"][0.5, 0.5] == grid_sets.Cell(4.0, None, 1, 2)
-    assert cells["log_z"][0.5, 3.0] == grid_sets.Cell(None, None, 0, 1)
-
-
 def test_an_estimate_that_nothing_vouches_for_is_still_the_papers() -> None:
     """Records make no number of an unresolved log Z; a figure of the estimator's error needs it all the same."""
     unresolved = record(error=None, log_z="mirrored_in_sample")
@@ -134,18 +104,6 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
     )
     assert timed.columns[0].label == "Gibbs"
     assert timed.title == "10 × 10 grid, kind=standard: 1 run of 0.2 s"
-
-
-def test_graphs_of_another_kind_are_another_figure(tmp_path: Path) -> None:
-    kinds = ("frustrated", "standard")
-    runs = [record(model={"kind": kind}, seed=seed) for kind in kinds for seed in (0, 1)]
-    sets = grid_sets.group_by_graph_set(typed([*runs, {**record(), "status": "skipped"}]))
-    assert [graphs.name for graphs in sets] == ["kind-frustrated", "kind-standard"]
-    assert sets[0].title == "10 × 10 grid, kind=frustrated: 2 runs of 10 000 samples after 2 000 of burn-in"
-    grid_errors.report(typed(runs), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"mse_kind-{kind}.{suffix}" for kind in kinds for suffix in ("csv", "png", "svg")
-    ]
 
 
 def test_report_of_a_whole_figure(tmp_path: Path) -> None:
@@ -191,18 +149,6 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
     assert (tmp_path / "mse.png").stat().st_size < 300_000
 
 
-def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:
-    other = record()
-    del other["config"]["model"]["c1"]
-    assert grid_errors.report(typed([other]), tmp_path) == [
-        "no heat maps: there is no good record of a model with c1 and c2"
-    ]
-    file = tmp_path / "file"
-    file.touch()
-    with pytest.raises(SpinbenchError, match="cannot be written"):
-        grid_errors.report(typed([record()]), file / "folder")
-
-
 @pytest.mark.parametrize("name", ["dhmc_fig2", "dhmc_fig3"])
 def test_experiments_are_the_papers(name: str) -> None:
     plan = composition.plan([f"experiment={name}"], multirun=False)
@@ -233,15 +179,6 @@ def test_readings_are_config_values() -> None:
     plan = composition.plan([*chosen, "reading.sample=update,sweep", "method=paper/gibbs"], multirun=False)
     assert plan.cells == 2 * 36 * 10
     assert (plan.config.method.sample, plan.config.method.marginals) == ("update", "empirical")
-
-
-def test_every_graph_has_a_seed_of_its_own() -> None:
-    def seed(c1: float, c2: float) -> int:
-        return int(OmegaConf.create({"seed": f"${{spinbench.seed:{c1},{c2}}}"}).seed)
-
-    assert len({seed(c1, c2) for c1 in C for c2 in C}) == 36
-    config = composition.plan(["experiment=dhmc_fig2", "model.c1=1.5", "model.c2=3"], multirun=False).config
-    assert config.model.seed == seed(1.5, 3) == 150_300
 
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("dhmc_fig3", "dhmc_fig2_time")]

@@ -18,7 +18,6 @@ from spinbench.foundation import deadline, plugins
 from spinbench.models import FactorGraph
 from spinbench.reference.answer import left_open
 from spinbench.reference.counting import ganak
-from spinbench.reference.counting.encoding import cover, encode
 from spinbench.reference.problem import Problem
 from spinbench.reference.progress import PROGRESS, Progress
 
@@ -53,34 +52,10 @@ def with_zeros(seed: int) -> FactorGraph:
     return FactorGraph.from_log_tables(cards, tables, log_constant=-2.5, name=f"zeros{seed}")
 
 
-def test_a_clause_is_one_clause_whatever_its_table() -> None:
-    formula = encode(Problem(clauses(12, 1, 0, width=8)).network)
-    assert (len(formula.clauses), len(formula.clauses[0]), formula.weights) == (1, 8, {})
-
-
-def test_equal_entries_need_no_parameter() -> None:
-    table = np.where(np.eye(2, dtype=bool), 3.0, -np.inf)
-    formula = encode(Problem(FactorGraph.from_log_tables([2, 2], [((0, 1), table)])).network)
-    assert (sorted(map(sorted, formula.clauses)), formula.weights) == ([[-2, 1], [-1, 2]], {})
-    assert formula.log_scale == 3.0
-
-
-def test_blocks_cover_the_entries_and_nothing_that_is_not_allowed() -> None:
-    rng = np.random.default_rng(0)
-    for shape in ((2, 2, 2, 2), (3, 4), (5,), (2, 3, 2)):
-        entries = rng.random(shape) < 0.5
-        allowed = entries | (rng.random(shape) < 0.3)
-        covered = np.zeros(shape, dtype=bool)
-        for block in cover(entries, allowed):
-            assert allowed[np.ix_(*block)].all()
-            covered[np.ix_(*block)] = True
-        assert (covered | ~entries).all()
-
-
 @needs_ganak
 def test_answers_are_those_of_elimination() -> None:
     impossible = 0
-    for model in (*map(with_zeros, range(18)), *(clauses(8, 36, seed) for seed in range(6))):
+    for model in (*map(with_zeros, range(9)), *(clauses(8, 36, seed) for seed in range(3))):
         try:
             exact = reference.solve(model, method="bucket_tree", cache=False)
         except ModelError:
@@ -91,7 +66,7 @@ def test_answers_are_those_of_elimination() -> None:
         counted = reference.solve(model, method="ganak", cache=False)
         assert counted.log_z == pytest.approx(exact.log_z, rel=1e-12, abs=1e-11)
         np.testing.assert_allclose(counted.flat, exact.flat, atol=1e-10)
-    assert 2 < impossible < 15
+    assert 1 <= impossible < 8
 
 
 @needs_ganak

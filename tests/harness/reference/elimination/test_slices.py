@@ -21,7 +21,6 @@ from spinbench.errors import IntractableError, ModelError, SpinbenchError
 from spinbench.foundation.interruptions import interruptible
 from spinbench.models import FactorGraph, generators
 from spinbench.reference import memory
-from spinbench.reference.elimination import slices
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.elimination.slices import SlicedElimination
@@ -44,12 +43,13 @@ def random_model(rng: np.random.Generator, scale: float) -> FactorGraph:
     return FactorGraph.from_log_tables(cards, factors)
 
 
-@pytest.mark.parametrize("kind", [BucketTree, MatrixTree, CompiledTree])
-@pytest.mark.parametrize("scale", [1.0, 400.0], ids=["weak", "strong"])
+@pytest.mark.parametrize(
+    ("kind", "scale"), [(MatrixTree, 1.0), *((kind, 400.0) for kind in (BucketTree, MatrixTree, CompiledTree))]
+)
 def test_slices_add_up(kind: type, scale: float) -> None:
     """Against enumeration, for sets of variables at random; strong factors leave the range of float64."""
     rng, impossible = np.random.default_rng(3), 0
-    for _ in range(20):
+    for _ in range(15):
         try:
             model = random_model(rng, scale)
             whole = reference.solve(model, method="enumeration", cache=False)
@@ -66,7 +66,7 @@ def test_slices_add_up(kind: type, scale: float) -> None:
         assert log_z == pytest.approx(whole.log_z, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(problem.decode_marginals(flat), whole.flat, rtol=0, atol=1e-11)
         assert sliced.solve(marginals=False)[0] == pytest.approx(log_z, rel=1e-14)
-    assert impossible < 15
+    assert impossible < 10
 
 
 def test_no_slice_has_weight() -> None:
@@ -107,22 +107,6 @@ def test_an_error_in_a_slice_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SlicedElimination, "_slice", fail)
     with pytest.raises(MemoryError):
         sliced.solve(marginals=True)
-
-
-@pytest.mark.parametrize("share", [0.2, 0.4, 0.8])
-def test_as_many_slices_at_a_time_as_take_least(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many cores need smaller slices, and the more slices the more work in all: fewer at a time may end sooner."""
-    monkeypatch.setattr(slices, "available_cores", lambda: 4)
-    whole = MatrixTree.build(Problem(generators.random_regular(60, 3, seed=2)))
-    max_bytes = int(share * whole.memory(marginals=True))
-    chosen = slices.slice_elimination(whole, max_bytes, marginals=True)
-    assert chosen is not None
-    assert chosen.memory(marginals=True) <= max_bytes
-    for workers in (1, 2, 4):
-        monkeypatch.setattr(slices, "available_cores", lambda cores=workers: cores)
-        other = slices.slice_elimination(whole, max_bytes, marginals=True)
-        assert other is not None
-        assert chosen.predict_seconds(marginals=True) <= other.predict_seconds(marginals=True)
 
 
 def test_memory_is_kept_by_more_slices_and_time_refuses() -> None:

@@ -15,11 +15,9 @@ from spinbench.reference.orders.order import (
     HOPELESS_SECONDS,
     candidate_orders,
     elimination_order,
-    order_cost,
     pairs_of,
 )
-from spinbench.reference.orders.plan import depth_first, min_fill_order, place_messages, separators
-from spinbench.reference.progress import PROGRESS, Progress
+from spinbench.reference.orders.plan import depth_first, place_messages, separators
 
 
 def random_graph(rng: np.random.Generator) -> tuple[list[int], IntArray]:
@@ -131,19 +129,6 @@ def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPat
     assert sum(searched) <= HOPELESS_SECONDS
 
 
-def test_an_order_given_up_is_infinite() -> None:
-    found = order_cost(range(36), [2] * 36, lattice(6, 6), 5.0)
-    assert found.log2_total == math.inf
-
-
-def test_min_fill_breaks_ties_by_its_seed() -> None:
-    pairs = lattice(8, 8)
-    orders = {tuple(min_fill_order([2] * 64, pairs, seed)) for seed in range(5)}
-    assert len(orders) > 1
-    assert all(sorted(order) == list(range(64)) for order in orders)
-    assert min(order_cost(order, [2] * 64, pairs).width for order in orders) <= 11
-
-
 def test_depth_first_keeps_the_cliques_and_saves_memory() -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):
@@ -175,20 +160,3 @@ def peak(order: IntArray, cardinalities: list[int], pairs: IntArray) -> int:
         assert parent < 0 or parent > p
     assert most <= length
     return most
-
-
-def test_what_the_best_order_takes_is_known_while_a_better_one_is_searched_for() -> None:
-    heard: list[Progress] = []
-    token = PROGRESS.set(heard.append)
-    try:
-        found = elimination_order([2] * 324, lattice(18, 18), seconds=0.2)
-        quick = elimination_order([2] * 324, lattice(18, 18))
-    finally:
-        PROGRESS.reset(token)
-    assert heard
-    assert {(report.done, report.total) for report in heard} == {(0, 0)}
-    needed = [report.bytes for report in heard]
-    assert needed == sorted(needed, reverse=True)
-    assert needed[-1] >= 4 * found.entries
-    assert heard[0].bytes >= 4 * quick.entries
-    assert heard[0].seconds_left >= heard[-1].seconds_left > 0

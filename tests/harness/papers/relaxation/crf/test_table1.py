@@ -81,17 +81,6 @@ def test_table_says_where_the_announcements_are_from() -> None:
     assert "no table" in print_report([failed])
 
 
-def test_key_and_label_know_the_corpus(tmp_path: Path) -> None:
-    (tmp_path / "1").write_text("one")
-    config = {"model": {"name": "skip_chain", "message": 3, "corpus": str(tmp_path)}}
-    before = records.cell_key(config, {})
-    assert records.cell_key(config, {}) == before
-    (tmp_path / "1").write_text("two")
-    assert records.cell_key(config, {}) != before
-    assert records.model_label(config["model"]) == f"skip_chain(message=3,corpus={tmp_path})"
-    assert records.model_label({"name": "skip_chain", "corpus": None}) == "skip_chain(corpus=synthetic)"
-
-
 def test_experiment_in_full_is_that_of_the_paper() -> None:
     plan = composition.plan(["experiment=dhmc_table1"], multirun=False)
     assert plan.cells == 5 * 75

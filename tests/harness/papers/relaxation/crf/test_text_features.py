@@ -50,25 +50,6 @@ def test_features_of_a_token(before: tuple[str, ...]) -> None:
     assert names_at(TEXT, 4, *before) == expected
 
 
-def test_features_at_the_ends() -> None:
-    first, last = names_at(TEXT, 0, "Before it."), names_at(TEXT, 13)
-    assert {"-3 outside", "-2 outside", "-1 outside", "begins line"} <= first
-    assert not {name for name in first if name.startswith(("-1 word", "-2 word", "-3 word"))}
-    assert {"+1 outside", "+2 outside", "+3 outside", "ends line", "line=1", "header="} <= last
-    assert "capital in header=" not in last
-    assert {"ends line", "Xx behind Xx"} <= names_at(TEXT, 5)
-
-
-def test_matrix_is_of_indicators_and_leaves_out_the_unknown() -> None:
-    features = extract_features([parse_announcement(TEXT), parse_announcement(""), parse_announcement("Lee")])
-    everything = features.indicator_matrix({name: k for k, name in enumerate(features.names)}).toarray()
-    assert everything.shape == (15, len(features.names))
-    assert set(np.unique(everything)) == {0.0, 1.0}
-    assert (everything.sum(axis=0) == features.count_tokens()).all()
-    some = features.indicator_matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
-    assert some.T.tolist() == [[0.0] * 15, [float(k in (5, 10, 14)) for k in range(15)]]
-
-
 def test_headers_need_the_colon_on_their_line() -> None:
     assert header_fields(parse_announcement("Time : 3\nWho\n: x\nnone")) == ["time"] * 3 + [""] * 4
 
