@@ -77,7 +77,7 @@ def add_cells(results: Results, description: dict[str, Any], cells: Mapping[Cell
         selected_idx=set(replicates_by_position),
     )
     if is_stored:
-        # Cells of values that were appended to an axis since are None now, which would mean that they failed.
+        # New values of an axis append cells, whose entries are None here: asv would read them as failures.
         merged = results._results[name] or [None] * len(combinations)
         results._results[name] = [
             value if i in replicates_by_position or combination in stored_combinations else math.nan
@@ -90,7 +90,7 @@ def build_outcome(size: int, replicates_by_position: Mapping[int, Replicates]) -
     outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
     for i, replicates in replicates_by_position.items():
         if len(replicates.values) > 1:
-            # asv takes the median of the samples, and its interval.
+            # asv computes the median of the samples and its interval itself.
             outcome.result[i] = True
             outcome.samples[i] = [rounded(value) for value in replicates.values]
             outcome.number[i] = 1
@@ -146,7 +146,7 @@ def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -
 
 _CELL_TABLES = ("_results", "_samples", "_stats")
 _AXIS_TABLES = ("_benchmark_params", "_benchmark_version")
-# asv's tables by benchmark: those with an entry for each cell, those that say what a cell is, and others.
+# Result tables of asv: those with one entry per cell, the one that defines cells, and the others.
 _OTHER_TABLES = ("_profiles", "_started_at", "_duration")
 
 

@@ -35,13 +35,13 @@ from spinbench.measuring import environment, record_types
 if TYPE_CHECKING:
     from asv.repo import Repo
 
-# Environment variable with this machine's name in the history; by default asv's name, the host's.
+# Environment variable with this machine's name in the history; the default is asv's name, the host name.
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 TOOL = "spinbench"
 PYTHON = ".".join(platform.python_version_tuple()[:2])
-# For example spinbench-py3.11.
+# Such as spinbench-py3.11.
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
-# In the folder that the processes of one asv command share, beside measurements.
+# File in the folder that the processes of one asv command share.
 FAMILIES_FILE = "families.json"
 
 
@@ -58,7 +58,7 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
         tagged_env_vars: dict[tuple[str, str], str],
     ) -> None:
         """`python` and the rest come from asv's matrix, which has no say here."""
-        # asv's own classes set it before its base class asks for it.
+        # asv's environment classes set this attribute before their base class reads it.
         self._requirements: dict[str, str] = {}
         super().__init__(conf, PYTHON, self._requirements, {})
 
@@ -129,7 +129,7 @@ def setup() -> None:
     os.environ[SHARED_VARIABLE] = str(_make_temporary_folder())
     if name := os.environ.get(MACHINE_VARIABLE):
         machine.Machine.hardcoded_machine_name = name
-    # asv's working folder is that of its configuration
+    # asv has changed into the folder of its configuration
     results = Path(config.Config.load(git.CONFIG).results_dir) if Path(git.CONFIG).is_file() else None
     os.environ[FAMILIES_VARIABLE] = str(write_families(_make_temporary_folder(), results and results.parent))
     if results is not None:
@@ -139,10 +139,10 @@ def setup() -> None:
             try:
                 return load_machine_description(results, name) or dict(load_default(name, _path))
             except util.UserError:
-                # asv would ask who runs it, and fail where nobody does.
+                # asv would ask for the machine's details on standard input and fail in a batch job.
                 return _default_machine(name)
 
-        # `asv run` would replace machine.json by what the user's home says of this machine.
+        # `asv run` would overwrite machine.json with the file in the user's home directory.
         machine.MachineCollection.load = load
         _patch_benchmarks_save(results)
         _patch_results_save(results.parent)
@@ -227,7 +227,7 @@ def add_configurations(measurements: Path, home: Path) -> None:
         with journal.lock_history(home):
             series_index = series.SeriesIndex(home / "journal")
             for record in good:
-                # Of a build that did not note what files held.
+                # The record's build did not store the digests of files.
                 with suppress(HistoryError):
                     series_index.add(series.identify(record), [], series.entry_column(record))
 
@@ -273,6 +273,6 @@ def _default_machine(name: str) -> dict[str, str]:
 
 
 def _remove_folder(folder: str, owner_pid: int) -> None:
-    # Forked children of asv run exit handlers too.
+    # Forked children of asv also run exit handlers.
     if os.getpid() == owner_pid:
         shutil.rmtree(folder, ignore_errors=True)

@@ -252,7 +252,7 @@ class ResultFiles:
     def _scratch_folder(self) -> Iterator[Path]:
         """A folder on the same file system, outside the results that asv walks through."""
         home = self.folder.parent / "scratch"
-        # Left by a recorder that was killed; the lock is ours.
+        # Left by a recorder that was killed: this process holds the lock.
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         try:

@@ -32,13 +32,13 @@ from spinbench.measuring.records import digest
 if TYPE_CHECKING:
     from asv.results import Results
 
-# Prefix of asv's names for the ratios to other libraries.
+# Prefix in asv of benchmarks that are ratios to other libraries.
 PEER_PREFIX = "peers"
 RATIO_METRICS = ("step_cpu_seconds", "step_seconds", "seconds_per_ess")
 RATIO_UNIT = "x"
-# How asv's names of these benchmarks begin: they are made from the journal and nothing else.
+# Prefixes in asv of the benchmarks that are generated from the journal.
 SERIES_PREFIXES = (f"{PREFIX}.", f"{PEER_PREFIX}.")
-# From which on asv's 99 % interval of a median lies within the samples.
+# Number of samples from which asv's 99 % interval of a median lies within their range.
 MIN_SAMPLES = 8
 
 
@@ -86,9 +86,9 @@ def add_series(
     for (metric, entry_series), value in measured.items():
         tables[entry_series.benchmark_name(metric)][entry_series.label] = value
     for name, cells in tables.items():
-        if name not in benchmarks:  # nothing but failures, ever
+        if name not in benchmarks:  # every run of this benchmark has failed
             continue
-        # As in the description: asv then has no need to look them up.
+        # As in the benchmark's description, so that asv need not run discovery.
         labels = sorted(cells)
         values = [cells[label] for label in labels]
         started_at = max(replicates.started_at for replicates in values)
@@ -134,7 +134,7 @@ def _peer_pairs(series_index: SeriesIndex) -> Iterator[tuple[_BackendSeries, _Ba
     """The same work, model, method and settings, on a backend of ours and on another library's, and the metrics of
     which there are ratios."""
     configurations = list(series_index.configurations())
-    # what no library was ever asked for need not be looked at closely: there may be tens of thousands of series
+    # series without a run of any other library are skipped: there may be tens of thousands
     peer_work = {
         (identity.model, identity.parts[0])
         for identity, *_ in configurations
@@ -188,7 +188,7 @@ def _configuration_digest(entry: Record) -> str | None:
     """What an entry measured, as the book has it."""
     try:
         return digest(series.config_with_hashes(entry))
-    except HistoryError:  # of own files of which nothing is known
+    except HistoryError:  # a local file that the history does not know
         return None
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 CONF = "spinbench.conf"
 
-# One value of each axis, in the family's order.
+# A value per axis, in the family's order.
 Cell = tuple[str, ...]
 
-# A cell with its names: ("family", its name), and each axis with its value; empty for none.
+# A cell with names: ("family", name) and a pair (axis, value) per axis; empty if there is no family.
 Column = tuple[tuple[str, str], ...]
 
 
@@ -191,7 +191,7 @@ def canonical_configs(family: Family, cells: Iterable[Cell]) -> dict[Cell, dict[
     return {cell: copy.deepcopy(_composed[cell_overrides]) for cell, cell_overrides in overrides.items()}
 
 
-# Canonical configurations by their overrides; conf/axes, too, is read once.
+# Cache of canonical configurations by overrides; conf/axes is also read once.
 _composed: dict[tuple[str, ...], dict[str, object]] = {}
 
 
@@ -210,7 +210,7 @@ def config_differences(config: object, canonical: object, path: str = "") -> lis
         for key in sorted({*config, *canonical}):
             lines += config_differences(config.get(key), canonical.get(key), f"{path}.{key}".removeprefix("."))
         return lines
-    # 2 is 2.0, but 1 is not True.
+    # Equal numbers of different type are equal (2 and 2.0), but 1 and True are not.
     if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):
         return []
     return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]

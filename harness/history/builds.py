@@ -26,13 +26,13 @@ from spinbench.foundation import git
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import environment
 
-# In a checkout, builds of its commits; whoever needs the room may delete it.
+# Folder of a checkout with builds of its commits; it can be deleted at any time.
 FOLDER = Path(".asv") / "commits"
 # Seconds after which a build counts as failed.
 BUILD_SECONDS = 600.0
 
 _STATE_FILE = "made-of.json"
-# Before others in the alphabet: what they import may lie in a folder that it names.
+# Sorts before other .pth files, which may import from a folder that this one adds.
 _PTH_FILE = "0-shared.pth"
 
 

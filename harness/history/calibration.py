@@ -24,12 +24,12 @@ from spinbench.history.regression_test.formatting import align_columns
 from spinbench.history.regression_test.measurements import Runs, Sides
 from spinbench.history.regression_test.noise import FloatArray
 
-# Seeds a side, a row of the table each.
+# Numbers of seeds per side; a row of the table for each.
 SEEDS = (1, 2, 3, 5)
 DRAWS = 500
-# Sittings that are drawn from, the newest ones.
+# Largest number of sittings to draw from; the newest are used.
 MAX_SITTINGS = 12
-# Factors that are put in.
+# Factors of the simulated changes.
 SLOWER_GROUP, SLOWER_CELL, WORSE_GROUP = 1.5, 2.0, 2.0
 _HEADER = (
     "seeds",

@@ -19,17 +19,17 @@ from spinbench.inference import registry
 from spinbench.measuring.record_types import Record
 from spinbench.measuring.records import plain
 
-# Sittings before base from which noise is learnt.
+# Largest number of sittings before the base commit from which noise is estimated.
 MAX_PAST_SITTINGS = 30
 
-# Of a chain of commits: more take more than ten seconds to read.
+# Largest number of records in a chain of commits: more take over ten seconds to read.
 MAX_RECORDS = 30_000
 
-# From which on it can be told whether cost changes more often than not.
+# Smallest number of pairs of commits from which costs may count as changing more often than not.
 MIN_PAIRS = 3
 
 Settings = Mapping[str, Any]
-# Family, empty for series beyond conf/axes, and cell.
+# (family, empty for series outside conf/axes; cell).
 Key = tuple[str, Place]
 
 
@@ -189,7 +189,7 @@ def _comparable_settings(record: Record) -> Settings:
 
 
 def _have_same_settings(first: Settings, second: Settings) -> bool:
-    # asv does not know its cells' settings.
+    # asv does not store the settings of its cells.
     if not first or not second or first == second:
         return True
     return _fill_default_settings(first) == _fill_default_settings(second)
@@ -203,7 +203,7 @@ def _fill_default_settings(settings: Settings) -> dict[str, object]:
     method = settings["method"]
     try:
         method_fields = fields(registry.method_class(method["name"]))  # type: ignore[arg-type]
-    except SpinbenchError:  # not installed here
+    except SpinbenchError:  # not installed on this machine
         return dict(settings)
     defaults = {field.name: field.default for field in method_fields if field.default is not MISSING}
     return {**settings, "method": {**plain(defaults), **method}}

@@ -110,7 +110,7 @@ def _choose_commits(history: History, base: str | None, head: str | None) -> tup
     else:
         head_commit = resolve_with_results(head)
     if base is None:
-        # what was merged into head is a part of what it changed
+        # commits merged into head are part of head's change, so that its own line comes first
         older = [*history.checkout.line(head_commit)[1:], *history.checkout.ancestors(head_commit)[1:]]
         base_commit = find_newest(older, lambda: f"no commit before {head_commit[:8]} has results {where}; {hint}")
     else:

@@ -27,7 +27,7 @@ from spinbench.measuring import record_parts
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError, read_record
 
-# Seconds that a writer waits for another one.
+# Longest wait in seconds for another writer's lock.
 LOCK_SECONDS = 600.0
 
 Place = TypeVar("Place", bound=Hashable)

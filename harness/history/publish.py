@@ -30,10 +30,10 @@ from spinbench.history import journal, series
 if TYPE_CHECKING:
     from asv.results import Results
 
-# Folder of the site with what would come from CDNs.
+# Folder of the site with local copies of what asv's page loads from CDNs.
 VENDOR = "vendor"
 
-# npm packages in the versions that asv 0.6's page names (of Stupid Table, npm has no 1.0.1).
+# npm packages in the versions of asv 0.6's page (npm has no Stupid Table 1.0.1).
 PACKAGES: Mapping[str, str] = {
     "jquery": "3.3.1",
     "flot": "0.8.3",
@@ -43,7 +43,7 @@ PACKAGES: Mapping[str, str] = {
     "bootstrap": "3.1.1",
 }
 
-# Which file of the packages stands for the last part of an address on the page.
+# File within the packages that replaces each address of the page, by the address's last part.
 FILES: Mapping[str, str] = {
     "jquery-3.3.1.min.js": "jquery/dist/jquery.min.js",
     "jquery.flot.min.js": "flot/jquery.flot.js",
@@ -61,17 +61,17 @@ NPM_SECONDS = 600.0
 _ELEMENT = re.compile(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"(https?://[^\"]+)\"[^>]*>")
 _CDN_ATTRIBUTES = re.compile(r"\s(?:integrity|crossorigin|referrerpolicy|onerror)=\"[^\"]*\"")
 
-# Of those that sweeps began. asv takes some 10 ms a series; its page lists them all.
+# Largest number of sweep series that are published: asv takes some 10 ms for each and lists all on one page.
 MAX_SERIES = 2000
 SWEPT = f"{series.PREFIX}."
-# Of asv's configuration, relative to its folder, with asv's defaults.
+# Folders of asv's configuration with asv's defaults, relative to the configuration.
 PATHS = {"benchmark_dir": "benchmarks", "results_dir": "results", "html_dir": "html", "env_dir": "env"}
-# Folder of the copy while asv reads it, beside the results.
+# Folder beside the results with the copy that asv reads.
 COPY = ".publishing"
-# Beside this module: gives the y-axis room.
+# Script beside this module that widens the y-axis.
 SCRIPT = "asv_site.js"
 
-# A label of each axis.
+# A label for each axis.
 Cell = tuple[str, ...]
 Ages = dict[Cell, list[int]]
 
@@ -97,7 +97,7 @@ def publish(root: Path, *, offline: bool = False) -> Path:
     packages = fetch_npm_packages(cache_folder() / "npm") if offline else None
     with journal.lock_history(results.parent, "publish.lock", "another `spinbench publish`"):
         folders = [results.parent / COPY, *(path.parent for path in results.parent.glob("publish-*/publish.json"))]
-        for leftover in folders:  # by one that was killed
+        for leftover in folders:  # left by a publisher that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         try:
             n_shown, n_swept = _build_site(checkout, config, folders[0])
@@ -160,7 +160,7 @@ def _build_site(checkout: git.Checkout, config: Mapping[str, Any], folder: Path)
     }
     listed = {name: description for name, description in descriptions.items() if all(description["params"])}
     util.write_json(str(copy / "benchmarks.json"), listed, Benchmarks.api_version)
-    # Not by asv's name, by which pages find the checkout.
+    # Another name than asv.conf.json, by which the pages find the checkout.
     config_path = folder / "publish.json"
     util.write_json(str(config_path), {**config, "results_dir": str(copy)})
     command = [sys.executable, "-P", "-m", "asv", "publish", "--config", str(config_path)]

@@ -130,7 +130,7 @@ class History:
         """See the function `record`."""
         records, problems = _read_records(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
-        # others may add series meanwhile, but only what is entered now decides where it belongs
+        # other processes may add series meanwhile, but only the current index decides where records belong
         series_index = SeriesIndex(self.journals)
         intake = filter_records(records, self.checkout, self._files.families, series_index, python=PYTHON, host=host)
         new = 0

@@ -29,17 +29,17 @@ from spinbench.history.journal import settings_without_seed
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
-# Beside the journals of machines, whose names do not begin with a dot.
+# Folder beside the journals of machines, whose names do not begin with a dot.
 FOLDER = ".series"
-# Of asv's names for the benchmarks, swept.MODEL.track_METRIC.
+# Prefix of the benchmarks' names in asv, swept.MODEL.track_METRIC.
 PREFIX = "swept"
 AXIS = "cell"
 TIMEOUT = 300.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 MAX_SLUG_LENGTH = 60
-# Characters of a setting's value; of a longer one its hash stands in the label.
+# Longest setting's value in characters that a label shows; longer ones are replaced by a hash.
 MAX_VALUE_LENGTH = 40
-# Digits of a file's hash.
+# Hexadecimal digits of a file's hash in labels.
 HASH_DIGITS = 8
 
 
@@ -288,7 +288,7 @@ def _label_parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
     except SpinbenchError as error:
         raise HistoryError(f"have the method {method['name']}, whose defaults are not known here") from error
     usual = axes.run_defaults()
-    # seconds are null where samples are given, and the other way round
+    # a budget has either seconds or samples; the other is null
     budget = {key: value for key, value in config["budget"].items() if value is not None}
     run = _settings_beside_defaults({"chains": config["chains"]}, usual) + _settings_beside_defaults(
         budget, usual["budget"]

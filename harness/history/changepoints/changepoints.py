@@ -32,11 +32,11 @@ from spinbench.history.regression_test.noise import MAX_FREEDOM, BoolArray, Floa
 from spinbench.history.regression_test.significance import Level
 
 LEVELS = ("group", "cell")
-# Rounds end by themselves; one that goes on finding something is cut short.
+# Limit of the rounds, which normally end when no new change is found.
 MAX_ROUNDS = 50
 
 Indices = npt.NDArray[np.intp]
-# Unit, first commit, and the one after the last.
+# (unit, first commit, commit after the last).
 Segment = tuple[int, int, int]
 
 
@@ -118,14 +118,14 @@ def _find_level_steps(series: MetricSeries, level: str) -> list[Step]:
     membership, places = series.units(level)
     margin = math.log1p(series.metric.margin)
     alpha = series.metric.alpha * SHARES[series.metric.judged][level]
-    # Of each unit, p-values by commit.
+    # For each unit: {commit: p-value}.
     changes: list[dict[int, float]] = [{} for _ in places]
     for _ in range(MAX_ROUNDS):
         segments = list(_segments(changes, len(series.speed)))
         changepoints = [(unit, at) for unit, unit_changes in enumerate(changes) for at in unit_changes]
         means = metric_series.estimate_commit_means(series, _segment_indices(series, membership, changepoints))
         candidate_cuts = find_most_significant_cuts(_build_rows(series, level, membership, means, segments)[0], margin)
-        # what differs across the cut in question is no noise
+        # a difference across the tested cut must not enter the noise
         candidates = [(unit, at) for (unit, _, _), at in zip(segments, candidate_cuts.at, strict=True) if at >= 0]
         means = metric_series.estimate_commit_means(
             series, _segment_indices(series, membership, [*changepoints, *candidates])

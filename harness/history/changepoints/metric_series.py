@@ -28,9 +28,9 @@ from spinbench.history.regression_test.noise import (
     finite_mean,
 )
 
-# In a history, up to which seeds are told apart in costs; beyond it they count as independent.
+# Histories with more seeds do not pair costs by seed; seeds count as independent then.
 MAX_SEEDS = 16
-# Variance of numbers that have no noise.
+# Variance that stands for 0, of metrics without noise.
 CERTAIN_VARIANCE = 1e-18
 
 
@@ -143,7 +143,7 @@ def _collect_errors(metric: Metric, chain: Sequence[Runs]) -> MetricSeries:
             cell_runs = runs_with_metric(runs.get(place, {}), metric)
             common = cell_runs.keys() & current.keys()
             if common and all(is_metric_equal(cell_runs[seed], current[seed], metric) for seed in common):
-                # The draws of the commit at which the numbers became what they are.
+                # Same numbers as at the commit before: these draws belong to one block.
                 current |= cell_runs
             elif cell_runs:
                 current = news[turn][place] = cell_runs
@@ -214,7 +214,7 @@ def _excess_scatter(scatter: FloatArray) -> FloatArray:
     """By how much more than usual the batches of a commit scatter."""
     mean_scatter = finite_mean(scatter, 2)
     with warnings.catch_warnings():
-        # Of cells without a run: NaN is what is wanted.
+        # Cells without a run give NaN, as intended, and a warning.
         warnings.simplefilter("ignore", RuntimeWarning)
         usual = np.nanmedian(mean_scatter, axis=1, keepdims=True)
     return np.maximum(np.nan_to_num(mean_scatter - usual), 0.0)

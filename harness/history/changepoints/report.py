@@ -16,13 +16,13 @@ from spinbench.history.commits import newest_commits, runs_by_commit
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 
-# Newest recorded ones that are looked at, unless more are asked for.
+# Default number of the newest recorded commits that are examined.
 MAX_COMMITS = 60
 BARS = "▁▂▃▄▅▆▇█"
 MISSING = "·"
-# Before the first commit after the change.
+# Printed before the first commit after the change.
 CHANGE_MARK = "|"
-# Commits in a picture: those around the change.
+# Largest number of commits in a bar chart, around the change.
 MAX_BARS = 30
 MAX_TITLE_LENGTH = 40
 _HEADER = ("", "history", "change", "95 % interval", "commit", "p", "series")
@@ -167,7 +167,7 @@ def format_series(located: LocatedStep) -> str:
 
 def sparkline(values: Sequence[float], at: int) -> str:
     """A series in characters, those around a change where it is long."""
-    # The change in the middle, but where the series ends before.
+    # Centred on the change, except near an end of the series.
     first = min(max(at - MAX_BARS // 2, 0), max(len(values) - MAX_BARS, 0))
     window = values[first : first + MAX_BARS]
     finite = [value for value in window if math.isfinite(value)]
@@ -197,7 +197,7 @@ def _branch_positions(history: History, names: Sequence[str]) -> list[int]:
 
 def _build_commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
     previous = step.at - 1
-    # What else has no value at a commit is what it was before it.
+    # A metric without a value at the previous commit is compared with its last value.
     if step.metric.judged == "cost":
         previous = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=previous)
     return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[previous] - 1)

@@ -23,21 +23,22 @@ from spinbench.history.regression_test.measurements import Place, Run, Runs, Sid
 from spinbench.history.regression_test.noise import Blocks, BoolArray, FloatArray
 from spinbench.history.regression_test.significance import Decision, FindingVerdict, Level
 
-# Stands for every model, method or backend in the place of a group or of the level "all".
+# Stands for every model, method or backend in the label of a group or of all cells.
 ALL = "all"
-# Of a metric's alpha that the levels have, by how it is judged.
+# Split of a metric's alpha among the levels, by how the metric is judged.
 SHARES = {
     "cost": {"all": 0.2, "group": 0.5, "cell": 0.3},
     "accuracy": {"group": 0.5, "cell": 0.5},
     "certain": {"group": 0.5, "cell": 0.5},
 }
-# Of the yardstick between base and head, beyond which all cells together say nothing of the program.
+# Largest drift of the yardstick between base and head up to which the level "all" is judged.
 MAX_DRIFT = math.log(1.03)
-# Needed for a median group to compare the others with after such a drift.
+# After a larger drift, groups are compared with the median group, which needs at least this many groups.
 MIN_GROUPS = 3
-# Of errors, from which a note says that the machine was busy: bounds twice as wide find half of what they should.
+# Inflation of errors from which a note says that the machine was busy: with twice the error, half as many changes are
+# detected.
 BUSY_INFLATION = 2.0
-# Of a cell: one draw has no spread.
+# Smallest number of seeds per cell: a single draw has no spread.
 MIN_SEEDS = 2
 FEW_SEEDS = f"the numbers changed, and {MIN_SEEDS} seeds of both commits are needed"
 NOISY = "it differs from seed to seed"
@@ -155,7 +156,7 @@ def effects_by_cell_group_and_all(blocks: Blocks, groups: Sequence[str]) -> tupl
     independent = 1 / np.sqrt(precision.sum(axis=1))
     grouped = centred.pool(weights)
     middle = _estimate_level("group", grouped, weights)
-    # cells' errors may go together, but do not cancel
+    # the errors of cells may be correlated but do not cancel
     middle = replace(middle, error=np.maximum(middle.error, independent))
     share = (1 / middle.error**2 / np.sum(1 / middle.error**2))[None]
     return cells, middle, _estimate_level("all", grouped.pool(share), share @ weights)
@@ -190,7 +191,7 @@ def accuracy_effects(metric: Metric, sides: Sides) -> Effects:
     return Effects(metric, tuple(pairs), levels, untested, notes)
 
 
-# By how a metric is judged.
+# Function that computes the effects, by how a metric is judged.
 EFFECTS = {"cost": cost_effects, "accuracy": accuracy_effects, "certain": accuracy_effects, "no": unjudged_effects}
 
 
@@ -207,7 +208,7 @@ def _levels_from_seeds(values: FloatArray, shift: FloatArray, groups: Sequence[s
     )
     freedom = np.maximum(moderated_noise.freedom, 1.0)
     cells = Level("cell", noise.smaller_change(raw, raw + shift), error, freedom, np.eye(len(raw)))
-    # cells that have noise, weighted by their precision; those without speak for themselves
+    # noisy cells are averaged with their precision as weights; cells without noise are judged one by one
     names = sorted({group for group, group_error in zip(groups, error, strict=True) if group_error > 0})
     if not names:
         return (cells,)

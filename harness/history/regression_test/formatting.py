@@ -74,7 +74,8 @@ def format_verdict(judgement: Judgement) -> str:
     shown = whose.get(verdict, tested)
     if not shown:
         return f"{verdict}: no number differs"
-    # The ratio itself tells how bad it is where that is certain, and the interval's end where it is not.
+    # The worst failure has the largest ratio, since failures are certain; the worst undecided case has the largest
+    # upper end of its interval.
     worst = max(shown, key=lambda finding: (finding.ratio if verdict == "FAIL" else finding.high) or 0.0)
     counts = {"FAIL": "worse", "UNDECIDED": "undecided", "PASS": "not worse than 10 %"}
     return f"{verdict}: {len(shown)} of {len(tested)} tests {counts[verdict]}; {describe_finding(worst)}"

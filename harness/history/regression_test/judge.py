@@ -21,9 +21,9 @@ from spinbench.history.regression_test.measurements import Place, Run, Sides, ru
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
 from spinbench.inference.checks.evidence import LEVELS
 
-# Whose levels of evidence are compared.
+# Quantities whose levels of evidence are compared.
 QUANTITIES = ("marginals", "log_z")
-# Share of their time for which runs waited, from which on the machine is called busy.
+# Share of waiting in the runs' wall time from which the machine counts as busy.
 BUSY_WAITING = 0.5
 
 

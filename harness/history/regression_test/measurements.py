@@ -18,13 +18,13 @@ from spinbench.measuring.record_parts import Environment, Load
 from spinbench.measuring.record_types import Record
 
 MIN_BATCHES = 16
-# Of shorter runs, and of those with fewer batches, the times of a step are shown, not judged.
+# Step times of shorter runs, and of runs with fewer than `MIN_BATCHES` batches, are shown but not judged.
 MIN_RUN_SECONDS = 1e-3
-# Of a fixed loop next to a run, compared with all runs of its sitting: the machine had less to give, for a while.
+# A run is marked as slowed down if the fixed loop beside it took this many times the typical time in its sitting.
 MAX_SLOWDOWN = 1.15
-# Relative difference of numbers that are the same but for the order of their sums.
+# Largest relative difference between equal numbers that are summed in another order.
 ROUNDING_ERROR = 1e-6
-# What must be equal for times to be compared.
+# Parts of the environment that must be equal for times to be comparable.
 MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
 
 NO_TIMES = "their records hold no times of single steps"
@@ -79,7 +79,7 @@ class Run:
     levels: Mapping[str, str] = field(default_factory=dict)
 
 
-# A commit's runs, or a sweep's, by cell and seed.
+# {cell: {seed: run}} of a commit or of a sweep.
 Runs = Mapping[Place, Mapping[int, Run]]
 
 
@@ -110,7 +110,7 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
     if record.status != "ok":
         return Run(failed=record.error or "it failed")
     result = record.result_or_none
-    # Of a cell that only asv knows.
+    # Only asv has a result of this cell.
     if result is None:
         return Run(failed="", values=_log_metrics(record, metrics))
     load, samples, batches = result.load or Load(), result.samples, result.batches
@@ -151,7 +151,7 @@ def _log_metric(record: Record, metric: Metric) -> float | None:
     if versions is not None and versions.get(metric.name) != metric.version:
         return None
     values = finite_values(record.metric(metric.name))
-    # Below its floor a metric is as good as 0, whose logarithm is infinite.
+    # Values below the metric's floor count as the floor: the logarithm of 0 is infinite.
     if values:
         return math.log(max(statistics.median(values), metric.floor))
     return None

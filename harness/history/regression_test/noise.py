@@ -24,25 +24,25 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Spreads and differences of logarithms below this are rounding errors.
 ROUNDING_ERROR = 1e-12
-# Units with replicates below which no common law is fitted.
+# Number of units with replicates from which a common prior of their variances is fitted.
 MIN_UNITS = 6
-# Of alternating means, exact at once where no block is missing.
+# Iterations of alternating means; without missing blocks the first is exact.
 N_MEAN_ITERATIONS = 8
-# Degrees of freedom that a moderated variance is credited with at most: the law itself is an approximation.
+# Limit of the degrees of freedom of a moderated variance, since its prior is an approximation.
 MAX_MODERATED_FREEDOM = 30.0
-# The same of a variance with its part between commits.
+# The same for a variance that includes the variance between commits.
 MAX_FREEDOM = 60.0
-# W without any replicates.
+# Variance within commits W if there are no replicates, and its degrees of freedom.
 DEFAULT_WITHIN_VARIANCE, DEFAULT_WITHIN_FREEDOM = 0.06**2, 20.0
-# Degrees of freedom of `WITHIN` that count beside the replicates of a level with too few units for a common law.
+# Degrees of freedom of the default W beside the replicates of a level with too few units for a common prior.
 FEW_UNITS_FREEDOM = 5.0
-# B without any history.
+# Variance between commits B if there is no history.
 DEFAULT_BETWEEN_VARIANCE = {"cell": 0.05**2, "group": 0.03**2, "all": 0.02**2}
-# Degrees of freedom with which these count beside what the history says.
+# Degrees of freedom of these defaults beside those of the history.
 BETWEEN_FREEDOM = 20.0
-# Of the difference of neighbouring commits, which shares each of them with another one.
+# Degrees of freedom of a difference of neighbouring commits: each commit enters two differences.
 FREEDOM_OF_A_PAIR = 2 / 3
-# Standard error of a difference for each unit by which the batches of a run scatter more than others.
+# Increase of the standard error of a difference per unit of excess scatter of the batches within runs.
 DISTURBANCE = 0.5
 
 
@@ -128,7 +128,7 @@ def replicate_variance(values: FloatArray, *, paired: bool) -> VarianceEstimate:
     parts = is_finite.any(axis=2).sum(axis=1)
     if paired:
         rest = split_seed_effects(values)[1]
-        # Means of commits and of seeds share one constant.
+        # The means of commits and of seeds share one constant, hence - 1.
         parts = parts + is_finite.any(axis=1).sum(axis=1) - 1
     else:
         rest = values - finite_mean(values, 2, keepdims=True)
@@ -156,7 +156,7 @@ def between_commit_variance(level: str, blocks: Blocks, within: FloatArray) -> V
     """B, from what neighbouring commits of one segment differ by beyond W."""
     difference, count = (part[:, : blocks.segment_index.shape[1] - 1] for part in blocks.differences())
     within_segment = np.isfinite(difference) & (np.diff(blocks.segment_index, axis=1) == 0)
-    # A difference has twice the variance; what blocks explain is taken off.
+    # A difference of two commits has twice the variance; the part within blocks is subtracted.
     beyond = np.where(within_segment, difference**2 / 2 - within[:, None] / np.maximum(count, 1), 0.0)
     pairs = within_segment.sum(axis=1)
     excess = np.maximum(beyond.sum(axis=1) / np.maximum(pairs, 1), 0.0)
@@ -207,7 +207,7 @@ def fit_inverse_chi_square(noise: VarianceEstimate) -> tuple[float, float] | Non
     if len(noise.variance) < MIN_UNITS:
         return None
     half = noise.freedom / 2
-    # Less what the mean of log χ² of these degrees of freedom is.
+    # Subtracts the mean of log χ² with these degrees of freedom.
     logs = np.log(noise.variance) - digamma(half) + np.log(half)
     excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if excess <= 0:
@@ -246,5 +246,5 @@ def _typical_excess(excess: FloatArray, freedom: FloatArray) -> float:
     if has_pairs.sum() < MIN_UNITS:
         return average
     nu = float(freedom[has_pairs].mean())
-    # The median over that of a chi-square per degree of freedom is a scale, too.
+    # The median over the median of χ² per degree of freedom also estimates the variance, and resists outliers.
     return min(average, float(np.median(excess[has_pairs])) * nu / float(chdtri(nu, 0.5)))

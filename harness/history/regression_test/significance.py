@@ -11,18 +11,18 @@ import numpy as np
 from spinbench.history.regression_test.noise import FloatArray
 
 Verdict = Literal["worse", "better", "not worse than 10 %", "undecided"]
-# The latter two of what is not tested: numbers that are equal, and metrics that are not judged.
+# "identical" and "shown" are the verdicts of what is not tested: equal numbers and metrics that are not judged.
 FindingVerdict = Verdict | Literal["identical", "shown"]
 
-# Whose one-sided upper bound lies below this is not worse.
+# An effect whose one-sided upper confidence bound is below this is "not worse than 10 %".
 EQUIVALENCE_BOUND = math.log(1.10)
-# Of that bound, and of the intervals that are shown.
+# Confidence of that bound and of the printed intervals.
 CONFIDENCE = 0.95
-# With which a change of the detectable size is found.
+# Probability of detecting a change of the printed detectable size.
 POWER = 0.8
-# Cells below which their spread is no measure of the day's noise.
+# Smallest number of cells whose spread is used as an estimate of the day's noise.
 MIN_CELLS = 12
-# Median of |z| for a normal z.
+# Median of |z| of a standard normal z.
 NORMAL_MAD = 0.6744897501960817
 
 

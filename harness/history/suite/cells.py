@@ -29,14 +29,14 @@ from spinbench.history.journal import rounded
 from spinbench.inference import registry
 from spinbench.measuring import measure
 
-# Environment variable with the folder in which the processes of one asv command share measurements.
+# Environment variable with the folder in which the processes of one asv command share their measurements.
 SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
-# Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has; with
-# `settings_of`, cells whose series was begun, and the configurations that it holds.
+# Environment variable with a JSON file of the families (`axes.Family`) of the process that runs asv. `settings_of` in
+# the file has the configurations of cells whose series has begun.
 FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
 
 Track = Callable[..., object]
-# The fields of `axes.Family`, and `settings_of`.
+# The fields of `axes.Family`, plus `settings_of`.
 Family = Mapping[str, Any]
 
 
@@ -67,7 +67,7 @@ def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
     values = [rounded(value) for value in _numbers(measured)]
     if not values:
         reason = measured.get("failed", f"{metric} is not finite")
-        # asv drops the exception's reason.
+        # asv does not print the reason of the exception.
         print(reason)
         raise SkipNotImplemented(reason)
     return {"samples": values, "number": 1} if len(values) > 1 else values[0]
@@ -86,7 +86,7 @@ def _benchmark_function(family: Family, metric: Mapping[str, Any]) -> Track:
         return value_for_asv(_read_or_measure(family, values), metric["name"])
 
     track.__name__ = track.__qualname__ = f"track_{metric['name']}"
-    # asv reads these attributes. The default version would be a hash of this source code.
+    # Attributes that asv reads. By default asv would use a hash of this source code as version.
     attributes = {
         "params": [list(axis["values"]) for axis in family["axes"]],
         "param_names": [axis["name"] for axis in family["axes"]],
@@ -146,7 +146,7 @@ def _setting_differences(series_config: object, config: object, path: str = "") 
         yield f"{path}={json.dumps(config)} (the series has {json.dumps(series_config)})"
 
 
-# Of which a series knows hashes.
+# Settings that are file names; a series stores hashes of the files.
 _FILES = frozenset({"path", "evidence", "corpus"})
 
 

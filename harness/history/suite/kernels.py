@@ -24,7 +24,7 @@ N_REPEATS, N_CALLS, MIN_CALL_SECONDS = 5, 10, 0.02
 
 Samples = dict[str, object]
 """CPU seconds of calls, as asv takes samples."""
-# From a number of steps to the work done in them, in units of the benchmark.
+# Advances by a number of steps and returns the work in the benchmark's unit.
 Advance = Callable[[int], float]
 
 
@@ -143,7 +143,7 @@ def track_block_gibbs_sample(form: str, precision: str) -> Samples:
     return _time_samples(sampler.advance)
 
 
-# Model, method, chains or ladders of it, and settings; names say what a unit is.
+# Label (with the unit of work): model, method, number of chains or ladders, settings.
 HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "gibbs, 20 x 20 torus of 3 states, an update": ("ternary 20", "gibbs", 16, {}),
     "blocks, 20 x 20 torus of 3 states, a table entry": ("ternary 20", "blocks", 16, {"size": 81, "log_z": "none"}),
