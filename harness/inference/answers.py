@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from spinbench.reference.problem import Problem
     from spinbench.reference.solver import Solver
 
-# Seconds by which NumPy has to be slower before loading compiled code pays.
+# NumPy has to be slower by this many seconds for loading compiled code to pay.
 _LONG = 1.5
 
 
@@ -64,7 +64,7 @@ def _load_solvers() -> tuple[Solvers, float]:
     """The compiled solvers, and the seconds that importing them took."""
     since = time.perf_counter()
     registry.require_support("exact", "numba", "float64")
-    # Says where machine code is kept, before any is loaded.
+    # The constructor sets the folder of compiled code before any kernel is loaded.
     registry.backend_class("numba")()
     solvers: Solvers = kernels.load(kernels.candidates("exact", "numba")[0]).solvers
     return solvers, time.perf_counter() - since
@@ -91,7 +91,7 @@ class _Grid:
         return True
 
     def build(self, problem: Problem) -> Solver:
-        # Raises NotApplicableError for what is no grid.
+        # Reading `sites` raises NotApplicableError if the model is not a grid.
         _ = problem.sites
         self.built = True
         return numba_solvers().kinds["grid"].build(problem)

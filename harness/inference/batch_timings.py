@@ -17,11 +17,11 @@ from spinbench.api import Estimate
 from spinbench.foundation.platforms import one_blas_thread
 
 QUANTILES = (0.1, 0.25, 0.5)
-# Bytes of joined batches that a checkpoint keeps to be estimated from, one of a dozen of a result.
+# Bytes of merged batches that a checkpoint stores for its estimate; a result has about a dozen checkpoints.
 MAX_BYTES = 2**20
-# The same of batches as they are, which all checkpoints of a run share.
+# Bytes of the unmerged batches, which all checkpoints of a run share.
 MAX_SHARED_BYTES = 2**23
-# Variables up to which a checkpoint keeps the plan, without which nothing is estimated.
+# Largest number of variables for which a checkpoint stores the plan, which its estimate needs.
 MAX_VARIABLES = 1024
 
 

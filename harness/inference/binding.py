@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spinbench.inference.budget import Budget
     from spinbench.models import Model
 
-# Programs whose compiled code is kept in memory, for one model's shapes each: a sweep goes over few methods by turns.
+# Compiled programs that stay in memory, each for the shapes of one model: a sweep alternates between few methods.
 PROGRAMS = 4
 _IMPORTED = set[type[Backend]]()
 
@@ -115,14 +115,14 @@ def bind(
     since = time.perf_counter()
     how = registry.require_support(method, backend, precision, wish)
     cls = registry.backend_class(backend)
-    # The first of a class imports what it stands on, and importing counts as compiling.
+    # The first instance of a class imports the framework, which counts as compilation.
     with nullcontext() if cls in _IMPORTED else deadline.compiling():
         instance = cls(precision=precision, device=device)
     _IMPORTED.add(cls)
     points = kernels.candidates(method.name, backend, wish)
     engine, kernel, refusals = kernels.first(points, method, instance, model, tables)
     tier: Tier = "native"
-    # An `Engine` need not be a `Kernel`.
+    # An `Engine` need not be a `Kernel` and may lack `notes`.
     engine_notes = getattr(engine, "notes", ())
     if not isinstance(engine_notes, tuple | list) or not all(isinstance(note, str) for note in engine_notes):
         raise BrokenPluginError(
@@ -155,7 +155,7 @@ def _program_engine(method: Method, backend: Backend, tables: Tables) -> Program
 def _is_key(method: Method) -> bool:
     try:
         hash(method)
-    # Of a plugin with a list for a setting, say: such methods are compiled anew.
+    # A plugin's method with an unhashable setting, such as a list, is compiled anew.
     except TypeError:
         return False
     return True

@@ -61,7 +61,7 @@ def compare(
             raise SpinbenchError(f"{option}={names!r} was given; a list of names is needed, or None for all")
     pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or kernels.own_backends()]
     for method, backend in pairs:
-        # Names first, before anything runs.
+        # All names are checked before anything runs.
         registry.support(method, backend)
     results: list[Result] = []
     refused: dict[Pair, str] = {}
@@ -70,7 +70,7 @@ def compare(
             results.append(run(model, method, backend, budget, **options))
         except SpinbenchError as why:
             refused[method, backend] = str(why)
-        # A defect of one method, perhaps a plugin's, does not cost what others found.
+        # A bug in one method, perhaps a plugin's, must not discard the results of the others.
         except Exception as why:
             refused[method, backend] = f"{type(why).__name__}: {' '.join(str(why).split())}"
     if not results:

@@ -19,13 +19,14 @@ from spinbench.inference.observers import Snapshots, StoppingRule
 from spinbench.inference.preflight import WarmUp, preflight, shortest_batch
 from spinbench.inference.schedule import SampleSchedule, Schedule, TimeSchedule
 
-# Seconds in which nothing is compiled, nor compiled code found on disk: so quick a first call is the answer.
+# Seconds in which nothing can be compiled or loaded from the disk: a first call as short as this is the answer.
 BRIEF = 2e-3
-# Seconds from which an answer is not computed twice to tell its compilation apart, which takes twenty at most.
+# Longest first call in seconds that is repeated to measure its compilation, which takes twenty at most.
 LONG = 60.0
-# Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are.
+# Limits of the estimates along a trajectory (four numbers per variable), and the number of checkpoints that are kept
+# whatever their size.
 MAX_TRAJECTORY_BYTES, MIN_CHECKPOINTS = 64 * 2**20, 2
-# Ends of the burn-in's windows, after each of which settings may be adapted.
+# Ends of the windows of burn-in, as shares; settings may be adapted after each.
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 
 
@@ -136,7 +137,7 @@ def answer_at_once(
     with first:
         _, statistics = engine.advance(state, 1)
     if BRIEF <= first.seconds < LONG:
-        # The same answer, however long the first took.
+        # Repeated without compilation: the same answer, whatever the first call took.
         state, clock = engine.init(seed, start), Stopwatch()
         with clock:
             _, statistics = engine.advance(state, 1)

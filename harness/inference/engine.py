@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from spinbench.api.host_arrays import States
     from spinbench.api.types import Index
 
-# Folded into a step's key for the numbers of a look at it, which must be none of the step's; programs fold small
-# numbers into theirs.
+# Folded into a step's key for the random numbers of a look, which must differ from the step's own; programs fold in
+# small numbers.
 LOOK = 2**31 - 1
 
-# The same for a sweep at another temperature.
+# The same for the random numbers of sweeps at another temperature.
 TEMPER = LOOK - 1
 
-# Sweeps at a temperature that are made, and seen, in one call: a fixed number, since their slopes are one array.
+# Sweeps at one temperature per call: a fixed number, since their slopes form one array.
 STRETCH = 32
 
 
@@ -76,7 +76,8 @@ class ProgramEngine:
             state = self.adapt(state, last)
         self.look(state)
         inner = state[2]
-        # Twice: what a batch leaves may be placed otherwise than what it is given first, and is compiled for anew.
+        # Twice: a batch may return arrays with another placement than its first arguments, for which JAX compiles
+        # again.
         for _ in range(2):
             inner, _ = self._advance(key, index, 0, self._tables, inner)
         return key, index, self._wait_for(inner)
@@ -88,7 +89,7 @@ class ProgramEngine:
 
     def warm(self, state: State, steps: int) -> State:
         key, index, inner = state
-        # waited for here, so that the time of burn-in is not counted as sampling
+        # waits for the device, so that burn-in does not count as sampling
         return key, index + steps, self._wait_for(self._warm(key, index, steps, self._tables, inner))
 
     def adapt(self, state: State, last: bool) -> State:
@@ -102,7 +103,7 @@ class ProgramEngine:
         since = time.perf_counter()
         statistics = self._fetch(statistics)
         self.transfer_seconds += time.perf_counter() - since
-        # the last value may be the state itself, which steps to come may write into
+        # the last value may alias the state, which later steps may overwrite
         owned = {name: np.array(a) for name, a in statistics.items() if self._reductions[name] == "last"}
         return (key, index + steps, inner), {**statistics, **owned}
 
@@ -182,7 +183,7 @@ class ProgramEngine:
             inner = temper(sweep_key, tables, carry[0], beta)
             return inner, self._backend.update(carry[1], i, self._program.slope(tables, inner)["slope"], donate=True)
 
-        # Of the program's own statistic, for its shape.
+        # Only the shape of the program's statistic is used.
         empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])
         return self._backend.fori_loop(0, sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
 
@@ -194,7 +195,7 @@ class ProgramEngine:
             statistics = self._program.observe(tables, inner)
             return inner, {name: self._combine(name, total, statistics[name]) for name, total in carry[1].items()}
 
-        # For its shapes; compilers drop the values.
+        # Only shapes are used; compilers drop the computation.
         empty = self._program.observe(tables, inner)
         check_reported(empty, self._reductions)
         totals = {name: self._empty(name, empty[name]) for name in self._reductions}

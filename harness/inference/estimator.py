@@ -70,7 +70,7 @@ class Estimator:
         validity.check(estimate, model, request.who)
         estimate = validity.copy_estimate(self._without_pairs(estimate, trace.samples), model)
         estimate = validity.widen_errors(request.how.precision, validity.flag_infinite_errors(estimate), model)
-        # One after another: probes are sent only for what nothing before flags.
+        # In sequence: probes are expensive and run only if no earlier check raised a flag.
         for check in self._checks:
             estimate = validity.add_flags(estimate, check(estimate))
         if estimate.draws:

@@ -19,11 +19,11 @@ from spinbench.models.groups import merge_groups
 if TYPE_CHECKING:
     from spinbench.api.host_arrays import Draws
 
-# Methods whose draws may be starts.
+# Methods whose draws can serve as initial states.
 DRAWING = ("wmb",)
-# Burn-in times variables of the run that makes the draws, by its backend: half a second of passes, about.
+# Burn-in steps times variables of the run that makes these draws: about half a second of passes on each backend.
 PASSES = {"numba": 50_000, "numpy": 1_000}
-# How many there are to choose from, and how many are made at once.
+# Number of draws to choose from, and chains that draw in parallel.
 DRAWS, DRAWN = 5120, 64
 
 

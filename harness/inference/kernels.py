@@ -138,7 +138,7 @@ def first(
 def _refusal(
     kernel: type[Kernel] | Callable[..., Kernel], point: EntryPoint, method: Method, backend: Backend, model: Model
 ) -> str:
-    # An `Engine` need not be a `Kernel`.
+    # An `Engine` need not be a `Kernel` and may lack `refuses`.
     ask = getattr(kernel, "refuses", None)
     if ask is None:
         return ""

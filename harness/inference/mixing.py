@@ -26,16 +26,17 @@ from spinbench.models.groups import merge_groups
 
 METHODS = ("gibbs",)
 BACKENDS = ("numba", "numpy")
-# Pairs: that find the lag, that are asked first, and in all.
+# Numbers of coupled pairs: to find the lag, in the first batch, and in all.
 PILOTS, FIRST, MOST = 8, 64, 1024
-# Of the budget, for finding the lag.
+# Share of the budget for finding the lag.
 PILOT_SHARE = 0.25
-# Of the pilots' meeting times, that is the lag.
+# Quantile of the pilot pairs' meeting times that is used as lag.
 QUANTILE = 0.9
-# Of what is left of the budget, that further pairs are expected to take.
+# Share of the remaining budget that further pairs are planned to take.
 ROOM = 0.5
 
-# Standard errors, and excesses that pairs have not shown, of a limit that holds with a confidence of 95 %.
+# For an upper limit at 95 % confidence: standard errors, and (rule of three) number of larger values that no pair has
+# shown.
 _NORMAL, _UNSEEN = 1.645, 3.0
 
 Advance = Callable[[FactorTables, IntArray, CoupledPairs, int, int, int], None]
@@ -195,7 +196,7 @@ def _backend(backend: str | None) -> tuple[str, Advance]:
     if backend not in (None, *BACKENDS):
         raise UnsupportedError(f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
     registry.require_support("gibbs", "numba", "float64")
-    # Says where machine code is kept, before any is loaded.
+    # The constructor sets the folder of compiled code before any kernel is loaded.
     registry.backend_class("numba")()
     from spinbench.backends.numba.tables.coupled import advance
 

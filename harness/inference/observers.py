@@ -12,30 +12,31 @@ from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
-# Interval between looks over the time of one, so that looks take a tenth of a run and se of log Z falls with the square
-# root of its length.
+# Time between looks over the time of one: looks take a tenth of a run, and the standard error of log Z falls with the
+# square root of its length.
 LOOK_INTERVAL_RATIO = 10
-# That a run takes all the same, where it has so many samples.
+# Smallest number of looks of a run that has as many samples.
 MIN_LOOKS = 8
-# Steps between the first looks of a run whose length is not known.
+# Steps between the first looks if the length of the run is not known.
 FIRST_INTERVAL = 20
-# Steps that a look takes: of kernels, and of programs, whose steps are slow: compiled, with the call, and over NumPy's
-# arrays.
+# Cost of a look in steps: of kernels; of compiled programs, call included; of programs over NumPy arrays, whose steps
+# are slow.
 LOOK_STEPS, COMPILED_LOOK_STEPS, PROGRAM_LOOK_STEPS = 6, 12, 3
-# Updates of a variable, 1 ns with `gibbs` on numba, that a kernel's look takes beside them: in calls of its own, and
-# within a call.
+# Further cost of a kernel's look in single-variable updates (1 ns with `gibbs` on numba): in a call of its own, and
+# within a call of steps.
 CALL_UPDATES, WITHIN_UPDATES = 30_000, 2_000
-# Of variables and chains that are copied within a call, to be looked at together at its end.
+# Largest number of states (variables times chains) that are copied within a call for looks at its end.
 MAX_STATES = 2**20
-# That looks keep; beyond, every other one goes and they are taken half as often.
+# Largest number of values that looks store; beyond it every other look is dropped and looks become half as frequent.
 MAX_NUMBERS = 2**20
-# Numbers that climbs keep; beyond, every other sweep goes, and chains climb half as often.
+# Largest number of values that stepping stones store; beyond it every other sweep is dropped and climbs become half as
+# frequent.
 MAX_SLOPES = 2**20
-# Share of a run's steps that chains spend on climbing anew.
+# Share of a run's steps for repeated climbs of the stepping stones.
 CLIMBING = 0.05
-# Between the seeds of chains that climb.
+# Distance between the seeds of repeated climbs.
 CLIMB_SEEDS = 1 << 48
-# Times as many samples as before, from one question whether a tolerance is reached to the next.
+# Growth of the number of samples between tests whether a tolerance is reached, at least and at most.
 SOONER, LATER = 1.2, 2.0
 
 
@@ -62,7 +63,7 @@ class Snapshots:
         if hasattr(engine, "look_steps") and trace.climb is None:
             look_steps = engine.look_steps(state)
         self._surely_looks = look_steps > 0
-        # an engine that records states has to see them after steps of its choice
+        # to record states at chosen steps, the engine has to be a kernel
         self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
         if look_steps:
             cost = look_steps + WITHIN_UPDATES / max(start.size, 1)

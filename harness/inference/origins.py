@@ -107,7 +107,7 @@ def pairs_as_given(simplified: Simplification, estimate: Estimate) -> PairsWithE
     """
     if simplified.step is None or estimate.pairs is None:
         return estimate.pairs, estimate.pairs_se
-    if isinstance(simplified.original, PairwiseModel):  # that has no edges
+    if isinstance(simplified.original, PairwiseModel):  # here: a pairwise model without edges
         return np.zeros(0), None
     pairs = _Joint(simplified, estimate.marginals, estimate.pairs, errors=False).tables()
     if pairs is None or estimate.pairs_se is None or estimate.marginals_se is None:

@@ -19,19 +19,19 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
 
-# Batches that long, where they take less than `MEASURING` of the budget, or all of it where they do not count.
+# Number of timed batches, as long as they take less than `MEASURING` of the budget (all of it if they do not count as
+# samples).
 MEASURED = 3
 MEASURING = 0.5
-# Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
-# beside the budget.
+# Seconds for which a step that seems too slow is timed again; also what a first call may take beyond the budget.
 BRIEF = 0.3
-# That drawing a variable takes at least: a step that is known to be of very many is not begun.
+# Smallest time of a variable's update: a step with too many updates for the budget is not begun.
 UPDATE_SECONDS: dict[Tier, float] = {"native": 3e-9, "generic": 2e-8}
-# Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none.
+# Longest batch that measures the time of a step: an iteration that has converged makes no steps and takes no time.
 MAX_STEPS = 2**20
-# Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them.
+# Cost in steps of calling each function once, and the share of a budget in seconds that these calls may take.
 OF_EACH, BESIDE = 10, 0.05
-# Of a budget's seconds, at most.
+# Largest share of a budget in seconds for planning.
 PLANNING = 0.5
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
@@ -91,7 +91,7 @@ def preflight(
     if compiles:
         max_seconds = max(MEASURING * budget.seconds, BRIEF)
         return Pilot(_seconds_per_step(engine, state, budget, max_seconds), first.seconds)
-    # More than it takes to load what a first call needs.
+    # The call took longer than loading alone can.
     if first.cpu > BRIEF:
         return Pilot(first.spent, seconds=first.seconds, cpu=first.cpu, state=state)
     measured = Stopwatch(counts_compilation=True)

@@ -114,7 +114,7 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
     try:
         return cls(**converted)
     except TypeError as error:
-        # Of a plugin's own checks.
+        # Raised by the checks of a plugin.
         raise SpinbenchError(f"method {name}: {error}") from error
 
 

@@ -194,7 +194,7 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
         return initial_states.check_start(initial_states.merge_start(start, request.model, model), model)
     initial_states.check_name(start, request.method)
     backend = next(name for name in initial_states.PASSES if registry.support(start, name).runs)
-    # Without its origin, so that its draws are of its own variables.
+    # Without its origin the model's draws are states of its own variables.
     alone = dataclasses.replace(model, origin=None)
     draws = run(alone, start, seed=how.seed, simplify=False, **initial_states.how(alone, backend)).draws
     return initial_states.check_start(initial_states.resample_draws(draws, model, how.chains, how.seed, start), model)

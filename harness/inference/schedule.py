@@ -15,18 +15,18 @@ from spinbench.foundation import deadline
 from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
 
-# Shortest batch of a budget in seconds, long against the cost of a call.
+# Shortest batch in seconds under a budget in seconds, long compared with the cost of a call.
 BATCH_SECONDS = 2e-3
-# Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what
-# it may wait for others without ending the run later.
+# Largest share of a budget in seconds for a burn-in that turns out slower than the planned tenth, or that waits for
+# other processes without ending the run later.
 MAX_BURN_IN = 0.3
-# Of a budget in seconds, which nothing is begun that is expected to end beyond.
+# Nothing is begun that is predicted to end after this many times the budget.
 LATE = 1.3
-# Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries.
+# CPU seconds that preparations may take in any case, since a first call loads libraries.
 LOADING = 1.0
-# Share of a budget's seconds that estimates may take beside them.
+# Share of a budget's seconds that estimates may take in addition.
 ESTIMATING = 0.25
-# Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell.
+# Smallest assumed cost in seconds of an estimate per batch and per number in it, as long as few timings exist.
 BATCH, NUMBER = 2e-5, 2e-7
 
 
@@ -230,7 +230,7 @@ class TimeSchedule(Schedule):
         if self._estimates == 1:
             return
         self._estimated += took
-        # where views had more or fewer batches, most of what few take is seen to be no batch's
+        # where estimates had more or fewer batches, the common part of their times does not depend on batches
         self._least_seconds[batches] = min(self._least_seconds.get(batches, math.inf), took)
         few, many = min(self._least_seconds), max(self._least_seconds)
         if few < many:

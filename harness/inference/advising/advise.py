@@ -75,7 +75,7 @@ def advise(
             source = _source(model)
         why = ""
         known: tuple[Bound, ...] = ()
-        # Before anything is loaded that it does not need.
+        # First, since it needs no kernels to be loaded.
         if ask_exact:
             tell([], "looking for an exact answer")
             exact_result, why, known = answer_exactly(model, seconds, target)

@@ -17,8 +17,8 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
 _LARGE: Mapping[str, object] = {"size": 4096}
-# In the order in which they start, which is all that a short budget leaves of them: gibbs, which wins most
-# races, then what disagrees with it where it is wrong. Plugins' methods follow.
+# In starting order, of which a short budget only reaches the first: gibbs, which wins most races, then methods that
+# disagree with gibbs where it is wrong. Methods of plugins follow.
 DEFAULT: Entrants = (
     ("gibbs", {}),
     ("wmb", {}),
@@ -29,7 +29,7 @@ DEFAULT: Entrants = (
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
-# The same where factors have zeros, between which single variables find no way.
+# Starting order for factors with zeros, which single-variable updates may not cross.
 WITH_ZEROS: Entrants = (
     ("blocks", _LARGE),
     ("wmb", {}),
@@ -39,15 +39,15 @@ WITH_ZEROS: Entrants = (
     ("smc", {}),
     ("blocks", {}),
 )
-# Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two, and so
-# do all on NumPy.
+# Samples of the first run on models of up to a hundred variables: as many as take almost no time. Other methods make
+# two, as do all methods on NumPy.
 FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
-# In the order in which they are asked for a method; plugins' follow.
+# In order of preference for a method; backends of plugins follow.
 BACKENDS = ("numba", "numpy", "jax")
 INTERPRETED = "numpy"
 
-# Methods that go wrong in the same way are of one kind, and no witnesses for each other: all chains at one temperature
-# miss the same well. Others are their own kind.
+# Methods of one kind fail in the same way (all chains at one temperature miss the same mode) and cannot confirm each
+# other. A method that is not listed is a kind of its own.
 KINDS = {
     **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc", "metropolis", "zanella"), "chains at one temperature"),
     **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
@@ -140,7 +140,7 @@ def parse(candidates: Sequence[object] | None, model: Model) -> tuple[list[Candi
 
 def _one(item: object) -> Candidate:
     method, backend = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-    # A method with settings, such as ("wmb", {"ibound": 6}), and no pair.
+    # A method with its settings, such as ("wmb", {"ibound": 6}), and not a pair of method and backend.
     if isinstance(method, str) and isinstance(backend, Mapping):
         method, backend = registry.make_method(method, dict(backend)), None
     if isinstance(method, Method):

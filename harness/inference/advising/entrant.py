@@ -22,13 +22,13 @@ from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
 from spinbench.models import Model
 
-# Samples for one of burn-in.
+# Samples per step of burn-in.
 BURN_IN = 4
-# Budget of what is no sampler: it ends by itself.
+# Budget of methods that do not sample, which end by convergence.
 ITERATIONS = Budget(samples=1000, burn_in=0)
-# By how much a run may be longer than the last, which may be too short to tell what a sample costs.
+# Largest ratio of a run's length to the one before, which may be too short for a reliable time per sample.
 MAX_GROWTH = 300.0
-# By how much it must be longer to be worth it: every run begins anew.
+# Smallest ratio for which another run pays, since every run starts anew.
 MIN_GROWTH = 1.3
 
 Work = Callable[[Any], Result]
@@ -54,7 +54,7 @@ def answer_requests(arguments: tuple[Work, Iterable[Any]]) -> Iterator[Outcome]:
     """What comes of each request; work and requests are given. For child processes: what it prints is not seen."""
     work, requests = arguments
     with (
-        # This process' streams may be locked by a thread that was not forked.
+        # The streams of this process may be locked by a thread that was not forked.
         open(os.devnull, "w") as nothing,
         contextlib.redirect_stdout(nothing),
         contextlib.redirect_stderr(nothing),
@@ -68,7 +68,7 @@ def _outcome(work: Work, request: Budget) -> Outcome:
         return Outcome(replace_pairs(work(request), None))
     except SpinbenchError as refusal:
         return Outcome(None, " ".join(str(refusal).split()))
-    # A defect of a plugin, or a model that is too large for it: it costs this candidate its place, and nobody else.
+    # A bug in a plugin, or a model too large for it, removes this candidate and no other.
     except Exception as error:
         return Outcome(None, " ".join(f"{type(error).__name__}: {error}".split()), failed=True)
 
@@ -156,7 +156,7 @@ class Entrant:
                 outcome = Outcome(None, f"it had not answered after {self.waiting_seconds:.2g} s", late=True)
         except DiedError as error:
             outcome = Outcome(None, str(error), failed=True)
-        # What it sent cannot be read.
+        # The answer that the child sent cannot be read.
         except Exception as error:
             outcome = Outcome(None, f"{type(error).__name__}: {error}", failed=True)
         seconds = self.waiting_seconds

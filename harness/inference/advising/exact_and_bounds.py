@@ -17,11 +17,12 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import exact
 from spinbench.models import Model
 
-# Of the budget: what an exact answer may take by its planner's reckoning,
+# Share of the budget that an exact answer may take by its planner's prediction.
 PREDICTED = 0.3
-# and what it gets: on a slow machine most predictions are up to 2.3 times too low.
+# Share of the budget after which the exact answer is stopped: on a slow machine predictions are up to 2.3 times too
+# low.
 EXACT = 0.7
-# Of the budget, for states that bound log Z from below.
+# Share of the budget for states whose weights bound log Z from below.
 STATES = 0.03
 
 

@@ -19,23 +19,24 @@ from spinbench.inference.advising.entrant import Entrant, work_of
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.models import Model
 
-# Of the seconds that are left: what loading, compiling and the first samples may take,
+# Share of the remaining seconds for the opening: loading, compiling and the first samples.
 OPENING = 0.45
-# of which one candidate may take so much,
+# Share of that time that a single candidate may take.
 PATIENCE = 0.5
-# or so many seconds.
+# A candidate may take at least this many seconds.
 LEAST_PATIENCE = 0.5
-# Of what is left then, for samplers whose first run was too short for more than a bound: those of `wmb` are, where the
-# first draws are unlikely, and it has an answer to four digits a second later.
+# Share of the remaining time for longer runs of samplers whose first run gave only a bound. For `wmb` this happens when
+# the first draws are unlikely; a second later it has log Z to four digits.
 SILENT = 0.3
-# What the rounds take of the seconds that are left to them; the rest is the winner's.
+# Shares of the remaining seconds that the rounds take; the rest is for the winner.
 ROUNDS = (0.2, 0.3)
 KEPT = 1 / 3
-# Of what is left then, what somebody gets who may bear the winner out, where nobody does yet.
+# Share of the remaining time for a witness, a candidate of another kind that may confirm the winner, if there is none
+# yet.
 WITNESS = 0.5
-# Of what is left in the end, what the winner's last run should take.
+# Share of the time remaining at the end that the winner's last run is planned to take.
 FINAL = 0.9
-# By how much of the budget the last run may be late, and so many seconds:
+# Largest delay of the last run beyond the budget: a share of the budget plus a number of seconds.
 LATE = 0.1
 LATE_SECONDS = 0.2
 
@@ -135,12 +136,12 @@ class Race:
         """
         until = self._now() + OPENING * self.left
         waiting, running = list(self.entrants), list[Entrant]()
-        # CPU seconds of several at a time add up, and the patience with each would depend on the number of cores.
+        # CPU seconds of parallel candidates add up, so that a limit in CPU time would depend on the number of cores.
         cores = 1 if deadline.on_cpu() else available_cores()
         while (waiting or running) and (self._now() < until or not self._claiming()) and self.left > 0:
             while waiting and len(running) < cores and (until > self._now() or not self._claiming()):
                 running.append(self._start(waiting.pop(0)))
-            # The opening ended just now.
+            # The last candidate of the opening has just finished.
             if not running:
                 break
             self._tell("starting")
@@ -241,7 +242,7 @@ class Race:
             return
         entrant = self.of(samplers[0])
         self._tell(f"{entrant.candidate.label} runs to the end")
-        # more than once where the run before was too short to tell how long one may be
+        # repeated if the run before was too short to predict how long one may be
         while (request := entrant.longer(FINAL * self.left)) is not None:
             entrant.ask(request)
             entrant.take(self.left + LATE * self.budget + LATE_SECONDS)

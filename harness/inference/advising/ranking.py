@@ -24,25 +24,25 @@ FloatArray = npt.NDArray[np.float64]
 Target = Literal["marginals", "log_z"]
 TARGETS: tuple[Target, ...] = ("marginals", "log_z")
 
-# By how much more the square of a claim counts that its own verdict does not believe,
+# Factor on the squared error of an estimate that carries a warning.
 DISBELIEF = 9.0
-# and what it counts at least (the square of .1).
+# Smallest squared error of such an estimate (an error of 0.1).
 LEAST_DOUBTED = 0.01
 UNCONVERGED = 4.0
-# Joint claims that two candidates may be apart.
+# Largest distance, in joint standard errors, at which two candidates agree.
 AGREEMENT = 4.0
-# What counts as the square of a claim that is infinite.
+# Squared error that stands for an infinite one.
 FARTHEST: dict[Target, float] = {"marginals": 0.25, "log_z": np.inf}
-# Claim of a witness at most, root mean square,
+# Largest root-mean-square error of a witness.
 LARGEST: dict[Target, float] = {"marginals": 0.05, "log_z": 0.5}
-# unless it is no more than so many claims of whom it bears out.
+# A witness with a larger error is accepted if its error is at most this many times the candidate's.
 BLUNTER = 3.0
-# Of mean squares that are compared: rounding.
+# Smallest mean square that is compared; smaller ones are rounding errors.
 FLOOR = 1e-6
 CONSTANT = 1e-12
-# Share of log Z by which it may pass a bound.
+# Relative tolerance by which log Z may exceed a bound.
 ROUNDING = 1e-9
-# By grade; a bound that rests on an assumption puts nobody in doubt.
+# Warning for an estimate outside a bracket, by grade; bounds that rest on an assumption cause no warning.
 OUTSIDE = {**dict.fromkeys(CERTAIN, "outside the certified bracket"), "probable": "outside the probable bracket"}
 
 
@@ -174,7 +174,7 @@ def reference(pool: Sequence[View]) -> Reference | None:
     if len(pool) > 1:
         spread = weights @ np.mean((values - mean) ** 2, axis=1)
         scale = weights.sum() - (weights**2).sum() / weights.sum()
-        # DerSimonian and Laird's τ²: what witnesses disagree about beyond their claims.
+        # DerSimonian and Laird's τ²: the variance between witnesses beyond their standard errors.
         weights = 1 / (claims + max(0.0, (spread - (len(pool) - 1)) / scale))
         mean = weights @ values / weights.sum()
     return Reference(mean, float(1 / weights.sum()))
@@ -193,7 +193,7 @@ def score(view: View, views: Sequence[View]) -> float:
     if reference_values is None or np.isinf(expected):
         return expected
     distance, joint = mean_square(view, reference_values), expected + reference_values.variance
-    # 3 √(2/N) is three standard deviations of a mean of N squares: distances within it are chance.
+    # 3 √(2/N) is three standard deviations of a mean of N squared normal numbers: smaller distances are chance.
     excess = max(0.0, distance - joint * (1 + 3 * np.sqrt(2 / len(view.values))))
     return expected + excess * expected / joint if joint > 0 else expected
 

@@ -38,14 +38,15 @@ from spinbench.models import Model
 Clock = Callable[[], float]
 
 NAME = "smc"
-# Populations that are annealed side by side.
+# Populations that are annealed in parallel.
 CHAINS = 8
 _BINS = 200
 REVERSE = "reverse annealing"
 LADDERS = 64
-# Share of the time for tempering, and of that for its burn-in: the draws at its end are what the bound rests on.
+# Share of the time for parallel tempering, and share of that for its burn-in: the bound assumes that the final states
+# are draws of the model.
 TEMPERING, BURN_IN = 0.6, 0.25
-# At least and at most.
+# Smallest and largest number of temperatures.
 TEMPERATURES = 32, 2**16
 
 
@@ -135,7 +136,7 @@ def _anneal_in_reverse(
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))
     host.log_weights(tables, x)
-    # As finely as the time allows: the bound holds for any number of steps, and is closer for more.
+    # As many steps as the time allows: the bound holds for any number and is tighter for more.
     count = int(np.clip((until - clock()) / max(clock() - since, 1e-6), *TEMPERATURES))
     rungs = np.asarray(inner.rungs.betas)
     path = np.interp(np.linspace(len(rungs) - 1, 0, count + 1), np.arange(len(rungs)), rungs)

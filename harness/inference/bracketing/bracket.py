@@ -20,11 +20,11 @@ from spinbench.models import Model
 
 Progress = Callable[[Interval, str], None]
 
-# Share of the budget, and seconds, by which who is at work at its end may overrun it.
+# The source that is active at the end of the budget may overrun it by this share and these seconds.
 GRACE, LATE = 0.1, 0.15
-# Times its share that a source may take before its process is ended.
+# A source's process is ended after this many times its share of the budget.
 OVERRUN = 1.5
-# Share of the budget below which nobody is asked any more.
+# No source is started with less than this share of the budget.
 MIN_SHARE = 0.01
 
 
@@ -67,7 +67,7 @@ def bracket(
         since = deadline.now()
         load(model)
         begun = deadline.now()
-        # The bound of largest entries is known however short the budget.
+        # The product of the largest entries is a bound that is always available.
         findings = [Finding((bound_above(model),))]
         refused: dict[str, str] = {}
 

@@ -19,18 +19,18 @@ from spinbench.inference.bracketing.interval import Finding
 from spinbench.models import Model
 
 UPPER, LOWER = "wmb", "wmb_lower"
-# Shares of the time that is left: a quick bound first, then closer ones. Rounds with
-# less than `MIN_SECONDS` a variable are left out, but for the last.
+# Shares of the remaining time of the rounds: a loose bound first, then tighter ones. A round with less than
+# `MIN_SECONDS` per variable is skipped unless it is the last.
 ROUNDS = (0.1, 0.3, 1.0)
 MIN_SECONDS = 4e-4
-# Share of a round for tightening the bound; draws have the rest.
+# Share of a round for tightening the bound; the rest is for draws.
 PASSES = 0.5
-# Times longer than asked that passes are taken to last, where they did so before.
+# Largest correction factor for passes that took longer than planned.
 SLOWEST = 4.0
 CHAINS = 64
-# Seconds of a batch of draws, about.
+# Approximate seconds of a batch of draws.
 BATCH_SECONDS = 0.01
-# Nats by which a lower bound has to rise to be told.
+# A lower bound is reported once it has risen by this many nats.
 MIN_RISE = 1e-3
 
 Clock = Callable[[], float]
@@ -56,7 +56,7 @@ def tighten(
     trace = Trace(planned.method.reductions)
     trace.add(statistics, 1)
     whole = _finding(planned, trace, UPPER, -1)
-    # of mini-buckets as they are before any pass nothing but the certified bound is told
+    # before any pass only the certified bound of mini-buckets is reported
     first = Finding(tuple(bound for bound in whole.bounds if bound.grade in CERTAIN), by=UPPER)
     yield first
     if first.exact:

@@ -22,7 +22,7 @@ from spinbench.reference.choice import Limits, candidates, first_answer
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
-# In the order in which they are asked.
+# In order of preference.
 BACKENDS = ("numba", "numpy")
 
 
@@ -61,7 +61,7 @@ class BoundSource:
     kept_share: float = 0.0
 
 
-# First what is quick, so that there is a bracket at once.
+# Fast sources first, so that there is a bracket early.
 PLAN = (
     BoundSource(best_states.BY, 0.05),
     BoundSource("mf", 0.05),
@@ -74,14 +74,13 @@ PLAN = (
     BoundSource(mini_buckets.LOWER, 0.3, kept_share=0.1),
     BoundSource(mini_buckets.UPPER, 0.0, kept_share=0.5),
 )
-# Where what assumes that draws are draws of the model is asked for, too.
+# Additional source for bounds that assume that the final states of tempering are draws of the model.
 ASSUMING = BoundSource(annealing.REVERSE, 0.15)
 
 
-# Draws that give probable bounds, each of which has the same share of delta.
+# Number of probable bounds from draws, which share delta equally.
 LOOKS = len(mini_buckets.ROUNDS) + 2
-# Of so many variables one is a neighbour, at least: above a mean degree of N / 4 the Gaussian bound was better than
-# mini-buckets.
+# The Gaussian bound is used if the mean degree is above N / DENSE, where it was tighter than mini-buckets.
 DENSE = 4
 
 

@@ -17,10 +17,11 @@ from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model, PairwiseModel
 
 BY = "best states"
-# Entries of the draws that are weighed: of large models a few suffice, and more would take seconds.
+# Largest number of entries of the draws that are evaluated: on large models a few draws suffice, and more would take
+# seconds.
 MOST = 2**18
 
-# Heavy states that are looked for side by side.
+# States that are improved in parallel.
 CHAINS = 16
 
 
@@ -68,12 +69,12 @@ def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
         ModelError: no state has positive weight, so Z = 0.
         UnsupportedError: none was found.
     """
-    # One first: where there are zeros, each is a search that may take the time of all.
+    # A single state first: with zeros each state is a search that may take all of the time.
     for chains in (1, CHAINS):
         states = random_start(model, chains, seed).astype(np.int64)
         yield below(model, states)
     if isinstance(model, PairwiseModel) and model.groups:
-        # A change of one unit breaks a group.
+        # One-hot groups are not changed: flipping one unit breaks the group.
         return
     for climbed in ascending(model, states):
         yield below(model, climbed)

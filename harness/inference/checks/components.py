@@ -17,13 +17,13 @@ from spinbench.inference.checks.probes import Content, FloatArray, IntArray
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.models import FactorGraph
 
-# States of a model of which all components are found, by a table of them.
+# Largest number of states for which all components are found by enumeration.
 MAX_ENUMERATED = 2**12
-# Of a model that is searched.
+# Largest number of variables of a model that is searched.
 MAX_VARIABLES = 200
-# States of a component that a search follows to its end.
+# Largest number of states of a component that a search explores completely.
 MAX_COMPONENT = 256
-# Factors times states that a search weighs in all.
+# Limit of factor evaluations of a search (factors times states).
 MAX_WORK = 2.0**22
 STARTS = 32
 

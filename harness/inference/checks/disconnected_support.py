@@ -26,21 +26,22 @@ from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, bui
 from spinbench.models import FactorGraph, Model
 
 PROBES = 32
-# Before and while probes are looked at.
+# Sweeps of the probes before recording and while recording.
 SWEEPS = 8, 24
-# Of models with more, starts take too long.
+# Largest number of variables: finding feasible starts takes too long on larger models.
 MOST_VARIABLES = 10_000
-# Sweeps of those probes that are cooled where a run knows no log Z to compare an island with.
+# Sweeps of the annealing that estimates log Z for the comparison if the run has no estimate of it.
 COOLED = 64
-# Probability of a state by which a probe has to be beyond the run's, error bounds included: an island is another place,
-# and not a noisy marginal.
+# A probe has to exceed the run's probability of a state, error bound included, by this much: a component is another
+# place and not a noisy marginal.
 APART = 0.5
-# Times what it allows for that an island has to weigh at most: of small models that bound is up to three times what is
-# true.
+# A component counts as missed if its upper bound exceeds this many times the weight that the run allows for: on small
+# models the bound is up to three times too large.
 TIMES = 4.0
-# Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed.
+# Probability of a state that all states of a component share: there the component's lower bound alone may exceed what
+# the run allows.
 SURE = 1 - 1e-9
-# Added to the run's seed, for other starts than its own: probes from the same starts would see the same islands.
+# Added to the run's seed: probes that start from the run's own initial states would see the same components.
 _OTHERS = 2**40
 
 
@@ -86,7 +87,7 @@ def flag_disconnected_support(
     beyond = (probes.p - at_most > APART) & (upper > TIMES * at_most)
     missed = bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
     if single_site and not missed:
-        # About log Z of the widest component.
+        # log Z of the component with the largest upper bound.
         rest, error = float(probes.upper.max()), np.inf
         if estimate.log_z is not None and not estimate.doubted("log Z"):
             rest, error = estimate.log_z, estimate.log_z_error_bound or 0.0

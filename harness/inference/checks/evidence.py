@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from spinbench.api.host_arrays import PerVariable
 
 Level = Literal["exact", "certified", "bounded", "supported", "converged", "doubtful"]
-# The strongest first. Only the first three hold against a model that was made to mislead.
+# In order of strength. Only the first three hold against a model built to mislead.
 LEVELS: tuple[Level, ...] = get_args(Level)
-# Nats, and probability: an error bound above both these and `STANDARD_ERRORS`, which is what scatter alone comes to,
-# says too little to support a level.
+# An error bound supports a level unless it exceeds both this tolerance (nats; probability) and `STANDARD_ERRORS`
+# standard errors, the error bound that scatter alone gives.
 LOG_Z_TOLERANCE, MARGINAL_TOLERANCE = 0.05, 0.01
 STANDARD_ERRORS = 3.0
-# From log Z towards its bounds.
+# Direction from log Z to each bound.
 OUTWARD = {"lower": -1.0, "upper": 1.0}
-# Probability: standard errors of exact marginals that are averaged over steps are no larger than that.
+# Standard errors of exact marginals averaged over steps are below this; it is rounding.
 ROUNDING = 1e-9
 _WIDE = "its error bound is too wide"
 _UNKNOWN = "nobody knows its error"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Probability by which joint ones may contradict the marginals, and their sums miss 1: float32 sums of many terms do.
+# Tolerance in probability of the sums and marginals of joint probabilities: float32 sums of many terms are as far off.
 ROUNDING = 1e-3
-# Standard errors of theirs, and error bounds of marginals, that they may contradict them by, beside.
+# Further tolerance: this many standard errors of the joint probabilities and error bounds of the marginals.
 ERRORS, BOUNDS = 6.0, 2.0
 
 
@@ -123,7 +123,7 @@ def _check_groups(marginals: npt.ArrayLike, model: PairwiseModel, who: str) -> N
     p = np.asarray(marginals)
     sums = np.array([p[list(group)].sum() for group in model.groups])
     complaint = f"{who} gave marginals of a 1-of-K group whose sum is not 1"
-    # Not of NaN, where an exact answer leaves marginals open: no comparison with NaN is true.
+    # Entries of NaN stand for marginals that an exact answer leaves open; their comparisons are false.
     _refuse(sums[abs(sums - 1) > ROUNDING], complaint, "1")
 
 
@@ -147,7 +147,7 @@ def _check_agreement(
         slack = ROUNDING + ERRORS * float(np.nan_to_num(error).sum())
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
-            # Of a binary variable the probability of state 1 alone.
+            # Binary variables have only the probability of state 1.
             pair_sums = sums[-p[v].size :]
             off = abs(pair_sums - p[v]) > slack + BOUNDS * np.nan_to_num(bounds[v])
             _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")

@@ -28,20 +28,20 @@ from spinbench.mathematics.claims import BOUND
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
 
-# Of larger models probes take too long.
+# Limits of the model's size: probes of larger models take too long.
 MOST_VARIABLES, MOST_FACTORS, MOST_ENTRIES = 500, 5000, 2**18
-# As often as a run claims, a state has to be there at least: what it sums has missed those.
+# A mode counts as missed if it bounds a state's probability from below by more than this many times the run's estimate.
 TIMES = 4.0
-# Probability of a state by which a probe has to be beyond the run's, to be in a well that it has not seen.
+# A probe has to exceed the run's probability of a state by this much to be in a mode that the run has not seen.
 APART = 0.5
-# That are looked into, for a run.
+# Largest number of modes that are examined per run.
 WELLS = 4
-# From which on a run that claims marginals alone is worth probes; samples of all chains together. What is asked counts
-# and not what it took, so that the same run has the same verdict.
+# Smallest budget (seconds; samples of all chains) from which a run of marginals alone is probed. The requested budget
+# counts and not the time taken, so that equal runs get equal verdicts.
 LONG_SECONDS, LONG_SAMPLES = 0.5, 300_000
-# Of a model whose probes take some 25 ms, so that every run is worth them.
+# Largest number of variables for which every run is probed, in some 25 ms.
 FEW_VARIABLES = 16
-# Nats by which what a well weighs at most may be too low by chance.
+# Nats that are added to the upper bound of a mode's weight, which is a random estimate.
 SLACK = 2.0
 
 

@@ -35,23 +35,23 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 PROBES = 32
-# β at which probes begin, each at one of its own from 1 to this: cold ones go to the nearest well, whatever it weighs.
+# Probes start at different β from 1 to this: cold ones go to the nearest mode, whatever its weight.
 COLDEST = 8.0
-# While they are warmed up to β = 1, before and while they are looked at.
+# Sweeps of the warm-up to β = 1; further sweeps before recording; recorded sweeps.
 SWEEPS = 6, 8, 24
-# β of the starts at which factors would like to be: by each the best that it offers a state.
+# Inverse temperatures of initial states in which each variable prefers the largest entries of its factors.
 EAGER = 0.25, 4.0
-# Times as many factors as the median variable has one that is held while the others come to follow it: before they do,
-# they tell it nothing of what it would make of them.
+# A variable in this many times as many factors as the median variable is a hub: it is fixed while its neighbours adapt
+# to it, since before that they would only reset it.
 HUB = 3.0
-# Sweeps.
+# Sweeps for which hubs are fixed.
 HELD = 10
-# Probes that start where the strongest parities hold, or other linear forms (`parity_starts`, `modular_starts`):
-# planted states that no local move leads to.
+# Probes that start from solutions of the strongest parities or other linear forms (`parity_starts`, `modular_starts`):
+# planted states that local moves do not reach.
 ELIMINATED = 4
 
 
-# Steps in which β rises, if it is not said: within a well few are enough.
+# Default number of annealing steps: within one mode a few suffice.
 STEPS = 16
 
 
@@ -86,7 +86,7 @@ def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> 
     """Cool, warm up, and look. A law of marginals p_v has E[log p*] + Σ_v H(p_v) >= log Z of what it is the law of."""
     replicas, sizes = GraphReplicas(HostArrays()), flat.cardinalities
     x = replicas.arrange_states(tables, _starts(flat, rng))
-    # Just below 1, where hard zeros are soft.
+    # Just below 1, where hard zeros are still soft.
     below = np.nextafter(1, 0)
     cold = rng.permutation(np.geomspace(1.0, COLDEST, PROBES))
     degrees = np.diff(flat.starts)
@@ -181,7 +181,7 @@ def anneal(
     u = rng.random((len(logs), draws)) * upto[:, -1:]
     x = (u[:, None, :] >= upto[:, :-1, None]).sum(axis=1).astype(np.int32)
     plain, log_w = TableBath(HostArrays()), np.zeros(draws)
-    # Just below 1, where hard zeros are soft.
+    # Just below 1, where hard zeros are still soft.
     below = np.nextafter(1, 0)
     for step in range(1, steps + 1):
         log_q = np.take_along_axis(logs, x, axis=1).sum(axis=0)

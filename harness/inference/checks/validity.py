@@ -22,11 +22,11 @@ from spinbench.models import Model
 if TYPE_CHECKING:
     from spinbench.api.host_arrays import PerVariable
 
-# How far probabilities of float32 chains may lie beyond 0 and 1.
+# Largest excess of float32 probabilities beyond 0 and 1.
 ROUNDING = 1e-5
-# How far the probabilities of a variable of many states may add up beside 1.
+# Largest deviation from 1 of the sum of a variable's probabilities.
 SUM_ROUNDING = 1e-3
-# Share of its size by which a lower bound may pass an upper one.
+# Relative tolerance by which a lower bound may exceed an upper one.
 BOUND_ROUNDING = 1e-9
 _MOST = 2**1023
 
@@ -53,7 +53,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
         solved = estimate.log_z_kind == "exact" and estimate.log_z is not None
-        # What an exact answer leaves open, as out of reach.
+        # Marginals that an exact answer leaves open as too expensive.
         beyond = np.isnan(p) & solved
         _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING) | beyond), p, f"{who} gave marginals", "0 to 1", sizes)
         if not binary:
@@ -193,7 +193,7 @@ def _check_remarks(estimate: Estimate, who: str) -> None:
 def _check_log_z(estimate: Estimate, who: str) -> None:
     if estimate.log_z_kind not in (kinds := get_args(LogZKind)):
         raise InvalidResultError(f"{who} gave a log Z of kind {estimate.log_z_kind!r}; {', '.join(kinds)} are allowed")
-    # The bounds that say nothing.
+    # Infinite bounds are valid but say nothing.
     allowed = {"lower": -np.inf, "upper": np.inf}.get(estimate.log_z_kind)
     named = estimate.log_z_estimates
     if not isinstance(named, Mapping) or not all(
@@ -230,7 +230,7 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
         parts, needed, plural, place = values, [(k,) for k in sizes], "s", " for variable {}"
     try:
         arrays = [np.asarray(part) for part in parts]
-    # No list, or one of lists of different lengths.
+    # Not a list, or a list of lists of different lengths.
     except (TypeError, ValueError):
         raise InvalidResultError(f"{who} of type {type(values).__name__} that are no array{plural}") from None
     shapes = [array.shape for array in arrays]

@@ -34,24 +34,25 @@ from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
 
-# Share of each probe's law that all states have alike: a state of probability 0 in q would have an infinite weight.
+# Share of the uniform law in each probe's proposal q: a state with q = 0 would have an infinite weight.
 FLOOR = 1e-3
-# Of each probe.
+# Draws per probe.
 DRAWS = 64
-# Standard errors by which a mean may be above: of all weights, and of those of states, of which there are many.
+# Standard errors above the mean for upper bounds: of the total weight, and of the many states' weights.
 ERRORS = 3.0, 5.0
 
-# Steps of annealing where it is to come near to Z, and not only below.
+# Annealing steps when the estimate should be close to Z and not only a lower bound.
 SLOWLY = 64
-# UNSEEN over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those.
+# With n draws, weights of 0 that were not seen may have a probability of up to UNSEEN / n, which no standard error
+# shows.
 UNSEEN = 5.0
 
 
-# log2 of the entries of a mini-bucket.
+# log2 of the largest number of entries of a mini-bucket.
 LIMIT = 10
-# Mini-buckets of a variable, on the average, from which on the proposal is too poor for what it costs.
+# Average number of mini-buckets per variable above which the proposal is too poor for its cost.
 SPLIT = 2
-# That tighten the bound on the weights.
+# Passes that tighten the bound on the weights.
 PASSES = 10
 
 

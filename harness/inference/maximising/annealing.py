@@ -25,16 +25,17 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 
 IntArray = npt.NDArray[np.int64]
 
-# Temperatures of a run down the ladder, and the fewest of them.
+# Default and smallest number of temperatures.
 RUNGS, FEWEST = 64, 8
-# Seconds of sweeps, about, after which it is told how far a run is.
+# Approximate seconds of sweeps between progress reports.
 CALL = 0.25
 
-# Relative difference of log weights up to which two chains ended equally well.
+# Relative difference of log weights up to which two chains count as equally good.
 ALIKE = 1e-9
-# By how much less likely than its best state a variable's others are in the end, by a small one of the differences.
+# At the last temperature the second-best state of a variable is this many times less likely than its best, at a low
+# percentile of the variables.
 FROZEN = 100.0
-# Per cent of the differences that are smaller: a few tiny ones would freeze all others at once.
+# That percentile: the few smallest differences would make the ladder so cold that all other variables freeze at once.
 SMALL = 10.0
 
 

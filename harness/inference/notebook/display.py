@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from spinbench.inference.batch_timings import Checkpoint
     from spinbench.inference.result import Result
 
-# Variables.
+# Variables that are listed.
 SHOWN = 10
 # Names that fit below a panel, and their characters.
 MAX_TICK_LABELS, MAX_TICK_CHARACTERS = 24, 16
-# Lines of bounds, by grade.
+# Line style of bounds, by grade.
 DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
 
 
@@ -164,6 +164,6 @@ def _draw_errors(axes: Axes, points: Sequence[Checkpoint]) -> None:
     seconds = [point.seconds for point in points]
     claims = [all_states.errors_of_all_states(point.estimate.marginals_se) for point in points]
     axes.loglog(seconds, [float(np.sqrt(np.mean(claim**2))) for claim in claims], "o-", markersize=3, color="#0072B2")
-    # Minor labels meet where a run is short.
+    # Labels of minor ticks would overlap for short runs.
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel="seconds", ylabel="root mean square", title="claimed errors of the marginals")

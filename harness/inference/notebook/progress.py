@@ -17,10 +17,10 @@ from spinbench.inference.budget import Budget
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-# Seconds of which nothing is shown: a loop over short runs says nothing of them.
+# Seconds before a progress line appears: a loop over short runs shows none.
 PATIENCE = 0.5
 THREAD = "spinbench-progress"
-# Seconds between two updates with what goes on: notebooks drop what comes faster than they can show.
+# Seconds between updates: notebooks drop faster ones.
 EVERY = 0.25
 
 _PAGE = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'

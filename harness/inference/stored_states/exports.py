@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from spinbench.api.host_arrays import PerVariable
     from spinbench.inference.result import Result
 
-# Of the files that hold an answer.
+# Suffixes of files that hold an answer.
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv", ".order")
-# The dimension of variables to ArviZ, which has a "variable" of its own in summaries.
+# Name of the variables' dimension in ArviZ, which uses "variable" itself in summaries.
 NODE = "node"
 
 
@@ -52,12 +52,12 @@ def to_inference_data(
     names = [label if isinstance(label, str | int) else str(label) for label in variable_labels(model)]
     groups = {"posterior": {"x": states}, "sample_stats": {"lp": log_weights(model, states)}}
     how: dict[str, object] = {"coords": {NODE: names}, "dims": {"x": [NODE]}}
-    if "posterior" in signature(arviz.from_dict).parameters:  # before version 1
+    if "posterior" in signature(arviz.from_dict).parameters:  # ArviZ before version 1
         data = arviz.from_dict(**groups, **how, posterior_attrs=dict(attributes))
     else:
         data = arviz.from_dict(groups, **how, attrs={"posterior": dict(attributes)})
     stats, array = data["sample_stats"], import_module("xarray").DataArray
-    # from_dict takes only what chains and draws have.
+    # from_dict only takes arrays over chains and draws.
     for name, values in diagnostics.items():
         table = _pad(values)
         stats[name] = array(table, {NODE: names}, [NODE, "state"][: table.ndim])

@@ -27,7 +27,7 @@ from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
 MAX_BYTES = 8 * 2**30
-# States of each chain that are made those of the user's variables together: these are 64 bits wide meanwhile.
+# Samples of each chain that are converted to the user's variables together, in 64 bits each.
 BLOCK = 16
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 StateAndWeight = tuple[IntArray | None, float | None]
 
-# Candidates that are raised by changes of single variables, the heaviest ones.
+# Number of the heaviest candidates that are improved by changes of single variables.
 MAX_RAISED = 16
-# Entries of the states that are weighed in one go.
+# Entries of the states that are evaluated in a block.
 ENTRIES_AT_ONCE = 2**22
 
 
@@ -137,7 +137,7 @@ def _candidates(
         ended = check_states(last, method_model, "a method").T
         yield lower_states(model, lift_states(method_model, ended))
     if stored is not None:
-        # One after another: they may be in a file, and are 64 bits wide here.
+        # Chain by chain: states may lie in a file and have 64 bits here.
         for chain in stored:
             states = lower_states(model, chain)
             yield states[np.sort(_heaviest(_weigh(model, states)))]

@@ -21,9 +21,9 @@ from spinbench.foundation.atomic import open_atomically
 
 UnsignedArray = npt.NDArray[np.unsignedinteger]
 
-# By suffix of a file: times the bytes of all states, what the disk has to hold meanwhile.
+# Disk space needed while writing, in multiples of the states' bytes, by suffix.
 COPIES = {".npz": 3, ".parquet": 4}
-# States that Parquet holds together, in memory and in the file: so many bytes, or more of many variables.
+# Bytes of a Parquet row group, in memory and in the file, and its smallest number of rows.
 GROUP_BYTES, MIN_GROUP_ROWS = 2**23, 1024
 
 
@@ -170,7 +170,7 @@ def _write_parquet(file: BinaryIO, raw: IO[bytes], states: States) -> None:
     from pyarrow.parquet import ParquetWriter
 
     names = ["chain", "draw", *map(str, states.labels)]
-    # A column would hide another.
+    # Duplicate names would hide a column.
     if len(set(names)) < len(names):
         names[2:] = map(str, range(len(names) - 2))
     types = [pyarrow.int64()] * 2 + [pyarrow.from_numpy_dtype(states.dtype)] * len(states.labels)
