@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 
-TYPE_CHECKING = False  # importing typing takes longer than all that is here
+TYPE_CHECKING = False  # importing typing takes longer than everything else in this file
 if TYPE_CHECKING:
     from typing import Any
 

@@ -21,7 +21,8 @@ from spinbench.foundation.remarks import printable, unknown_name
 from spinbench.history.command import COMMANDS as HISTORY
 
 USER_ERROR = 2
-# Of each command the function that is called with its arguments and returns the exit status; imported only then.
+# Function of each command, as module:function: it takes the parsed arguments and returns the exit status. Imported only
+# when its command runs.
 HANDLERS = {
     "list": "reporting.listing:run_list",
     "peers": "reporting.listing:run_peers",
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status, one of `EXIT_STATUSES`; 1 is for what `COMMANDS` say of each command.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII locale prints "±" as a question mark instead of failing
             stream.reconfigure(errors="replace")
     given = list(sys.argv[1:] if argv is None else argv)
     words = [word for word in given if word != "--debug"]
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return USER_ERROR
         except KeyboardInterrupt:
             return _report_interruption()
-        except BrokenPipeError:  # `spinbench list | head`
+        except BrokenPipeError:  # the reader closed the pipe, as in `spinbench list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except Exception as error:
@@ -86,7 +87,7 @@ def _report_interruption() -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    if words[:1] == ["sweep"]:  # its arguments are Hydra's
+    if words[:1] == ["sweep"]:  # Hydra parses its arguments
         from spinbench.sweeping.command import main as sweep
 
         return sweep(words[1:])

@@ -98,7 +98,7 @@ COMMANDS = {
     ),
 }
 
-# The one list of them: `spinbench --help` and the page of the command line print it.
+# The only list of exit statuses: `spinbench --help` and the page of the command line print it.
 EXIT_STATUSES = {
     0: "done, and the answer is good",
     1: "done, and the answer is not: COMMAND --help says when; or the output was closed",

@@ -92,7 +92,7 @@ class Backend(Accelerators):
 
     def to_host(self, array: Array) -> np.ndarray:
         """A NumPy array, once it is computed."""
-        import numpy as np  # the contracts load no array library
+        import numpy as np  # here and not above: the contracts import without an array library
 
         return np.asarray(array)
 

@@ -123,7 +123,7 @@ class Kernel(ABC, Generic[TablesT, StateT]):
 
     def climb(self, state: StateT, betas: np.ndarray, sweeps: int) -> tuple[StateT, np.ndarray]:
         """As of an `Engine`; by default there are no temperatures."""
-        import numpy as np  # the contracts load no array library
+        import numpy as np  # here and not above: the contracts import without an array library
 
         return state, np.empty((sweeps, len(betas), 0))
 

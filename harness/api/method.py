@@ -78,7 +78,7 @@ class Estimate:
             se = getattr(self, f"{quantity}_se")
             if se is None or getattr(self, f"{quantity}_error_bound") is not None:
                 continue
-            # What is no number stays as it is, for `run` to refuse.
+            # A value that is not a number is kept as it is, and `run` refuses it.
             bound: Any
             if isinstance(se, list | tuple):
                 bound = [BOUND * np.asarray(part) if np.asarray(part).dtype.kind in "biuf" else part for part in se]

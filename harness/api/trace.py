@@ -237,7 +237,7 @@ class Trace:
         Raises:
             InvalidResultError: what is looked at is not there under that name.
         """
-        if self.looks:  # all are of one engine
+        if self.looks:  # all looks of a trace come from one engine
             check_seen(self.looks[0], name)
         return np.array([look[name] for look in self.looks], dtype=np.float64)
 

@@ -27,7 +27,8 @@ Key = Any
 if TYPE_CHECKING:
     import typing_extensions
 
-    # Their defaults, which Python has from 3.13 on, let a plain `Method` stand for one of any tables.
+    # The defaults let a plain `Method` stand for a method of any tables; Python's own TypeVar has defaults from 3.13
+    # on.
     TablesT = typing_extensions.TypeVar("TablesT", default=Any)
     StateT = typing_extensions.TypeVar("StateT", default=Any)
 else:

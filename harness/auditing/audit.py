@@ -49,15 +49,15 @@ from spinbench.inference.answers import seconds_allowed
 from spinbench.inference.request import check_model
 from spinbench.models import Model, to_factor_graph
 
-# Probability with which draws of the model's own law fail.
+# Probability with which an audit rejects draws from the model's own law.
 ALPHA = 0.01
-# Numbers that conditional probabilities of all variables take, and those a second of the budget, of which looks at them
-# take a quarter: of more draws every second, third, … is looked at.
+# Largest number of values of conditional probabilities that are computed, in all and per second of the budget, of which
+# they take about a quarter; more draws are thinned.
 MAX_LOGITS, LOGITS_A_SECOND = 2**25, 2**19
-# Draws of all frequencies together that are compared with exact ones, a second of the budget, of which they take a
-# quarter.
+# Values per second of the budget in the comparison of frequencies with exact ones, which takes about a quarter of it;
+# more draws are thinned.
 SERIES_A_SECOND = 2**20
-# Of the budget, that one exact answer may take: the energy's check and β's fit ask for as many more.
+# Share of the budget for one exact answer: the check of energies and the fit of β need a few answers more.
 EXACT_SHARE = 1 / 8
 
 

@@ -19,17 +19,17 @@ from spinbench.auditing.effective_sizes import (
 from spinbench.auditing.local_conditionals import IntArray, Logits, probabilities, slope
 from spinbench.models import FactorGraph, Model
 
-# Entries of joint tables that are compared.
+# Largest number of entries of joint tables that are compared.
 MAX_EVENTS = 20_000
-# Of a model whose frequencies of states are compared.
+# Largest number of states of a model whose frequencies of states are compared.
 MAX_STATES = 2**14
-# Draws that a cell of a chi-square has at least: rarer states share one.
+# Smallest expected count of a cell of a chi-square test: rarer states are merged into one cell.
 MIN_EXPECTED = 10.0
-# Sum of variances of an indicator over draws below which its mean is not taken to be normal.
+# Sum of the variances of an indicator over draws below which its mean does not count as normal.
 MIN_INFORMATION = 25.0
-# Effective draws per squared skewness of log weights from which on their mean is taken to be normal.
+# Effective draws per squared skewness of the log weights from which their mean counts as normal.
 MIN_DRAWS_PER_SKEWNESS = 100.0
-# Autocorrelation times between draws that a chi-square takes to be independent.
+# Draws this many autocorrelation times apart count as independent in a chi-square test.
 THINNED = 3.0
 
 
@@ -192,7 +192,7 @@ def check_state_frequencies(model: Model, draws: Draws) -> Check | None:
     if rare.any():
         expected = np.append(expected[~rare], expected[rare].sum())
         observed = np.append(observed[~rare], observed[rare].sum())
-        # It joins the rarest of the others.
+        # The merged cell is still too small and is merged with the rarest of the others.
         if expected[-1] < MIN_EXPECTED:
             if len(expected) < 3:
                 return None
@@ -242,7 +242,8 @@ def check_chains(
         if p is not None:
             values = binomial_p_values(means, p[number], np.array(effective))
         else:
-            # The law is not known: a chain is compared with the mean of the others, which has an error, too.
+            # Without an exact answer a chain is compared with the mean of the other chains, which has an error of its
+            # own.
             others = (means.sum() - means) / (chains - 1)
             variance = np.maximum(others * (1 - others), 1e-12) / effective * (1 + 1 / (chains - 1))
             is_testable = effective * others * (1 - others) >= MIN_EXPECTED

@@ -8,11 +8,12 @@ from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
 
-# Autocorrelation times over which correlations are summed (Sokal, "Monte Carlo methods in statistical mechanics").
+# Autocorrelations are summed up to this many autocorrelation times (Sokal, "Monte Carlo methods in statistical
+# mechanics").
 WINDOW = 5.0
-# Of a chain; shorter ones show no correlations, and count as one draw each.
+# Draws below which a chain is too short for an autocorrelation time and counts as one effective draw.
 MIN_DRAWS = 10
-# Numbers that are transformed together.
+# Numbers in a block of Fourier transforms.
 BLOCK = 2**22
 
 

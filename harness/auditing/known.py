@@ -18,14 +18,14 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.models import FactorGraph, Model
 
-# Of the inverse temperatures whose mean log weights give the variance and the skewness of log weights.
+# Step in β of the finite differences that give variance and skewness of log weights.
 SPACING = 0.02
-# Of the search for β, after which the pseudo-likelihood's stays.
+# Largest number of steps of the search for β; without convergence the estimate by pseudo-likelihood is kept.
 SECANT_STEPS = 30
 SECANT_TOLERANCE = 1e-9
-# Relative to the terms of a variable's field, below which that is 0.
+# A field below this share of its terms counts as 0.
 ROUNDING = 1e-9
-# Sweeps of the search for the heaviest state where elimination is out of reach.
+# Sweeps of the search for the heaviest state when elimination is too expensive.
 MODE_SAMPLES = 200
 
 
@@ -108,7 +108,7 @@ def check_modes(model: Model, draws: Draws, notes: list[str]) -> Check | None:
     indicators = [(draws.states[v] == k)[None] for v, size in enumerate(model.cardinalities) for k in range(size)]
     p = np.array([float(each.mean()) for each in indicators])
     effective = np.array([draws.effective(each.astype(np.float64))[0] for each in indicators])
-    # Not 0 where a state was never seen or always: it may be as rare as one in all draws.
+    # Never 0, also for a state that all draws or none show: its probability may still differ from 0 or 1 by one draw.
     errors = np.sqrt(np.maximum(p * (1 - p), 1 / effective) / effective)
     if model.all_binary:
         estimate = Estimate(marginals=p[1::2], marginals_se=errors[1::2])
@@ -125,7 +125,8 @@ def check_symmetry(model: Model, draws: Draws) -> Check | None:
     if isinstance(model, FactorGraph) or model.groups:
         return None
     down, up = model.pulls
-    # Twice the fields of the ±1 form, which turn round with all spins; where they are 0, weights stay.
+    # Twice the fields of the ±1 form, which change sign with a flip of all spins; where all fields are 0, weights are
+    # symmetric.
     fields = model.biases + (down + up) / 2
     if (np.abs(fields) > ROUNDING * model.reach).any():
         return None

@@ -13,9 +13,10 @@ from spinbench.models import FactorGraph
 
 IntArray = npt.NDArray[np.int64]
 
-# Beyond which an estimate says that draws are as cold as can be told.
+# A larger estimate of β means that the draws are colder than the check can resolve.
 MAX_BETA = 1e3
-# Newton's steps of β, or halvings where these lead out of what is left, until they are as short.
+# Limits of Newton's method for β (number of steps, smallest step); a step that leaves the bracket is replaced by
+# bisection.
 STEPS, TOLERANCE = 60, 1e-10
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Axes = tuple[str, ...]
 States = npt.NDArray[np.int64]
 
-# Of all samples together: 2 GiB.
+# Largest number of values of all samples together: 2 GiB.
 MAX_NUMBERS = 2**28
-# What readers raise of files that are damaged, or of another kind.
+# Exceptions with which readers reject files that are damaged or of another format.
 BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, csv.Error, zipfile.BadZipFile, zlib.error)
 PLACES = {"chain": "chain", "draw": "draw", "chains": "chain", "draws": "draw"}
 
@@ -109,7 +109,7 @@ def _read_npz(path: Path) -> _Raw:
         values = archive[chosen]
     if not isinstance(values, np.ndarray):
         raise SpinbenchError(f"{path}: {chosen} is no array")
-    # what `run(…, keep_in=…)` writes
+    # the layout of files that `run(…, keep_in=…)` writes
     return _Raw(values, {("states", 3): ("draw", "chain", "variable")}.get((chosen, values.ndim), ()))
 
 
@@ -178,13 +178,13 @@ def _read_netcdf(path: Path) -> _Raw:
 
 
 def _read_object(source: Any, name: str) -> _Raw:
-    # A SampleSet, of which a row stands for its occurrences.
+    # A dimod SampleSet: a row stands for `num_occurrences` samples.
     if hasattr(source, "record") and hasattr(source, "variables"):
         repeated = np.repeat(source.record.sample, source.record.num_occurrences, axis=0)
         return _Raw(repeated, ("draw", "variable"), tuple(source.variables))
     if hasattr(source, "groups") or hasattr(source, "posterior"):
         return _read_posterior(source["posterior"], name)
-    if hasattr(source, "best_state") and hasattr(source, "states"):  # a Result
+    if hasattr(source, "best_state") and hasattr(source, "states"):  # a `Result` of spinbench
         if source.states is None:
             raise SpinbenchError(f"the result of {source.method} has no stored states; spinbench.run(…, keep=500) has")
         return _Raw(np.asarray(source.states), ("chain", "draw", "variable"))
@@ -236,7 +236,7 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tupl
 
 def _states(values: np.ndarray, model: Model, name: str) -> tuple[States, str]:
     """From 0 to K - 1; and what the numbers were taken for."""
-    # Of numbers beyond int64, which differ from what they become.
+    # Conversion warns about numbers beyond int64; the comparison with the rounded values refuses them.
     with np.errstate(invalid="ignore"):
         whole = np.rint(np.where(np.isfinite(values), values, 0.5)).astype(np.int64)
     if (wrong := whole != values).any():

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-# Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind.
+# Seconds after which a temporary file of another host counts as abandoned: its process cannot be checked from here.
 FOREIGN_AGE = 86_400.0
 
 
@@ -49,11 +49,12 @@ def open_atomically(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     Raises:
         OSError: the folder cannot be written, or is not there.
     """
-    # The name must not match *.json: readers list folders while writers are at work. It says whose the file is.
+    # The suffix is not .json, since readers list *.json while writers are at work. The name says which process wrote
+    # the file.
     prefix = f".{path.name}.{_host()}.{os.getpid()}."
     temporary = path.parent / f"{prefix}{uuid.uuid4().hex}.tmp"
     try:
-        # Readable for whom the umask allows.
+        # Opened with the default mode, so that the umask decides who may read the file.
         with temporary.open("xb") as file:
             yield file
             file.flush()
@@ -94,7 +95,7 @@ def alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # another user's
+    except OSError:  # it belongs to another user
         return True
     return True
 

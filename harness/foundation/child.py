@@ -20,24 +20,24 @@ from spinbench.foundation import deadline
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 
-# Seconds after which a child looks whether its parent was killed.
+# Seconds between a child's checks whether its parent was killed.
 _WATCH = 0.25
-# Seconds that a killed process is waited for.
+# Longest wait in seconds for a killed process to end.
 _JOIN = 5.0
-# Seconds that one is waited for which may be compiling.
+# Longest wait in seconds for the end of a process that may be compiling.
 _GRACE = 0.2
-# Seconds without a compilation after which it is over: what was compiled is written within milliseconds.
+# Seconds without a compilation after which compiling counts as finished: results are written within milliseconds.
 _IDLE = 0.3
-# Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine.
+# Longest time in seconds that a terminated process may go on compiling; the slowest kernel takes 10 on a busy machine.
 _MAX_COMPILATION = 60.0
-# Seconds between looks at what children have used of the CPU, which systems tell in hundredths.
+# Seconds between readings of the children's CPU time, which systems report in hundredths.
 _LOOK = 0.02
-# Seconds of the wall, and for each second of the CPU, after which children are given up: one of 20 programs on a core
-# still gets its share, and one that waits for a lock does not hold up its parent for ever.
+# Children are abandoned after this many seconds of wall time, plus this many for each CPU second they may use: one of
+# 20 programs on a core still gets its share, and a child that waits for a lock does not block its parent for ever.
 _STALLED, _STALLED_PER_SECOND = 30.0, 20.0
-# As `psutil` calls those of a process and of its children that have ended.
+# Names in `psutil` of the CPU times of a process and of its ended children.
 _CPU_TIMES = "user", "system", "children_user", "children_system"
-# Of <linux/prctl.h>.
+# Constant of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
 
@@ -81,7 +81,8 @@ class Child(Generic[Answer]):
         self, work: Callable[[Given], Iterator[Answer]], argument: Given, *, fork: bool = sys.platform == "linux"
     ) -> None:
         here_process = multiprocessing.current_process()
-        # A daemon's children might outlive it, and are forbidden; this one watches its parent.
+        # Daemonic processes may not have children, which could outlive them; these children watch their parent and end
+        # with it.
         if here_process.daemon:
             here_process.daemon = False
         context = multiprocessing.get_context("fork" if fork else "spawn")
@@ -89,7 +90,7 @@ class Child(Generic[Answer]):
         arguments = sender, work, argument, deadline.on_cpu()
         self._process = context.Process(target=_serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
         self._begun, self._cpu_seconds = time.perf_counter(), 0.0
-        # Of threads of libraries, none of which the child goes on with.
+        # Python warns when a process with threads forks; the child does not use the threads of libraries.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._process.start()
@@ -200,7 +201,7 @@ def _wait_on_cpu(children: Sequence[Child[Any]], seconds: float) -> list[Any]:
 
 
 def _serve(sender: Connection, work: Callable[[Given], Iterator[object]], argument: Given, on_cpu: bool) -> None:
-    # An interruption is the parent's.
+    # Interruptions are handled by the parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once_compiled)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -217,7 +218,7 @@ def _serve(sender: Connection, work: Callable[[Given], Iterator[object]], argume
 def _end_once_compiled(number: int, frame: FrameType | None) -> None:
     if not deadline.compilers:
         os._exit(128 + number)
-    # Another thread waits: this one goes on compiling once the handler has returned.
+    # A separate thread waits, so that the main thread can finish its compilation after the handler returns.
     threading.Thread(target=_wait_for_compilers, daemon=True).start()
 
 

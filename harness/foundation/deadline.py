@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
-# Seconds of this thread, on the wall and on the CPU.
+# Seconds that this thread has spent compiling, in wall time and in CPU time.
 _COMPILED = ContextVar[tuple[float, float]]("compiled", default=(0.0, 0.0))
 _ON_CPU = ContextVar[bool]("on_cpu", default=False)
 
@@ -44,8 +44,8 @@ def check() -> None:
         raise OverdueError
 
 
-# Compilations that this process has begun and not ended: whoever would end it lets them end, so that what they made is
-# kept for the next one.
+# Number of compilations in progress in this process: whoever terminates it waits for them, so that their results are
+# saved.
 compilers = 0
 
 
@@ -67,13 +67,13 @@ def compiling() -> Iterator[None]:
     try:
         yield
     finally:
-        # In place of what compilers themselves have told meanwhile.
+        # Set, not added: times that compilers reported inside this block are already contained in it.
         _COMPILED.set((wall + time.perf_counter() - since, busy + time.thread_time() - busy_since))
 
 
 def cpu_seconds() -> float:
     """CPU seconds of all threads of this process so far, and of its child processes that have ended."""
-    if sys.platform == "win32":  # which does not add up those of children
+    if sys.platform == "win32":  # where os.times() excludes child processes
         return time.process_time()
     import resource
 

@@ -11,7 +11,7 @@ from spinbench.errors import SpinbenchError, UnavailableError
 
 Table = list[dict[str, Any]]
 Kind = Literal["pandas", "polars", "arrow"]
-# Packages that have to be installed.
+# Package that each kind of data frame needs.
 KINDS: Mapping[Kind, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from spinbench.errors import HistoryError
 
 CONFIG = "asv.conf.json"
-# A found checkout's own configuration is not to run programs: a monitor, hooks, or who checks signatures.
+# The configuration of a repository must not run programs: file-system monitors, hooks, or signature checks.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false")
 _OWN_SCOPES = ("local", "worktree")
 _FILTERS = r"^filter\..*\.(clean|smudge|process)$"
@@ -144,7 +144,7 @@ def difference(folder: Path) -> bytes | None:
         FileNotFoundError: git is not installed.
     """
     listed = ask(folder, "config", "--show-scope", "-z", "--get-regexp", _FILTERS)
-    # 1: there are none; more: a git that knows no scopes.
+    # Status 1: nothing is set; above 1: this version of git has no --show-scope.
     if listed.returncode > 1:
         return None
     words = listed.stdout.decode(errors="replace").split("\0")

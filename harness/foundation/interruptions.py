@@ -12,7 +12,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# What a command exits with that was interrupted, as shells have it.
+# Exit status of an interrupted command, as in shells (128 + SIGINT).
 STATUS = 130
 
 
@@ -35,7 +35,7 @@ def interruptible(*numbers: signal.Signals, late: bool = False) -> Iterator[thre
         if not (late and first):
             raise KeyboardInterrupt
 
-    # Other threads cannot handle signals, and get none.
+    # Python delivers signals to the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield received
         return
@@ -77,7 +77,7 @@ def run_interruptibly(action: Callable[[], T], stop: Callable[[], None] = lambda
     except BaseException:
         stop()
         raise
-    # Such as the time that was spent on compiling.
+    # Context variables that the thread set, such as the seconds of compilation, are copied back.
     for variable, value in context.items():
         if variable.get(None) is not value:
             variable.set(value)

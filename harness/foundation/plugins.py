@@ -19,7 +19,7 @@ from spinbench.errors import BrokenPluginError
 from spinbench.foundation import deadline
 from spinbench.foundation.remarks import unknown_name
 
-# The distribution whose names nobody takes.
+# Distribution whose names plugins cannot replace.
 OWN = "spinbench"
 _REMEMBERED: list[Any] = []
 
@@ -112,7 +112,7 @@ def load_point(kind: str, point: EntryPoint, malformed: Callable[[object], str])
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # A plugin may raise anything, SystemExit included.
+        # Importing a plugin may raise anything, SystemExit included.
         raise BrokenPluginError(
             f"{_label(kind, point)} failed on import: {describe_error(error)}{_explain_hidden_module(point)}"
         ) from error

@@ -9,7 +9,7 @@ from functools import cache
 
 from spinbench.errors import UnknownNameError
 
-# Characters that a terminal obeys, or that turn what stands beside them round; within brackets of an expression.
+# Control characters and characters that change the direction of text; for use within brackets of a regular expression.
 OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _OBEYED = re.compile(f"[{OBEYED}]")
 
@@ -46,7 +46,7 @@ def unknown_name(
         allowed: those that there are.
         removed: those that there were, and what to do instead.
     """
-    # Here and not above: no command needs it that is spelt right.
+    # Here and not above: only a misspelt command needs it.
     import difflib
 
     allowed, removed = list(allowed), removed or {}

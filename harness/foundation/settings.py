@@ -12,7 +12,7 @@ from spinbench.errors import SpinbenchError
 if TYPE_CHECKING:
     from spinbench.api.method import Method
 
-# Of what is counted: more is a slip of the pen.
+# Largest value of a setting that is a count: more is a typing error.
 LARGEST = 2**20
 
 

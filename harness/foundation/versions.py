@@ -12,7 +12,7 @@ from spinbench.errors import HistoryError
 from spinbench.foundation import git
 from spinbench.foundation.atomic import clear_fragments, write_json
 
-# At the top of such a repository; a sweep commits it where it has changed.
+# File at the top of the repository; a sweep commits it when versions have changed.
 FILE = "versions.json"
 BRANCH = "main"
 _WHO = ("-c", "user.name=spinbench", "-c", "user.email=spinbench@localhost", "-c", "commit.gpgsign=false")
@@ -41,7 +41,7 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
         return False
     with FileLock(folder / ".git" / "versions.lock"):
         clear_fragments(folder)
-        # Not from the file: a writer may have been killed before its commit.
+        # Read from the last commit and not from the file: a writer may have been killed before its commit.
         before = json.loads(_git(folder, "show", f"HEAD:{FILE}"))
         if before == installed:
             return False
