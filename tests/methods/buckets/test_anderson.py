@@ -63,3 +63,12 @@ def test_it_ends_at_its_best_point(room: float) -> None:
     best = run.finish()
     assert of.asked[-1] is best
     np.testing.assert_allclose(best, of.least, atol=1e-3)
+
+
+def test_a_step_that_leads_up_is_halved_and_taken_back() -> None:
+    of = Quadratic(5, 2)
+    run = Descent(of.least, of.valued, lambda point, step: of.moved(point, step) + step, 1e9)
+    while not run.is_ended:
+        run.go_on()
+    assert run.best is of.least
+    assert run.finish() is of.asked[-1]

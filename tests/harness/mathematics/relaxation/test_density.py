@@ -105,6 +105,15 @@ def test_wrong_diagonals_are_refused_in_one_sentence() -> None:
         _ = relax(model, "sdp", 0.1).edge_factor
 
 
+def test_large_models_use_lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = dense_model(40, 5)
+    d = np.linspace(1.0, 3.0, 40)
+    exact = diagonal.smallest_eigenvalue(model, d)
+    monkeypatch.setattr(diagonal, "DENSE_EIGEN", 10)
+    estimate = diagonal.smallest_eigenvalue(model, d)
+    assert exact - 1e-4 < estimate <= exact + 1e-12
+
+
 def test_dense_forms_of_large_models_are_refused_with_their_memory() -> None:
     n = 5000
     ring = PairwiseModel.from_edges(np.zeros(n), [(i, (i + 1) % n) for i in range(n)], np.ones(n), name="ring")
