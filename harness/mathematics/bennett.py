@@ -23,14 +23,14 @@ from spinbench.mathematics.claims import (
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
-# Joint standard errors that two estimates of the same number may differ by: two are 95 %, and several estimates of a
-# run are compared.
+# Largest distance of two estimates of one number in joint standard errors: two would be 95 %, and several estimates of
+# a run are compared.
 CONTRADICTED = 3.0
-# Newton's steps, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that. A hundred
-# halvings take any range to rounding.
+# Newton steps stop when a log ratio moves by less than CLOSE; a step that does not shrink is replaced by bisection, and
+# a hundred of these reduce any interval to rounding.
 MOST_STEPS, CLOSE = 100, 1e-12
-# Share of the error that draws of both sides allow, below which one side's is not taken: an average of one takes more
-# draws, but does not see what it lacks.
+# Smallest error of a one-sided estimate, relative to the two-sided one's: an average over one side uses more draws but
+# does not show which states they miss.
 SHARED = 0.5
 
 
@@ -80,7 +80,7 @@ def ratio(
         error = float(standard_error(forward))
     effective = float(forward.size)
     if error > NOTHING:
-        # Chains' draws are not independent: n_f = var / se² of them count.
+        # Draws of a chain are correlated: their effective number is n_f = var / se².
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(n_backward / effective))
     (value,), (a,), (b,) = balance(forward.reshape(1, -1), backward.reshape(1, -1), shift, effective / forward.size)
@@ -93,14 +93,15 @@ def ratio(
     between = np.nan_to_num(float(standard_error(a)))
     remembered_spread = float((memory_share(r_hat_of(a[:, None])) * spread)[0])
     base = max(between, float(spread[0]) / np.sqrt(parts))
-    # Chains are independent, and a chain's stretches of some autocorrelation times are, too.
+    # Chains are independent, and so are stretches of about ten autocorrelation times of one chain.
     freedom = max(chains - 1, min(effective / 10, 100.0))
     of_draws = n_backward * float(b.var(ddof=min(n_backward - 1, 1)))
 
     factor = float(t_factor(freedom)) / weight
     scatter = factor * float(np.hypot(effective * base, np.sqrt(of_draws)))
     memory = factor * effective * remembered_spread
-    # Either the states that matter were seen, and the error is of these, or they were not.
+    # Either the relevant states were seen, and the error is their scatter, or they were not, and the bound for unseen
+    # states applies.
     se = max(scatter, LEAST_DRAW / effective)
     bound = float(max(error_bound(scatter, memory=memory), error_bound(0.0, unseen / effective)))
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and n_backward >= 2
@@ -116,7 +117,7 @@ def beside(estimate: Claim, reference: Ratio) -> Claim:
         widened by as much of their distance as these do not explain.
     """
     distance = estimate.value - reference.value
-    # The standard error that would have both bounds.
+    # Joint standard error that corresponds to both error bounds.
     joint = float(np.hypot(estimate.error_bound, reference.error_bound)) / BOUND
     if not (reference.supported and np.isfinite(estimate.error_bound) and abs(distance) <= CONTRADICTED * joint):
         return Claim(estimate.value, np.inf, np.inf)
@@ -160,8 +161,8 @@ def balance(
         a, b = expit(value[:, None] - upper + shift), expit(lower - value[:, None] - shift)
         if (moved <= CLOSE * np.maximum(np.abs(value), 1.0)).all():
             break
-        # D of Bennett's ratio, which is Newton's derivative and the inverse of the variance but for what both sides
-        # share.
+        # D of Bennett's ratio: Newton's derivative, and the inverse of the variance up to a common factor of both
+        # sides.
         weight = each * (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
         gap = b.sum(axis=1) - each * a.sum(axis=1)
         low, high = np.where(gap > 0, value, low), np.where(gap > 0, high, value)

@@ -21,18 +21,18 @@ from spinbench.mathematics.statistics import (
     r_hat_of_means,
 )
 
-# With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed: k chains
-# miss one of two equal wells with probability 2^(1 - k). Of 80 runs on such a model four chains were fooled 4 times,
-# eight never.
+# Smallest number of chains whose agreement is evidence of mixing: k chains all miss one of two equal modes with
+# probability 2^(1 - k). Of 80 runs on such a model four chains were misled 4 times, eight chains never.
 FEWEST_CHAINS = 8
-# With fewer, nothing tells what chains remember from chance.
+# Smallest number of chains for a test whether chains remember their initial states.
 FEWEST_TOLD = 4
-# Rounding of means of float32 chains, which moves with their states.
+# Rounding error of means of float32 chains, which depends on their states.
 _ROUNDING = 1e-6
-# Probability that any of N variables' chains are alike in both halves by chance, though they remember nothing.
+# Probability that, among N variables, chance correlates some variable's chain means in the two halves of a run although
+# its chains have mixed.
 _CHANCE = 0.05
-# Probability that any of N variables' means in the second half of a run differ from those in the first half by chance:
-# small, as every run is asked.
+# Probability that, among N variables, the means of some variable's halves differ by chance; small, since every run is
+# tested.
 _DRIFT = 0.001
 
 
@@ -189,7 +189,7 @@ def certain(alike: FloatArray, chains: int) -> npt.NDArray[np.bool_]:
 
     if chains < FEWEST_TOLD:
         return np.ones(len(alike), dtype=np.bool_)
-    # The t-test of a correlation, at a level that is shared by all variables (Bonferroni).
+    # t-test of a correlation, with the level divided by the number of variables (Bonferroni).
     t = stdtrit(chains - 2, 1 - _CHANCE / max(len(alike), 1))
     return np.asarray(alike > t / np.sqrt(chains - 2 + t**2))
 

@@ -36,32 +36,33 @@ if TYPE_CHECKING:
     from spinbench.api.types import LogZKind
 
 FEWEST_BATCHES = 4
-# Samples of each chain; in fewer, chains that all begin on one side of what they remember are too often still there.
+# Smallest number of samples per chain: in shorter runs, chains that all begin in one of two modes are too often still
+# there.
 FEWEST_SAMPLES = 8
-# Claims grow with R-hat, so that they hold far beyond the usual 1.01; above this they say nothing. Of right numbers it
-# refuses none, where 1.05 refused 2 to 4 %.
+# Error bounds grow with R-hat and stay valid far beyond the usual 1.01; above this limit estimates get a warning. It
+# rejects no estimate that is right, while 1.05 rejected 2 to 4 % of them.
 LARGEST_R_HAT = 1.2
-# Overlap of the laws on both sides of a ratio estimate, 1 where they are the same. With it and `LEAST_WEIGHT` none of
-# 887 accepted numbers was off by more than 4 errors.
+# Smallest overlap of the two laws of a ratio estimate (1: equal laws). With it and `LEAST_WEIGHT` none of 887 accepted
+# estimates was off by more than 4 standard errors.
 LEAST_OVERLAP = 0.05
-# Draws, in effect, that both sides of a ratio estimate share.
+# Smallest effective number of draws that both sides of a ratio estimate share.
 LEAST_WEIGHT = 5.0
-# Half of the rule of three (Hanley and Lippman-Hand 1983): what n draws have not shown has a probability of at most 3 /
-# n (at 95 %), and bounds hold two times over.
+# Half of the rule of three (Hanley and Lippman-Hand 1983): states that n draws have not shown have probability at most
+# 3 / n (at 95 %), and error bounds are about twice this.
 UNSEEN = 1.5
-# Standard errors that one number in 200 is off by more than; Student's t is in them already.
+# Error bound in standard errors that one normal number in 200 exceeds; the factor of Student's t is applied separately.
 BOUND = 2.81
-# Of n draws: what so much of one would change is the least standard error of the mean of a state which none or few of
-# them have shown, of which scatter says too little; Jeffreys' prior adds as much to each state.
+# A state that none or few of n draws have shown gets at least the standard error LEAST_DRAW / n, since scatter
+# underestimates it. Jeffreys' prior adds as much to each state.
 LEAST_DRAW = 0.5
-# Of so many that a state was shown by, scatter is a standard error: it is known to a third.
+# Number of draws of a state from which scatter gives its standard error, to about a third.
 FEW_DRAWS = 10.0
-# Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
-# must change together are slower than the median one, and with neighbours of theirs that were seen to be slow.
+# Quantile of the variables' autocorrelation times that is assumed for states not seen yet: variables that must change
+# together are slower than the median variable, but have slow neighbours that were seen.
 SLOW = 0.9
-# P(z <= 2) of the normal law: t quantiles over 2 are 1 for many degrees of freedom.
+# P(z <= 2) of the standard normal law: t quantiles over 2 tend to 1 for many degrees of freedom.
 _TWO_SIGMA = 0.9772
-# Nats: what varies by less is constant but for rounding. Draws: fewer are none.
+# Smaller variations in nats are rounding, and fewer effective draws count as none.
 NOTHING = 1e-9
 
 
@@ -130,8 +131,8 @@ def t_factor(freedom: npt.ArrayLike) -> FloatArray:
     from scipy.special import stdtrit
 
     degrees = np.maximum(freedom, 1.0)
-    # Where chains are slow, the degrees of most variables are the least ones, and a quantile takes a search: it is
-    # found once.
+    # In slowly mixing runs most variables have the smallest degrees of freedom, whose quantile takes a search: it is
+    # computed once.
     least = degrees.min(initial=np.inf)
     more = degrees > least
     factors = np.full(degrees.shape, stdtrit(least, _TWO_SIGMA) / 2)
@@ -172,17 +173,16 @@ def marginal_claims(
     if every is not None:
         summary, count = every.extend_summary(summary, chains), every.chains
     variables, per_batch, memory = len(summary.means), samples / batches, 0.0
-    # Results come in the place of what they are made of: of many variables new memory takes time.
+    # Results overwrite the arrays they are computed from: with many variables, allocating new memory takes time.
     time, mcse, bounds = summary.variance, summary.standard, summary.spread
     for some in blocks(variables, 1):
         errors, variance = np.nan_to_num(summary.standard[some]), summary.variance[some]
         spent = per_batch * errors**2 * batches * count / np.maximum(variance, np.finfo(float).tiny)
         spent = np.clip(spent, 1.0, samples)
-        # Of what does not vary, with a sign, so that the array need not be kept twice.
+        # A negative sign marks constant variables, which avoids a second array.
         time[some] = np.where(variance > 1e-12, spent, -spent)
     varies = time > 0
-    # No less than a batch: how fast chains forget what they have seen, as batches' correlations tell below that, says
-    # nothing of wells that none of them has entered.
+    # At least one batch length: the decorrelation within batches says nothing about modes that no chain has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
     alike = np.ones(variables, dtype=bool)
@@ -195,11 +195,11 @@ def marginal_claims(
         farthest = np.maximum(high[some] - means, means - low[some])
         scatter, unseen = t_factor(freedom) * base, UNSEEN * farthest / effective
         wide = error_bound(scatter, unseen, remembered_share * spread)
-        # The mean can be no further off than the range of what is averaged.
+        # The error of a mean is at most the range of the averaged values.
         np.minimum(wide, farthest, out=bounds[some])
         nearest = np.where(time[some] < 0, 0.0, np.minimum(high[some] - means, means - low[some]))
         of_rare = widen_of_rare(scatter, nearest, farthest, samples * count)
-        # In whose place standard errors come.
+        # From here on the array holds standard errors.
         time[some] = np.minimum(of_rare, bounds[some])
         memory = max(memory, float(remembered_share[alike[some]].max(initial=0.0)))
     doubt = ""
@@ -254,7 +254,7 @@ def log_z_parts(reported: Claim | None, estimates: Mapping[str, Claim]) -> LogZP
 
 def expit(values: npt.ArrayLike) -> FloatArray:
     """The logistic function; NumPy's exponential is in vectors, as SciPy's `expit` is not."""
-    # 1 / (1 + infinity) is right.
+    # The exponential overflows to infinity, and 1 / (1 + infinity) is the correct 0.
     with np.errstate(over="ignore"):
         return np.asarray(1 / (1 + np.exp(-np.asarray(values, dtype=np.float64))))
 

@@ -12,11 +12,11 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Sweeps at most; states end where no change of one variable makes them heavier, mostly after a few.
+# Largest number of sweeps; mostly a few reach a state that no single change makes heavier.
 SWEEPS = 30
 
 
-# Of larger models raising takes minutes.
+# Largest number of variables: on larger models the ascent takes minutes.
 MOST_VARIABLES = 100_000
 
 

@@ -120,7 +120,7 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
             f"{model.name}: degree_limit = {degree_limit} and attempts = {attempts}; at least 0 and 1 are needed"
         )
     network = network_from_model(model)
-    # Nodes of degree 1 and 2 make no table larger when they merge, so that they are absorbed whatever the limit.
+    # Merging a node of degree 1 or 2 makes no table larger, so that these are merged whatever the limit.
     for a, b in absorption(network.slots)[0]:
         network.merge_nodes(a, b)
     if degree_limit > 2:
@@ -197,7 +197,7 @@ def _order(
         shared = len(at[a] & at[b])
         degree = len(at[a]) + len(at[b]) - 2 * shared
         if degree <= limit:
-            # How much the larger node grows, with noise: each attempt breaks ties in its own way.
+            # Growth of the larger node, with noise, so that each attempt breaks ties differently.
             cost = degree - max(len(at[a]), len(at[b])) + rng.random()
             heapq.heappush(heap, (cost, a, b, version[a], version[b]))
 
@@ -207,7 +207,7 @@ def _order(
     merged = []
     while heap:
         _, a, b, seen_a, seen_b = heapq.heappop(heap)
-        # An old entry of the heap, of before one of the two merged.
+        # Outdated entry of the heap: one of the two nodes has been merged since.
         if version.get(a) != seen_a or version.get(b) != seen_b:
             continue
         merged.append((a, b))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 EPS = float(np.finfo(np.float64).eps)
-# Units in the last place that one step may cost: some operations of half a unit each, and functions of a few.
+# Rounding error of one step in units in the last place: some operations of half a unit each, and functions of a few
+# units.
 UNITS = 16
 Precision = Literal["float32", "float64"]
 

@@ -17,14 +17,14 @@ from spinbench.errors import SpinbenchError
 
 FloatArray = npt.NDArray[np.float64]
 
-# Error to which `time_to_error` is tracked: one per cent of probability.
+# Marginal error to which `time_to_error` is tracked.
 TARGET_RMSE = 0.01
 
-# Numbers that are worked on at a time, so that they stay in a processor's cache.
+# Numbers in a block, which fits a processor's cache.
 _BLOCK = 2**17
-# Lags at which products are summed sooner than series are transformed.
+# Up to this many lags, direct sums of products are faster than Fourier transforms.
 FEW = 16
-# So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone.
+# Number of chains from which their spread alone gives the standard error, to 1 / sqrt(2 * 15) = 18 %.
 MANY_CHAINS = 16
 
 
@@ -86,11 +86,11 @@ def errors_and_variances(series: FloatArray, means: FloatArray, between: FloatAr
     variance = _product(halves, 0)
     total = variance + between
     time = _time(halves, variance, total)
-    # At most B log10(B) effective batches: antithetic chains are believed only so far (ibid., section 3.2).
+    # At most B log10(B) effective batches: antithetic chains are credited only up to this limit (ibid., section 3.2).
     floor = 1 / max(np.log10(batches * chains), 1.0)
     squares = np.where(total > 0, total * np.maximum(time, floor) / (batches * chains), 0.0)
     if series.shape[-1] >= MANY_CHAINS:
-        # Nor further than the chains' own means, whose spread asks for no model of the autocorrelation.
+        # Nor smaller than the spread of the chain means, which needs no model of the autocorrelation.
         spread = chain_means(series, means).var(axis=-1, ddof=1) / series.shape[-1]
         squares = np.where(time < 1, np.maximum(squares, spread), squares)
     return np.asarray(np.sqrt(squares)), variance

@@ -25,16 +25,16 @@ from spinbench.mathematics.claims import (
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
-# Nats from a rung to the next, ∫ sd(V) dβ: at 1 neighbours overlap by .55 at least, as measured.
+# Distance of rungs in nats, ∫ sd(V) dβ: at 1 the measured overlap of neighbours is at least 0.55.
 STEP = 1.0
-# At 2 they overlap by .22 at least, which costs no precision where rungs are short; at 3 it does.
+# Largest distance: at 2 the overlap is at least 0.22 and short rungs lose no precision; at 3 they do.
 WIDEST_STEP = 2.0
-# Sweeps of a rung at least; a quarter of them is dropped, for chains come from the rung below. At six strong glasses
-# come out low by about one claim.
+# Smallest number of sweeps per rung, a quarter of which is burn-in, since chains come from the rung below. With fewer
+# than six, log Z of strong spin glasses comes out about one standard error too low.
 FEWEST_SWEEPS = 6
-# Rungs of fewer sweeps are thinned out first: half the rungs had the same errors.
+# Below this number of sweeps per rung the number of rungs is reduced first: half as many gave the same errors.
 FEW_SWEEPS = 10
-# Temperatures of the pilot, at least and at most.
+# Smallest and largest number of temperatures of the pilot run.
 PILOT = (8, 24)
 
 
@@ -102,14 +102,15 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     sways, chains = _sways(pairs, climbed, top), top.shape[1]
     parts = [_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True)]
     variance, remembered = (sum(each) for each in zip(*parts, strict=True))
-    # What a chain adds on all its rungs: it walks up as one, so that its rungs err together.
+    # Sum of a chain's deviations over all rungs: one chain climbs all of them, so that the errors of rungs are
+    # correlated.
     along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)
     between = float(np.var(along, ddof=min(chains - 1, 1))) / chains
     factor = float(t_factor(chains - 1))
     se, memory = factor * float(np.sqrt(max(variance, between))), factor * float(np.sqrt(remembered))
     bound = float(error_bound(se, memory=memory))
     enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
-    # Else they are stuck on the way up, and log Z is too low.
+    # Otherwise chains got stuck on the way up, and log Z is too low.
     enough = enough and bool(r_hat_of(top[:, None])[0] <= LARGEST_R_HAT)
     supported = enough and overlap.min() >= LEAST_OVERLAP and weight.min() >= LEAST_WEIGHT
     return Ratio(value, se, bound, float(overlap.min()), float(weight.min()), bool(supported))

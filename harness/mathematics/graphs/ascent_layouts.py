@@ -13,7 +13,7 @@ import numpy as np
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
 
-# Entries that a chunk may gather at most, 8 MB of them, unless a single variable has more.
+# Largest number of entries that a chunk gathers, 8 MB, unless a single variable has more.
 MAX_GATHER = 2**20
 
 

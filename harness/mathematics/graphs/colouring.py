@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 AnyInts = npt.NDArray[np.signedinteger]
-# Of so many pairs of vertices one has an edge at least, where a table of all of them is looked through.
+# Edges are found in a dense table of all pairs if at least one pair in this many is an edge.
 FEW_HOLES = 4
-# Entries of it that are looked at together.
+# Entries of that table in a block.
 AT_ONCE = 2**20
-# Rows and columns of it that are turned together: what they hold is in a cache.
+# Rows and columns of the blocks in which a table is transposed: a block fits a cache.
 BESIDE = 256
 IntArray = npt.NDArray[np.int64]
-# Up to so many vertices may need more than `MAX_COLOURS` colours at the cost of a Python loop a vertex.
+# Largest number of vertices whose colouring may exceed `MAX_COLOURS`, at the cost of a Python loop over vertices.
 SEQUENTIAL = 4096
 MAX_COLOURS = 63
 MAX_LEVELS = 10_000
-# A vertex, beyond which there are hardly ever so few colours.
+# Degree above which `MAX_COLOURS` colours rarely suffice.
 MANY_EDGES = 512
-# Up to so many edges a colouring is improved; on larger graphs that takes seconds to save a colour at most.
+# Largest number of edges for which a colouring is improved: beyond, it takes seconds and saves a colour at most.
 FEW_EDGES = 300_000
 
 
@@ -52,9 +52,9 @@ def adjacency_rows(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, An
     others = np.concatenate([ends[len(first) :], ends[: len(first)]])
     numbers = np.tile(np.arange(len(first), dtype=np.promote_types(np.int32, np.min_scalar_type(-len(first)))), 2)
     square = sparse.coo_array((numbers, (ends, others)), shape=(n, n), copy=False)
-    square.has_canonical_format = True  # there are no duplicates to look for by sorting
+    square.has_canonical_format = True  # skips the sort for duplicates, of which there are none
     by_rows = square.tocsr()
-    del ends, others, numbers, square  # with edges' numbers for weights, half as large, all this takes little more than
+    del ends, others, numbers, square  # edge numbers are half as large as weights, so that the peak is little above
     ascending = by_rows.tocsc()  # the result. Columns of a symmetric matrix are its rows, and this puts them in order.
     return ascending.indptr, ascending.indices.astype(narrow, copy=False), ascending.data
 
@@ -67,14 +67,14 @@ def has_most(n: int, edges: int) -> bool:
 def dense_symmetric_matrix(n: int, first: AnyInts, second: AnyInts, values: np.ndarray) -> np.ndarray:
     """(N, N) the values (E,) of the edges, each edge once, no loops; 0 of all other pairs."""
     table = np.empty((n, n), dtype=values.dtype)
-    table.fill(0)  # in large pages, where there are some; zeros would come in small ones
+    table.fill(0)  # uses large pages where available; np.zeros would use small ones
     for low in range(0, len(first), AT_ONCE):
         some = slice(low, low + AT_ONCE)
         table[first[some], second[some]] = values[some]
     for low in range(0, n, BESIDE):
         rows = slice(low, low + BESIDE)
         table[rows, rows] += table[rows, rows].T
-        for other in range(low + BESIDE, n, BESIDE):  # of each pair one entry has its value by now, and both get it
+        for other in range(low + BESIDE, n, BESIDE):  # one of each pair of entries is set, and both get its value
             columns = slice(other, other + BESIDE)
             table[rows, columns] += table[columns, rows].T
             table[columns, rows] = table[rows, columns].T
@@ -141,7 +141,7 @@ def colouring(n: int, edges: IntArray) -> IntArray:
     """
     if len(edges) == 0:
         return np.zeros(n, dtype=np.int64)
-    if 2 * len(edges) == n * (n - 1):  # a colour for each vertex; the order is that in which all others are coloured
+    if 2 * len(edges) == n * (n - 1):  # complete graph: colour of each vertex by its place in the random order
         return _rank(np.lexsort((_random_order(n), np.arange(n) > 0)))
     graph = Adjacency.of(n, edges)
     parity = _breadth_first_parity(graph)
@@ -191,12 +191,12 @@ def _breadth_first_parity(graph: Adjacency) -> npt.NDArray[np.int8]:
     order, parent = csgraph.breadth_first_order(square, 0, directed=True, return_predecessors=True)
     if len(order) == n:
         return _depth_parity(parent, 0)
-    # strong components are those of an undirected graph, and found without transposing it
+    # Strong components of an undirected graph are its components, found without a transposed matrix.
     components, label = csgraph.connected_components(square, connection="strong")
     firsts = np.zeros(components, dtype=graph.others.dtype)
     firsts[label[::-1]] = np.arange(n - 1, -1, -1)
     others = np.concatenate([graph.others, firsts])
-    rooted = _square(np.append(graph.start, len(others)), others)  # one search, from an added root
+    rooted = _square(np.append(graph.start, len(others)), others)  # a single search, from an extra root
     parent = csgraph.breadth_first_order(rooted, n, directed=True, return_predecessors=True)[1]
     return 1 - _depth_parity(parent, n)[:n]
 

@@ -15,9 +15,9 @@ from spinbench.models import FactorGraph, Model, PairwiseModel, to_factor_graph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Log tables by scope, variables ascending.
+# {scope, ascending: log table}.
 Tables = dict[tuple[int, ...], FloatArray]
-# Entries that are looked up at once, so that their places stay in a cache.
+# Entries of a block of look-ups, small enough for a cache.
 NEAR = 2**16
 
 
@@ -116,9 +116,9 @@ def _absorb_subsets(tables: Tables) -> Tables:
     """No scope lies within another."""
     maximal: Tables = {}
     holding: dict[int, list[tuple[int, ...]]] = {}
-    # The largest scopes first, so that each smaller one finds those that hold it.
+    # Largest scopes first, so that each smaller scope finds a table that contains it.
     for scope in sorted(tables, key=lambda scope: (-len(scope), scope)):
-        # A home holds every variable of the scope, so that the shortest list of one of them is enough to look through.
+        # Such a table contains every variable of the scope, so that the shortest of their lists is searched.
         rarest = min((holding.get(v, []) for v in scope), key=len)
         homes = [other for other in rarest if set(scope) <= set(other)]
         if homes:
@@ -182,7 +182,7 @@ def _tables(
     """From the factors' orders (F,), and what stands beside each of their variables (S,)."""
     scope_starts = starts_of(orders)
     touched = np.argsort(variables, kind="stable")
-    # a first variable's stride and number of states tell how large a table is
+    # the first variable's stride times its number of states is the size of the table
     first = scope_starts[:-1]
     return FactorTables(
         cardinalities=cardinalities,

@@ -23,9 +23,10 @@ from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntA
 from spinbench.mathematics.graphs.parities import find_parities, members_of
 from spinbench.models import Factor, FactorGraph
 
-# States that may be tried for one chain, after which a model is refused rather than searched for ever.
+# Largest number of choices for one chain: beyond it the model is refused, since a search may take for ever.
 MAX_CHOICES = 100_000
-# Failures before a search begins again; half as many more each time, so that no search that would end is cut for ever.
+# Failures before the first restart; the limit grows by half each time, so that a search that would succeed is not cut
+# off for ever.
 FIRST_RESTART = 200
 
 
@@ -47,7 +48,7 @@ def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
     search = _Search(graph.name, graph.cardinalities, graph.factors, ", and chains have to start from one")
     starts = np.empty((graph.num_variables, chains), dtype=np.int64)
     for c in range(chains):
-        # A stream of each chain's own: its start does not depend on how many there are.
+        # Each chain has its own stream: its initial state does not depend on the number of chains.
         rng = np.random.default_rng(np.random.SeedSequence((seed, c, 0x46454153)))
         starts[:, c] = search.run(rng)
     return starts
@@ -151,7 +152,7 @@ class _Search:
         solution = self._parity_solution(domains, rng)
         if solution is None:
             raise self._impossible()
-        # Domains before a choice, its variable and its state.
+        # Stack of (domains before a choice, its variable, its state).
         trail: list[tuple[list[int], int, int]] = []
         while (v := self._next(domains, rng)) >= 0:
             k = solution >> v & 1 if self._follows(v) else self._pick(v, domains[v], rng)
@@ -174,7 +175,7 @@ class _Search:
                 if not trail:
                     raise self._impossible()
                 domains, v, k = trail.pop()
-                # Others are left: a variable with one state is not chosen for.
+                # Removes the state that failed; others remain, since only variables with several states are chosen.
                 domains[v] ^= 1 << k
             if patience < 0:
                 return None
@@ -194,7 +195,7 @@ class _Search:
         if not len(candidates):
             return -1
         noise = 1 + 1e-9 * rng.random(len(candidates))
-        # dom/wdeg (Boussemart et al. 2004): few states first, and those whose factors failed often.
+        # dom/wdeg (Boussemart et al. 2004): variables with few states and with factors that failed often come first.
         return int(candidates[int(np.argmin(sizes[candidates] / self._failures[candidates] * noise))])
 
     def _propagate(self, domains: list[int], begin: range | list[int]) -> bool:

@@ -14,7 +14,7 @@ from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.models.possible_states import origin_of_possible_states, possible_states
 from spinbench.reference.problem import Problem
 
-# Of messages (`Graph.floor`) where there are no finite weights.
+# Floor of messages (`Graph.floor`) if no weight is finite.
 FLOOR = -2000.0
 
 
@@ -69,7 +69,7 @@ def _lower_groups(model: PairwiseModel) -> Graph:
     cards = np.array(problem.cardinalities, dtype=np.int64)
     states = np.cumsum(cards) - cards
     free = np.flatnonzero(origin.carriers >= 0)
-    # Of the only member of a group, which is 1 for sure.
+    # Index of the constant 1, for the only member of a group.
     readout = np.full(model.num_variables, int(cards.sum()) + 1)
     readout[free] = states[origin.carriers[free]] + [origin.states[v].index(1) for v in free.tolist()]
     source = np.empty(int(cards.sum()), dtype=np.int64)
@@ -94,7 +94,7 @@ def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     readout = np.concatenate(readouts)
     if all(k == 2 for k in graph.cardinalities):
         readout = readout[1::2]
-    # rows lean to the start's state
+    # each row's initial message favours the state of the chain's initial state
     aim = np.fromiter(itertools.chain.from_iterable(origin.states[v][1:] for v in free.tolist()), dtype=np.int64)
     layout = _Layout(cards, readout, np.repeat(free, cards - 1), aim)
     return _assemble(layout, _by_shape(*_restrict_factors(graph, origin)), graph.log_constant)
@@ -187,7 +187,7 @@ def _assemble(layout: _Layout, pieces: Scopes, constant: float) -> Graph:
                 constant += float(corner.sum())
                 for end, side in zip(ends, sides, strict=True):
                     theta += np.bincount(end, side, minlength=len(theta))
-                # w = f(1,1) - f(0,1) - f(1,0) + f(0,0); the fields and the corner go to θ and to the constant.
+                # w = f(1,1) - f(0,1) - f(1,0) + f(0,0); fields go to θ and f(0,0) to the constant.
                 weights = (tables[finite, 1, 1] - tables[finite, 0, 1]) - sides[0]
                 pairs = Pairs(weights, ends, -np.stack(sides))
                 rows, tables = rows[~finite], tables[~finite]

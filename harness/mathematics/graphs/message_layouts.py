@@ -21,7 +21,7 @@ from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# By shape (K_1, …, K_d): variables (n, d) and log tables (n, K_1, …, K_d).
+# {shape (K_1, …, K_d): (variables (n, d), log tables (n, K_1, …, K_d))}.
 Scopes = dict[tuple[int, ...], tuple[IntArray, FloatArray]]
 
 
@@ -143,7 +143,7 @@ def incidence(graph: Graph) -> Incidence:
     degree = np.bincount(target, minlength=count)
     start = np.cumsum(degree) - degree
     entries = np.append(np.argsort(target, kind="stable"), len(target))
-    # Widths of powers of two: a row is padded to at most twice its degree, and there are few shapes to compile.
+    # Widths are powers of two: rows are padded to at most twice their degree, and few shapes have to be compiled.
     width = np.where(degree > 0, 2 ** np.ceil(np.log2(np.maximum(degree, 1))).astype(np.int64), 0)
     place = np.full(count, (width > 0).sum(), dtype=np.int64)
     buckets, filled = [], 0

@@ -12,14 +12,15 @@ from spinbench.mathematics.graphs.rows import FloatArray, Windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.models import PairwiseModel
 
-# Single-site updates of the annealing at most, about a second of NumPy, shared out among sweeps and parallel searches.
+# Largest number of single-site updates of the annealing, about a second in NumPy, divided among sweeps and parallel
+# searches.
 UPDATES = 2.5e7
-# Vectorised block updates of the annealing at most: small blocks cost what a call does.
+# Largest number of vectorised block updates: the time of small blocks is that of a call.
 CALLS = 40_000
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 200, 4, 16
-# What was found of models that are there still, by kind of tables, order and seed.
+# Modes of models that still exist, by kind of tables, order and seed.
 _KNOWN: WeakKeyDictionary[PairwiseModel, dict[tuple[str, bytes, int], npt.NDArray[np.bool_]]] = WeakKeyDictionary()
-# Rows that are looked at together for the next one to flip: a vector operation, of which few find nothing.
+# Rows among which the next flip is searched in one vector operation.
 AHEAD = 128
 
 
@@ -47,14 +48,13 @@ def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep 
 def _search_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int) -> FloatArray:
     n = model.num_variables
     blocks = len(tables.rows) if isinstance(tables, Scan) else len(tables.first + tables.middle + tables.last)
-    # A gathered entry of W costs about as much as an update.
+    # Gathering an entry of W costs about as much as an update.
     work = n + 2 * model.num_edges * (0.05 if _is_dense(tables) else 0.5)
     searches = int(np.clip(UPDATES / (MAX_SWEEPS * work), 1, MAX_SEARCHES))
     sweeps = int(np.clip(min(UPDATES / (searches * work), CALLS / blocks), MIN_SWEEPS, MAX_SWEEPS))
     rng = np.random.default_rng(seed)
     scale = np.sqrt((np.sum(model.biases**2) + 2 * np.sum(model.couplings**2)) / n)
-    # From three times the spread of fields, where states are nearly free, to a thirtieth, where they are all but
-    # frozen.
+    # From three times the scale of the fields, where states are nearly free, to a thirtieth, where they are frozen.
     temperatures = np.geomspace(3.0, 0.03, sweeps) * scale
     s = np.zeros((n, searches))
     fields = running_fields(tables, s)

@@ -16,21 +16,22 @@ import numpy as np
 from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
 from spinbench.mathematics.graphs.table_layouts import FLOOR
 
-# Variables, ascending, and their coefficients, of which the first is 1.
+# (variables, ascending; their coefficients, of which the first is 1).
 Form = tuple[tuple[int, ...], tuple[int, ...]]
 
 PRIMES = (3, 5, 7, 11, 13)
-# Of a factor's table over its variables of q states; larger ones are left out.
+# Largest number of entries of a factor's table over variables of q states; larger factors are ignored.
 MAX_ENTRIES = 4096
-# Forms that are looked at for each variable, the strongest: elimination needs one for each, and some contradict others.
+# Number of the strongest forms that are examined, per variable: elimination needs one per variable, and some contradict
+# others.
 FORMS_PER_VARIABLE = 4
-# Standard deviation of the log of a strength: ties are broken, and each choice is another.
+# Standard deviation of the noise on log strengths, which breaks ties differently in each choice.
 NOISE = 0.1
-# For each start.
+# Largest number of choices per start.
 MAX_CHOICES = 16
-# Entries of matrices that all choices together change, at about; each start has one choice at least.
+# Approximate limit of the matrix entries that all choices change; each start has at least one choice.
 WORK = 2.0**27
-# Strength, relative to the strongest form, of what is rounding of the Fourier transform.
+# Strengths below this share of the strongest form's are rounding errors of the Fourier transform.
 NEGLIGIBLE = 1e-9
 
 
@@ -93,7 +94,7 @@ def linear_forms(flat: FactorTables, q: int) -> dict[Form, FloatArray]:
         ascending = np.argsort(variables)
         coefficients = np.fft.fftn(table.transpose(ascending)).ravel() / table.size
         directions, multiples = _projective_vectors(q, count)
-        # of each direction the q - 1 coefficients at its multiples; that at 0 is the mean over all states
+        # for each direction, the q - 1 coefficients at its multiples; the coefficient at 0 is the mean over all states
         spectrum = np.zeros((len(directions), q), dtype=np.complex128)
         spectrum[:, 1:] = coefficients[multiples]
         parts = np.fft.ifft(spectrum, axis=1).real * q
@@ -133,7 +134,7 @@ def _solve(rows: IntArray, preferred: IntArray, order: IntArray, free: IntArray,
         q: the prime.
     """
     n = rows.shape[1]
-    # Row v has pivot v, once it is settled, and the value last.
+    # A settled row v has its pivot at v, and its last entry is the value.
     basis = np.zeros((n, n + 1), dtype=np.int64)
     settled = np.zeros(n, dtype=bool)
     for f in order.tolist():
@@ -143,7 +144,7 @@ def _solve(rows: IntArray, preferred: IntArray, order: IntArray, free: IntArray,
         if not row[:-1].any():
             continue
         pivot = int((row[:-1] != 0).argmax())
-        # Inverses exist since q is prime.
+        # q is prime, so that inverses exist.
         row = row * pow(int(row[pivot]), -1, q) % q
         above = np.flatnonzero(basis[:, pivot])
         basis[above] = (basis[above] - basis[above, pivot, None] * row) % q

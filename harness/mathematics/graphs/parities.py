@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.models import Factor
 
-# Equations at most, for elimination takes their square.
+# Largest number of equations, with whose square the cost of elimination grows.
 MOST = 1024
 
 
@@ -52,7 +52,7 @@ class Parities:
         if reduced is None:
             return None
         x = int.from_bytes(rng.bytes(self._sum.bit_length() // 8 + 1), "little") & self.variables & ~fixed | ones
-        # Its other variables come before it.
+        # Its other variables have smaller numbers and are already assigned.
         for last in sorted(reduced):
             row = reduced[last]
             odd = ((row & x & ~(1 << last)).bit_count() ^ (row >= self._sum)) & 1
@@ -103,7 +103,7 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     order = points.shape[1]
     codes = points @ (1 << np.arange(order, dtype=np.int64))
     first = int(codes[0])
-    # Differences of points, each with a leading bit that no other has.
+    # Basis of the differences of points, by leading bit.
     span: dict[int, int] = {}
     for step in (codes[1:] ^ first).tolist():
         for lead, other in span.items():
@@ -112,7 +112,7 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
         if not step:
             continue
         lead = step.bit_length() - 1
-        span = {pivot: min(other, other ^ step) for pivot, other in span.items()}  # the lead is step's highest bit
+        span = {pivot: min(other, other ^ step) for pivot, other in span.items()}  # clears the lead in the others
         span[lead] = step
         if len(span) == order:
             return []

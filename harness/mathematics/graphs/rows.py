@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     pass
 
 FloatArray = npt.NDArray[np.float64]
-# A product with a row of W costs as much as gathering this fraction of its length: matrix products are fast.
+# A matrix product with a dense row of W costs as much as gathering this fraction of its length.
 DENSE_FACTOR = 32
-# Largest N for dense rows: W takes 7 GB there.
+# Largest N for a dense W, which takes 7 GB there.
 MAX_DENSE = 30_000
-# Most windows of a block; reading one costs about half of gathering one neighbour of each row.
+# Largest number of windows of a block; reading a window costs about half of gathering one neighbour per row.
 MAX_WINDOWS = 12
-# Rows whose entries are looked at together.
+# Rows of a block whose entries are processed together.
 AT_ONCE = 2**14
 
 
@@ -108,7 +108,7 @@ def dense_rows(rows: AnyRows, low: int, high: int) -> FloatArray:
     n, entries = len(rows.start) - 1, slice(rows.start[low], rows.start[high])
     start = rows.start[low : high + 1] - rows.start[low]
     some = sparse.csr_array((rows.weights[entries], rows.columns[entries], start), shape=(high - low, n))
-    # SciPy's own zeros would come in small pages.
+    # An array from `np.empty` gets large pages where available; SciPy's own zeros would not.
     return np.asarray(some.toarray(out=np.empty((high - low, n))))
 
 
@@ -188,7 +188,7 @@ def window_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray
     max_offsets = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
     for first, end in parts(low, high):
         away = distances(rows, first, end)[1]
-        # Tables of distances from 0 on would be as long as the block.
+        # Distances are counted from the smallest one: counted from 0, the table would be as long as the block.
         least = int(away.min()) if len(away) else 0
         offsets.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
         if len(offsets) > max_offsets:
@@ -229,7 +229,7 @@ def spread(rows: Entries, span: tuple[int, int], offsets: list[int], to: np.ndar
     if not offsets:
         return
     least, greatest = offsets[0], offsets[-1]
-    # Where a slot begins, by distance.
+    # Start of each slot, by distance.
     begin = np.full(greatest - least + 1, -1)
     begin[np.array(offsets) - least] = np.arange(len(offsets)) * length
     for first, end in parts(*span):

@@ -33,22 +33,22 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
 States = npt.NDArray[np.signedinteger]
-# Times as many neighbours as these have on average: states of hubs say what their neighbours are, so that growth begins
-# there.
+# A variable with this many times its neighbours' average degree is a hub: its state determines its neighbours', so that
+# growth begins there.
 HUB = 2.0
-# Steps from where a state began to grow; the rest of it is uniform.
+# Longest distance in steps that a state grows from its seed; the rest of it is uniform.
 FARTHEST = 256
 BitArray = npt.NDArray[np.uint8]
-# Variables of a factor, whose 2^k Walsh coefficients are all computed; larger ones are left out.
+# Largest number of variables of a factor, whose 2^k Walsh coefficients are all computed; larger factors are ignored.
 HIGHEST = 8
-# Times as many terms as variables are looked at, the strongest: N of them settle all variables if they are independent.
+# Number of the strongest terms that are examined, per variable: N independent terms determine all variables.
 TERMS = 4
-# Choices for all starts together, if parities have three variables or more; parities of two do not hide from local
-# moves.
+# Choices of terms for all starts together, for parities of three or more variables; local moves find parities of two by
+# themselves.
 CHOICES = 64
-# Floating-point operations in which choices are searched, at about; each start has one choice at least.
+# Approximate limit of the floating-point operations for these choices; each start has at least one choice.
 WORK = 2.0**31
-# Pairs that are turned at most.
+# Largest number of pairs that are flipped.
 TURNS = 16
 
 
@@ -92,7 +92,7 @@ def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
     n, degree = len(graph.start) - 1, np.diff(graph.start)
     square = csr_array((np.ones(len(graph.others)), graph.others, graph.start), shape=(n, n))
     hub = (degree > 0) & (degree**2 >= HUB * (square @ degree.astype(np.float64)))
-    count, part = csgraph.connected_components(square, connection="strong")  # symmetric: others would transpose it
+    count, part = csgraph.connected_components(square, connection="strong")  # strong: no transposed matrix
     without = np.ones(count, dtype=bool)
     without[part[hub]] = False
     order = np.lexsort((rng.random(n), degree, part))
@@ -104,11 +104,11 @@ def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -
     n = model.num_variables
     rows = compressed_rows(model, np.arange(n))
     couplings = matrix(rows)
-    # What has not grown yet has no weight.
+    # Variables that have not been reached yet have no weight.
     grown = np.zeros(start.shape)
     for distance, layer in enumerate(layers(Adjacency(rows.start.astype(np.int64), rows.columns), rng)):
         if distance:
-            # to pick out most of the rows takes longer than to multiply them all
+            # selecting most of the rows takes longer than multiplying all
             pull = (couplings @ grown)[layer] if 2 * len(layer) > n else couplings[layer] @ grown
             fields = model.biases[layer, None] + pull
             start[layer] = rng.logistic(size=fields.shape) < fields
@@ -156,7 +156,7 @@ def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray,
     summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
     earlier = [k for k in range(len(scope)) if rank[k] < rank[axis]]
     left: FloatArray = np.logaddexp.reduce(table, axis=summed)
-    # Then what has been drawn, in order.
+    # The variable's own axis first, then those of variables drawn before, in their order.
     left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)
     if not earlier:
         return left[:, None]

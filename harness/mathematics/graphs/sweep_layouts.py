@@ -35,9 +35,9 @@ from spinbench.models import PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 Order = Literal["chromatic", "raster"]
 
-# A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it.
+# A sweep of more blocks becomes a `Scan`: unrolled code and its compile time grow with the number of blocks.
 MAX_BLOCKS = 16
-# Variables with one label are updated at once, by the order of a sweep.
+# Labels by order of a sweep; variables of one label are updated at once.
 SET_LABELS = {"chromatic": colouring, "raster": raster_levels}
 
 
@@ -120,7 +120,7 @@ def layout(model: PairwiseModel, order: Order) -> Layout:
         )
     count, edges, degree = model.num_variables, model.edges, model.degrees
     labels = SET_LABELS[order](count, edges)
-    # Padding to a block's largest degree must not cost more than twice the edges.
+    # Padding to the block's largest degree is limited to twice the number of edges.
     shape = np.zeros(count, dtype=np.int64)
     widest = np.zeros(labels.max() + 1, dtype=np.int64)
     np.maximum.at(widest, labels, degree)

@@ -20,16 +20,16 @@ from spinbench.mathematics.graphs.sweep_layouts import SET_LABELS
 FloatArray = npt.NDArray[np.float64]
 NarrowArray = npt.NDArray[np.int32]
 
-# Nats by which a hard zero lies below the lowest other entry of its factor at inverse temperatures below 1: far enough
-# to weigh nothing, near enough for chains to pass at small β.
+# At inverse temperatures below 1 a hard zero lies this many nats below the lowest finite entry of its factor:
+# negligible in weight, but chains can cross it at small β.
 FLOOR = 25.0
-# Variables of a chunk at most: beyond, arrays gain nothing, and spare places grow.
+# Largest number of variables of a chunk: wider arrays are not faster and need more padding.
 WIDEST = 1024
-# Variables' worth of time that one more chunk takes: calls, or turns of a loop.
+# Cost of a further chunk (a call, or an iteration of a loop) in variables.
 FREE = 16
-# Each section is compiled for itself.
+# Largest number of sections, since each is compiled separately.
 MAX_SECTIONS = 12
-# Up to so many variables are one section, which costs less than to compile several.
+# Up to this many variables form one section: padding costs less than compiling several.
 SMALL = 256
 
 
@@ -208,7 +208,7 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
     rows, valid = _chunks(sets)
     degrees = np.diff(tables.starts)
     depth, max_states = max(int(degrees[rows].max()), 1), int(tables.cardinalities[rows].max())
-    # Axes (B, d, w).
+    # Axes of `slot` and `present`: (B, d, w).
     slot = tables.starts[rows][:, None, :] + np.arange(depth)[:, None]
     present = np.arange(depth)[:, None] < degrees[rows][:, None, :]
     slot = np.where(present, slot, 0)
@@ -230,7 +230,7 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
         others=others,
         steps=steps,
         states=np.minimum(states, sizes - 1).astype(np.int32),
-        # C order, since what is compiled is compiled for it.
+        # C order, the layout that kernels are compiled for.
         places=place[rows].swapaxes(1, 2).astype(np.int32, order="C"),
     )
 
@@ -252,6 +252,6 @@ def _others(
             inside &= tables.scope_variables[place] != rows
             variables[:, axis] = np.where(inside, tables.scope_variables[place], 0)
             strides[:, axis] = np.where(inside, tables.scope_strides[place], 0)
-    # The own place is left out, which has stride 0 here.
+    # The variable itself is left out; its stride is 0 here.
     last = np.argsort(strides == 0, axis=1, kind="stable")[:, : longest - 1]
     return np.take_along_axis(variables, last, axis=1), np.take_along_axis(strides, last, axis=1)

@@ -99,10 +99,10 @@ class TableBath:
             logits = xp.sum(backend.take(t.entries.values, self.places(single, b, x, shift)), axis=1)
             numbers = self._numbers(logits)
             current = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
-            # Axes (K, 1, C).
+            # Axes of `offered`: (K, 1, C).
             offered = d + logits - current
             level_weights = weights.interpolate(backend, offered)[0]
-            # A spare state repeats the last one, and is not its own number.
+            # Padding repeats the last state, which then differs from its own number.
             is_state = backend.take(single.states, b)[..., None] == numbers
             if weights.logs:
                 level_weights = xp.exp(level_weights - xp.max(xp.where(is_state, level_weights, -xp.inf), axis=0))
@@ -217,7 +217,7 @@ class TableBath:
 
     def _weights(self, states: Array, logits: Array, beta: Array) -> Array:
         xp = self._xp
-        # A spare state repeats the last one, and is not its own number.
+        # Padding repeats the last state, which then differs from its own number.
         none = (states != self._numbers(states)) | (logits == -xp.inf)
         top = xp.max(xp.where(none, -xp.inf, logits), axis=0)
         top = xp.where(top == -xp.inf, 0.0, top)
@@ -233,7 +233,7 @@ class TableBath:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
         states, total = self.choose(section, b, weights, x, u)
         x = self._backend.update(x, self._backend.take(section.rows, b), states, donate=True)
-        # Beside zeros that a chain has met there may be no state left.
+        # With hard zeros in a chain's state, no state of the variable may be left.
         whole = self._xp.where(total > 0, total, 1.0)
         return x, self._store_probabilities(section, b, p, weights / whole)
 
@@ -253,7 +253,7 @@ class TableBath:
         xp = self._xp
         upto = xp.cumulative_sum(weights, axis=0)
         total = upto[-1, ...]
-        # The second condition keeps u next to 1 from passing the last state of positive weight.
+        # The second condition keeps a u near 1 from passing the last state of positive weight.
         beyond = (upto <= u * total) & (upto < total)
         return xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32), total
 

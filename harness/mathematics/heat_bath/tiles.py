@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from spinbench.api.backend import Carry
     from spinbench.api.types import Index
 
-# Members of a tile, on a CPU and on what is no CPU: wide ones take fewer calls, and more repetitions.
+# Variables of a tile: wide tiles take fewer calls and more repetitions until they converge.
 WIDTH = {"cpu": 32, "gpu": 256}
-# Repetitions between looks at whether one changed anything, for which a GPU is waited for.
+# Repetitions between checks for changes, which wait for a GPU.
 AT_ONCE = {"cpu": 1, "gpu": 4}
 
 
@@ -53,7 +53,7 @@ class Tiles:
             beta: (C,) what fields are multiplied by.
         """
         xp, backend = self._xp, self._backend
-        # In place of 0, whose logit is infinite.
+        # Replaces u = 0, whose logit is infinite.
         lowest = float(np.finfo(backend.precision).eps) / 4
         u = xp.where(u > 0, u, lowest)
         threshold = xp.log(u / (1 - u))
@@ -111,7 +111,7 @@ class Tiles:
         def body(b: Index, carry: Carry) -> Carry:
             return tile((whole - 1 - b if backward else b) * width, width, carry)
 
-        # Compilers look into a loop without steps, too.
+        # Skipped without full tiles: compilers would compile the loop's body all the same.
         if whole:
             carry = self._backend.fori_loop(0, whole, body, carry)
         if rest and not backward:
@@ -124,7 +124,7 @@ class Tiles:
         weights = backend.window(scan.weights, low, width)
         place = xp.arange(width)
         before = place[None, :] > place[:, None] if backward else place[None, :] < place[:, None]
-        # W is symmetric; a window of rows of its transpose are the columns of the tile.
+        # W is symmetric: the rows of a window of its transpose are the columns of the tile.
         inner = xp.where(before, backend.window(weights.T, low, width), 0.0)
         others = xp.matmul(weights, s) - xp.matmul(inner, backend.window(s, low, width))
         return backend.add(others, backend.window(scan.biases, low, width)[:, None]), inner

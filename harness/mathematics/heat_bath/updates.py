@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
     from spinbench.api.types import Index
 
-# Up to so many neighbours are added one by one: an array of all of them
-# would take as many times the states' memory.
+# Up to this many neighbours are added one by one: gathering all of them would multiply the memory of the states by
+# their number.
 GATHER_AT_ONCE = 8
 
 
@@ -33,7 +33,7 @@ class Draws:
         """log p(s = target | rest)."""
         xp = self._xp
         away = (1 - 2 * target) * x
-        # -softplus(away), of which neither part overflows.
+        # -softplus(away), without overflow of either term.
         return -xp.log1p(xp.exp(-xp.abs(away))) - xp.maximum(away, xp.zeros_like(away))
 
 
@@ -167,7 +167,7 @@ class HeatBath:
         s = self._backend.update(s, rows, values, donate=True)
         return s, p if isinstance(p, tuple) else self._backend.update(p, rows, fresh, donate=True)
 
-    # Random scan: every chain updates a variable of its own
+    # Random scan: every chain updates a variable drawn for it
 
     def update_anywhere(self, scan: Scan, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
         """`where`, u: (C,) uniforms that choose the variable and its state."""

@@ -47,8 +47,8 @@ class Gaussian:
             block = np.ix_(group, group)
             within[block] = np.diag(mean[list(group)]) - p[list(group)] @ p[list(group)].T / p.shape[1]
         L = relaxation.cholesky
-        # I + Lᵀ Cov(s) L: positive definite from any number of draws, where the draws' own covariance needs more than
-        # N.
+        # I + Lᵀ Cov(s) L is positive definite for any number of draws; the covariance of the draws themselves would
+        # need more than N.
         return cls(L.T @ mean, _cholesky(np.eye(n) + L.T @ (covariance + within) @ L))
 
     @classmethod
@@ -87,7 +87,7 @@ class CrossFit:
     def compare_halves(self, halves: Sequence[Draws]) -> tuple[list[FloatArray], list[FloatArray]]:
         """As `compare`, of each half under the other's fit: (B, C) of its draws, and (B C,) of those of q."""
         others = self.second, self.first
-        # Seeded by the draws themselves: an estimate is a function of its trace, at whatever checkpoint it is made.
+        # Seeded by the draws: an estimate depends only on its trace, at whichever checkpoint it is computed.
         rng = np.random.default_rng(zlib.crc32(halves[0].z.tobytes()))
         forward = [half.series(half.log_target - q.log_density(half.z)) for half, q in zip(halves, others, strict=True)]
         backward = [

@@ -30,9 +30,9 @@ FloatArray = npt.NDArray[np.float64]
 # A = I (α = x), A = Λ^(-½)Vᵀ with Q = VΛVᵀ (α = VΛ^½x), A = Q⁻¹ (α = Qx).
 Form = Literal["identity", "harmonium", "inverse"]
 
-# Most memory for (N, N) arrays, four of which are counted.
+# Memory limit of (N, N) arrays, four of which exist at once.
 DENSE_BYTES = 512 * 2**20
-# Largest ratio of padded to real entries in a table of incident edges: one hub widens it for all variables.
+# Largest ratio of padded to real entries in the table of incident edges: a single hub widens it for all variables.
 MAX_PADDING = 64
 
 
@@ -120,7 +120,7 @@ class Relaxation:
             L: FloatArray = np.linalg.cholesky(self.gram).astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             raise self._indefinite(smallest_eigenvalue(self.model, self.d)) from None
-        # a factor exists for slightly singular matrices too, with pivots that are rounding errors
+        # Cholesky also succeeds for slightly singular matrices, with pivots that are rounding errors
         if float(np.diag(L).min()) ** 2 <= 1e-12 * float(self.d.max()):
             raise self._indefinite(smallest_eigenvalue(self.model, self.d))
         return L
@@ -150,7 +150,7 @@ class Relaxation:
     @property
     def smallest(self) -> float:
         """λ_min(Q), for large N estimated from below."""
-        # A step size is made of its root, which must not be 0.
+        # The step size is derived from the root, which must not be 0.
         return max(smallest_eigenvalue(self.model, self.d), 1e-12 * float(self.d.max()))
 
     @cached_property

@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 DIAGONALS = ("minshift", "dd", "sdp")
-# Up to so many variables eigenvalues come from LAPACK, beyond from Lanczos iterations.
+# Up to this many variables eigenvalues come from LAPACK, above from Lanczos iterations.
 DENSE_EIGEN = 1000
 
 
@@ -83,7 +83,7 @@ def dominance(model: PairwiseModel) -> FloatArray:
     """(N,) Σ_j |W_ij|."""
     ends = model.edges.ravel()
     sums = np.bincount(ends, np.repeat(np.abs(model.couplings), 2), minlength=model.num_variables)
-    # bincount gives integers where there are no edges.
+    # bincount returns integers if there are no edges.
     return sums.astype(np.float64)
 
 
@@ -139,7 +139,7 @@ def trace_minimal(model: PairwiseModel, *, tolerance: float = 1e-3, max_sweeps: 
             if shift * len(coupled) <= tolerance * d.sum():
                 break
             check *= 2
-    # Feasible in floating point, too, in which the eigenvalue is known to rounding.
+    # A margin for floating point, in which the smallest eigenvalue is only known to rounding.
     d[coupled] += shift * (1 + 1e-9)
     return d
 

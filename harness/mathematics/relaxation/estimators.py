@@ -40,16 +40,17 @@ from spinbench.mathematics.claims import BOUND, UNSEEN, Claim, error_bound
 from spinbench.mathematics.relaxation.cross_fits import CrossFit, Draws, Gaussian, halves_of
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 
-# Batches at least, below which there is nothing to find a standard error from.
+# Smallest number of batches for a standard error.
 MIN_BATCHES = 8
-# More variables would make every checkpoint take many seconds, and p and q hardly overlap there.
+# Largest number of variables: beyond it every checkpoint would take many seconds, and p and q hardly overlap.
 MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
-# Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch.
+# Limit of draws times N²; above it only every k-th batch is used, and at least 1024 draws.
 MAX_WORK = 2e8
-# So that the mean of two halves claims `UNSEEN` over the draws of both: what one has not seen, the other may have.
+# Each half allows `UNSEEN` / √2, so that the mean of both allows `UNSEEN` over all draws: states that one half has not
+# shown, the other may have.
 _UNSEEN_OF_HALF = UNSEEN / np.sqrt(2)
-# Draws of p(x|s = 0) at most, which are of a Gaussian and independent.
+# Number of draws of p(x|s = 0), which is Gaussian, so that draws are independent.
 FROM_ZERO = 4096
 
 
@@ -129,7 +130,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     fit = CrossFit(relaxation, *(Gaussian.conditional(relaxation, half) for half in halves))
     found = _bridge(*fit.compare_halves(halves), relaxation.model.log_constant, memory)
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
-        # Rejected proposals repeat draws, which may span too little for a covariance that has an inverse.
+        # After rejections the draws may be too few for an invertible covariance.
         with contextlib.suppress(np.linalg.LinAlgError):
             plain = Gaussian.fit(np.concatenate([half.z for half in halves], axis=1))
             level, _ = _log_mean_of_halves(
@@ -178,7 +179,7 @@ def _too_large() -> LogZEstimates:
 def _mean_ratio(directions: Sequence[Ratio], memory: float) -> Ratio:
     """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
     values, ses, bounds, overlaps, shared, supported = zip(*directions, strict=True)
-    # up to two errors apart by chance
+    # two estimates may differ by two standard errors by chance
     apart, half = abs(values[0] - values[1]) / 2, float(np.hypot(*ses)) / 2
     se = max(half, apart - half)
     bound = max(float(np.hypot(*bounds)) / 2, BOUND * se)
