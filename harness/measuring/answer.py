@@ -7,12 +7,13 @@ from typing import Any
 from spinbench.measuring.records import METRICS
 from spinbench.metrics import registry
 
-# The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
+# Parts of a record that the measuring process returns: status, error, traceback, metrics, result, reference,
 # environment, stages, oversubscribed.
 Answer = dict[str, Any]
 
 
-# Characters of a sentence, and the last ones of its details, that a record keeps: an exception may hold an array.
+# Largest number of characters of a message, and of the end of its traceback, in a record: an exception may contain an
+# array.
 MAX_CHARACTERS = 4000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spinbench.inference import registry
 
-# Environment variables with the folders in which compiled code is kept from one process to the next.
+# Environment variables with the folders of compiled code that processes share.
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 # Environment variable of a worker whose folders of compiled code no other process writes into.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
@@ -31,7 +31,7 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     n_files_before = _count_cached_files()
     yield compilation
     if "compiled" not in registry.backend_class(backend).provides:
-        # New files are another process's.
+        # The backend does not compile: new files come from another process.
         return
     compilation["kind"] = "fresh"
     if _count_cached_files() == n_files_before:

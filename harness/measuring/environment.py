@@ -22,7 +22,7 @@ from urllib.request import url2pathname
 from spinbench.foundation import git
 from spinbench.reference import memory
 
-# Environment variable with the repository whose commits are measured; by default the one that one stands in.
+# Environment variable with the repository whose commits are measured; the default is that of the working folder.
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
 NO_HISTORY = (
     f"there is no history here, no {git.CONFIG} in this folder or above; go to one, name it in {HISTORY_VARIABLE}, "
@@ -57,7 +57,7 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "affinity": sorted(affinity()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
-        # Memory of exact answers, as the sweep has divided it.
+        # Memory limit of exact answers that the sweep has set for its processes.
         "max_gib": os.environ.get(memory.VARIABLE),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
@@ -212,7 +212,7 @@ def git_state(checkout: Path | None) -> dict[str, object]:
     state: dict[str, object] = {"commit": None, "dirty": None, "diff": None}
     if checkout is None:
         return state
-    with suppress(OSError):  # git is not installed
+    with suppress(OSError):  # git may not be installed
         head = git.ask(checkout, "rev-parse", "--verify", "HEAD")
         if not head.returncode:
             state["commit"] = head.stdout.decode().strip()

@@ -25,9 +25,9 @@ from spinbench.reference import pairs as joint_tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Memory for exact pairs, which are not kept: more would take seconds in each cell.
+# Largest memory for exact pair probabilities, which are not stored: larger ones would take seconds in each cell.
 PAIRS_BYTES = 2**28
-# The distance in total variation to which the sweeps of "mixing" are counted.
+# Total variation distance up to which the metric "mixing" counts sweeps.
 MIXING_TV = 0.01
 MIXING_TITLE = f"sweeps to TV < {MIXING_TV:g}"
 
@@ -52,7 +52,7 @@ def measure_here(cell: Mapping[str, object], *, warm: bool = False) -> Answer:
     except MemoryError as error:
         answer = failure_answer(f"out of memory: {error}", traceback.format_exc())
     except Exception as error:
-        # A defect of a method, a backend or a kernel costs its own cell.
+        # A bug in a method, a backend or a kernel fails only its own cell.
         text = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
         answer = failure_answer(f"{type(error).__name__}: {text}", traceback.format_exc())
     with stages("metrics"):
@@ -80,7 +80,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
         with stages("mixing"):
             metric_entries |= _mixing_entry(model, cell, seconds)
     if compilation_info["kind"] != "none" and not (compilation_info["kind"] == "fresh" and compilation.has_own_cache()):
-        # Compiled earlier, or perhaps by another process.
+        # Its kernels were compiled before, or another process may have compiled them.
         del metric_entries["compile_seconds"]
     return {
         "status": "ok",
@@ -108,7 +108,7 @@ def _import_method_and_backend(cell: Mapping[str, Any]) -> None:
             backend_class = registry.backend_class(backend)
             for module in backend_class.requires:
                 importlib.import_module(module)
-            # a backend says where machine code is kept, and kernels keep to what they found when they were imported
+            # constructing the backend sets the cache folder, which kernels read when they are imported
             backend_class(
                 **{name: cell["backend"][name] for name in ("precision", "device") if name in cell["backend"]}
             )
@@ -130,7 +130,7 @@ def _run_method(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[
         stages.add("run", load.wall_seconds)
         raise
     for name, seconds in dataclasses.asdict(result.seconds).items():
-        # Transfers are within the other stages.
+        # Transfers are contained in the other stages.
         if name != "transfer":
             stages.add(name, seconds)
     stages.add("estimate", max(load.wall_seconds - result.seconds.total, 0.0))
@@ -147,7 +147,7 @@ def _compute_reference(model: Model, *, pairs: bool) -> tuple[Result | None, dic
         text = " ".join(str(error).split())
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     if pairs:
-        # What takes them for out of reach says so.
+        # Models that are too expensive are refused with a SpinbenchError.
         with contextlib.suppress(SpinbenchError):
             reference = replace_pairs(reference, joint_tables(model, max_bytes=PAIRS_BYTES))
     return reference, {"log_z": reference.log_z, "method": reference.settings.get("solver")}
@@ -158,7 +158,7 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
 
     It is a metric of the record; a method whose chains cannot be coupled has none.
     """
-    # Here and not above: most cells do not need it.
+    # Here and not above: most cells do not compute it.
     from spinbench.inference.mixing import BACKENDS, METHODS, mixing
 
     method, backend = cell["method"], cell["backend"]["name"]

@@ -25,15 +25,15 @@ from spinbench.measuring.answer import Answer, failure_answer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Warm workers kept at most: a JAX process holds about 300 MB.
+# Largest number of idle workers that are kept: a JAX process holds about 300 MB.
 MAX_IDLE_WORKERS = 4
-# Of a backend's configuration, what a worker has compiled for.
+# Keys of a backend's configuration that decide what a worker has compiled.
 COMPILATION_KEYS = ("device", "precision", "tier", "kernel")
-# Seconds that a process may take to start, which do not count for its first cell.
+# Longest start of a process in seconds, which does not count for its first cell.
 MAX_START_SECONDS = 120.0
-# Of an answer; what has more is none.
+# Largest answer of a worker in bytes; a larger one counts as invalid.
 MAX_ANSWER_BYTES = 1 << 28
-# Of a dead worker's error output kept in the record.
+# Bytes of a dead worker's error output that the record keeps.
 MAX_LOG_BYTES = 4000
 
 
@@ -138,7 +138,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=worker_environment(device, cache),
-            # So that its own children are killed with it.
+            # A new session, so that killing the worker kills its children.
             start_new_session=True,
         )
 
@@ -190,7 +190,7 @@ class Worker:
             if wait <= 0:
                 raise TimeoutError(f"{limit:g}")
             if not select.select([self._process.stdout], [], [], min(wait, 1.0))[0]:
-                # Its own children may keep the pipe open.
+                # Children of the dead worker may keep the pipe open.
                 if self._process.poll() is not None:
                     raise EOFError
                 continue
@@ -209,7 +209,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._kill_group()
             status = self._process.wait()
-        # not before: a worker whose input ends exits at once with 0, also one that is just exiting with its own status
+        # after the worker's exit: closing its input earlier would turn its own exit status into 0
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if stream is not None:
@@ -234,7 +234,7 @@ class CoreLock:
         folder = ensure_folder(cache_folder() / "cores")
         announced = False
         while True:
-            # From the last: the first core usually serves the machine's interrupts.
+            # From the last core on: the first usually serves the machine's interrupts.
             for core, processor in reversed(environment.timing_cores().items()):
                 lock = FileLock(folder / f"{socket.gethostname()}-{core}.lock")
                 with contextlib.suppress(Timeout):
@@ -268,7 +268,7 @@ def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]
         variables |= {name: str(cache / name) for name in compilation.CACHE_VARIABLES}
         variables[compilation.OWN_CACHE_VARIABLE] = "1"
     variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    # Several warm workers may hold a GPU: none of them may take all of its memory at once.
+    # Several warm workers may share a GPU, so that none may reserve all of its memory.
     variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if device == "cpu":

@@ -27,7 +27,7 @@ from spinbench.metrics import MIXING
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`).
+# Seconds that a cell may take beyond its budget by default (`time_limit`).
 TIME_LIMIT = 300.0
 
 

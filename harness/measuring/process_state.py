@@ -14,7 +14,7 @@ from spinbench.measuring import environment
 if TYPE_CHECKING:
     from spinbench.measuring.stages import Load
 
-# Of the seconds of a run: a process that waits longer than that for its core does not have it to itself.
+# Share of waiting in a run's wall time above which a process does not have its core to itself.
 WAITING_SHARE = 0.05
 
 
@@ -54,7 +54,7 @@ def current_process_state() -> ProcessState:
     folder = None
     with contextlib.suppress(FileNotFoundError):
         folder = os.getcwd()
-    # There is no way to read it alone.
+    # umask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
@@ -63,7 +63,7 @@ def current_process_state() -> ProcessState:
 def _resource_limits() -> dict[str, tuple[int, int]]:
     try:
         import resource
-    except ImportError:  # not a Unix
+    except ImportError:  # not on Unix
         return {}
     names = (name for name in dir(resource) if name.startswith("RLIMIT_"))
     return {name: resource.getrlimit(getattr(resource, name)) for name in names}

@@ -21,7 +21,7 @@ from spinbench.inference import kernels
 from spinbench.measuring.environment import git_state, source_digest, spinbench_state
 from spinbench.models import families, formats
 
-# Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses.
+# Kinds of the kernels that a cell may run: the first choice, and the one that runs if the first refuses.
 KERNELS = ("kernels", "kernels_next")
 
 
@@ -38,7 +38,7 @@ def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if plugin_names["models"] == families.FILE and (path := cell["model"].get("path")):
         plugin_names["formats"] = str(formats.detect_format_name(Path(str(path))))
     points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in plugin_names.items()}
-    # Measuring the cell says what is wrong with a wish that makes no sense.
+    # An invalid kernel request is reported when the cell is measured.
     with suppress(SpinbenchError):
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         for kind, point in zip(KERNELS, kernels.candidates(method, backend, wish), strict=False):

@@ -7,17 +7,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-# as `metrics.MAX_MAGNITUDE`, whose squares are numbers, too; msgspec needs it in a type
+# `metrics.MAX_MAGNITUDE`, repeated as a literal since msgspec needs it in a type: squares have to stay finite
 _Float = Annotated[float, Meta(gt=-1e150, lt=1e150)]
 _Integer = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 Number = _Integer | _Float
 Size = Annotated[int, Meta(ge=0, le=2**63 - 1)] | Annotated[float, Meta(ge=0, lt=1e150)]
-# Unix time that a calendar has.
+# Unix time within the range of calendar dates.
 Time = Annotated[int, Meta(ge=0, lt=250_000_000_000)] | Annotated[float, Meta(ge=0, lt=2.5e11)]
-# Of a model, method or backend, which a command may hold: no path that leads out of the groups.
+# Name of a model, method or backend, which may be part of a command: not a path that leaves its configuration group.
 Name = Annotated[str, Meta(pattern=r"(?s)^(?!/)(?!.*(\.\.|:/|[\\$]))")]
 
-# Of version 0.1, which has one number for standard errors and error bounds, so many count as a bound.
+# Version 0.1 stored a single number as standard error and as error bound; this many standard errors are read as a
+# bound.
 EARLIER_ERRORS = 3.0
 
 

@@ -30,10 +30,10 @@ from spinbench.measuring.record_parts import (
 if TYPE_CHECKING:
     from collections.abc import KeysView
 
-# What a terminal would obey, and halves of characters, which no file can hold.
+# Control characters of terminals, and surrogates, which UTF-8 files cannot hold.
 _UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
 
-# What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look.
+# Texts without a match need no second check: an unprintable character appears as itself or escaped.
 _SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
 
 

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from spinbench.measuring.record_types import Record
 
 SCHEMA = 1
-# Of a record's file; what a cell says is cut long before (`isolation`).
+# Largest size of a record's file in bytes; messages of cells are shortened before (`isolation`).
 MAX_BYTES = 1 << 26
 
 
-# What a new record is to hold, as JSON; what is read is a `record_types.Record`.
+# Content of a new record, as JSON; a record that is read is a `record_types.Record`.
 Content = dict[str, Any]
 
-# The parts of a configuration that say what is measured; the rest says how the sweep is run.
+# Parts of a configuration that define the measurement; other parts say how the sweep is run.
 CELL = ("model", "method", "backend", "budget", "chains", "seed")
 
-# What a backend's configuration may ask of kernels (`inference.kernels.Wish`); part of a cell only where given.
+# Keys of a backend's configuration that request kernels (`inference.kernels.Wish`); part of a cell only where present.
 WISHES = ("tier", "kernel")
 
-# In a sweep's folder: the overrides it was started with, for `--resume`, and the report that it ends with.
+# File in a sweep's folder with the overrides it was started with, for `--resume`, and its final report.
 COMMAND_FILE = "sweep.json"
 
 
@@ -180,7 +180,7 @@ def axis_labels(config: Mapping[str, Any]) -> dict[str, str]:
 
 def model_label(spec: Mapping[str, Any]) -> str:
     """The model's name, with those of its parameters that are not at their defaults: "grid(rows=20,c2=2)"."""
-    # Here and not above: to read records takes neither models nor plugins.
+    # Here and not above: reading records needs neither models nor plugins.
     from spinbench.models import families
 
     name = str(spec["name"])
@@ -218,14 +218,14 @@ def _format_value(value: object) -> str:
 def _file_digest(path: Any) -> str | None:
     if path is None:
         return None
-    # Nor a pipe or device, which need not end.
+    # A pipe or a device is not read: it may never end.
     if not Path(path).is_file():
         return None
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        # The cell fails with a sentence when the file is read.
+        # The cell fails with this error when it reads the file.
         return None
 
 

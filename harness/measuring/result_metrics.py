@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spinbench.api.host_arrays import PerVariable
 
-# Of a result, what metrics may be of and what is no time.
+# Fields of a result that metrics may depend on and that are no times.
 FINGERPRINT_FIELDS = (
     *(
         "marginals",
@@ -85,7 +85,7 @@ def _cost_metrics(result: Result) -> dict[str, dict[str, object]]:
     ess = _statistic(np.nanmedian, result.ess)
     costs = {"seconds_per_ess": result.seconds.run, "samples_per_ess": result.samples * result.chains}
     per_ess: dict[str, Any] = {name: {"failed": f"{result.method} gives no effective sample size"} for name in costs}
-    # A short run of few accepted draws has none.
+    # A short run with few accepted draws has no effective sample size.
     if ess is not None and ess > 0:
         per_ess = {name: _metric_entry(cost / ess, None, "") for name, cost in costs.items()}
     return {
@@ -102,7 +102,7 @@ def _step_time_metrics(result: Result) -> dict[str, dict[str, Any]]:
     if laps is None:
         return {name: {"failed": reason} for name in ("step_seconds", "step_cpu_seconds")}
     decile, _, median = {"cpu": laps.cpu}.get(result.device, laps.wall)
-    # Scatter of the batches: more on a busy day.
+    # Relative scatter of the batches, larger on a busy machine.
     scatter = math.log(median / decile) if decile > 0 else 0.0
     mean: dict[str, Any] = {"failed": "it ran on a device"}
     if result.device == "cpu":
@@ -130,7 +130,7 @@ def _marginal_rmse_and_se(estimate: Result | Estimate, reference: Result | None)
     if reference is None or estimate.marginals is None:
         return None, None
     difference = _flatten(estimate.marginals) - _flatten(reference.marginals)
-    # An exact answer may leave some open.
+    # An exact answer may leave some marginals open.
     is_known = np.isfinite(_flatten(reference.marginals))
     if not is_known.any():
         return None, None
@@ -143,7 +143,7 @@ def _marginal_rmse_and_se(estimate: Result | Estimate, reference: Result | None)
 
 
 def _flatten(marginals: PerVariable) -> np.ndarray:
-    # Of binary variables, a probability each.
+    # Binary variables: one probability each.
     if isinstance(marginals, np.ndarray):
         return np.ravel(marginals)
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])

@@ -29,10 +29,10 @@ STAGES = {
     "exchange": "with its process",
     "record": "written",
 }
-# What the harness adds to a cell beside starting processes and imports; the other stages are what was asked for.
+# Stages that are overhead of the harness, beside the start of processes and imports; the others were requested.
 OVERHEAD = ("compose", "lookup", "metrics", "exchange", "record")
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-# The yardstick: the least of so many loops, of so many calls each, over arrays of so many numbers.
+# The yardstick is the fastest of N_LOOPS loops of N_CALLS calls over arrays of ARRAY_LENGTH numbers.
 N_LOOPS, N_CALLS, ARRAY_LENGTH = 5, 40, 4096
 
 
@@ -134,9 +134,9 @@ class Memory:
 
     def __enter__(self) -> Memory:
         self._anew = False
-        # Else a peak is known if it is above that of all that ran before.
+        # If the peak cannot be reset, it is only known if it exceeds that of everything before.
         with suppress(OSError):
-            # The peak begins anew; nothing else is touched.
+            # "5" resets the peak of resident memory and nothing else.
             RESET.write_text("5", encoding="ascii")
             self._anew = True
         self.before_bytes, self._known = _read_status_bytes("VmRSS"), _read_status_bytes("VmHWM")
@@ -149,7 +149,7 @@ class Memory:
         if peak is None or self._known is None or self.before_bytes is None or now is None:
             return
         if self._anew or peak > self._known or self._known <= max(self.before_bytes, now):
-            # The kernel counts a peak roughly.
+            # The kernel's counter of the peak is approximate.
             self.peak_bytes = max(peak, self.before_bytes, now)
 
 

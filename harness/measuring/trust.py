@@ -10,7 +10,7 @@ from spinbench.measuring.record_types import Record
 
 Number = Callable[[Record], float]
 
-# Errors that are smaller come from the order of sums.
+# Smaller errors are rounding of sums in another order.
 ROUNDING_ERROR = 1e-9
 OTHER_QUANTITY = {"marginals": "log Z", "log Z": "marginals"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`.
+# Tracked metrics; lower is better. A metric that was not measured is missing; one without a value is `failed`.
 METRICS = (
     "marginal_rmse",
     "log_z_error",
@@ -14,7 +14,7 @@ METRICS = (
     "samples_per_ess",
     "time_to_error",
 )
-# Records hold no number of this size: squares are numbers, too.
+# Records hold no larger numbers, so that squares stay finite.
 MAX_MAGNITUDE = 1e150
-# Sweeps until chains have forgotten their starts, in records of sweeps that asked for it.
+# Name of the metric of sweeps until chains have forgotten their initial states; only in sweeps that request it.
 MIXING = "mixing"

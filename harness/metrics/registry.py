@@ -14,7 +14,7 @@ from spinbench.inference.result import Result
 from spinbench.metrics import MAX_MAGNITUDE, METRICS, MIXING
 from spinbench.models import Model
 
-# {"value", perhaps "standard_error" or a "remark" on why there is none, "title", "better"}, or {"failed": why}.
+# {"value", optional "standard_error" or a "remark" why there is none, "title", "better"}, or {"failed": reason}.
 Entry = dict[str, Any]
 
 
