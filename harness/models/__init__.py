@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spinbench.models.loading import load, save
     from spinbench.models.specs import build
 
-# What methods are planned for, and everything else takes or returns as a model.
+# Models that methods are planned for, and that all other code takes or returns.
 Model = PairwiseModel | FactorGraph
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "to_pairwise",
 ]
 
-# Readers, generators and Forney models are imported on first use: most of what handles models needs none.
+# Readers, generators and Forney models are imported on first use: most code that handles models needs none.
 _HOME = {
     "ForneyModel": "spinbench.models.forney.model",
     "build": "spinbench.models.specs",

@@ -95,7 +95,7 @@ def _find_entry(name: str) -> _Entry:
 
 
 def _data_path(relative: str) -> Path:
-    # Installers unpack wheels, so the package's data are files.
+    # A path is enough: installers unpack wheels, so that the package's data are files.
     return Path(__file__).parent.parent / "data" / relative
 
 
@@ -147,7 +147,7 @@ def _load_digits_lattice() -> Model:
 def _load_horse_denoising() -> Model:
     noisy = _read_numbers("boltzmann/horse16x20_noisy.txt")
     edges = lattices.grid_edges(16, 20)
-    # log odds of a pixel that was flipped with probability 0.15
+    # log odds of a pixel flipped with probability 0.15
     field = 0.5 * math.log(0.85 / 0.15) * (2 * noisy - 1)
     return PairwiseModel.from_spins(field, edges, np.full(len(edges), 0.6))
 
@@ -156,7 +156,7 @@ def _read_boltzmann_reference(log_z: float, *stems: str) -> Reference:
     return Reference(log_z, np.concatenate([_read_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
 
 
-# The one model whose answer is not known.
+# The only model of the catalogue without a known answer.
 UNANSWERED = "uai14hard/linkage_11"
 _UAI = {
     "uai14/CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# One number a variable (p(s = 1) of binary variables), or one array over the states a variable.
+# One number per variable (p(s = 1) of binary variables), or one array over the states per variable.
 PerVariable = FloatArray | list[FloatArray]
 
 
@@ -60,7 +60,7 @@ class Conditional:
         rows = self.table[tuple(states[..., u] for u in self.parents)]
         rows = np.broadcast_to(rows, (*states.shape[:-1], self.table.shape[-1]))
         cumulative = np.cumsum(rows, axis=-1)
-        # Rounding must not reach a state of probability zero.
+        # u stays below the last sum: rounding must not select a state of probability zero.
         below = np.nextafter(cumulative[..., -1:], 0.0)
         u = np.minimum(rng.random((*rows.shape[:-1], 1)) * cumulative[..., -1:], below)
         return np.asarray((u >= cumulative[..., :-1]).sum(axis=-1), dtype=np.int64)
@@ -85,7 +85,7 @@ class Conditional:
         return Conditional(axes[-1], tuple(axes[:-1]), table)
 
 
-# From a table (K_u, K_v) and what is known of u, (..., K_u), to what is known of v, (..., K_v).
+# From a table (K_u, K_v) and values (..., K_u) of u to values (..., K_v) of v.
 Propagation = Callable[[FloatArray, FloatArray], FloatArray]
 
 

@@ -18,7 +18,7 @@ from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
-# As a factor, "exactly one of K" has 2**K entries.
+# Largest 1-of-K group that becomes a factor, which has 2**K entries.
 MAX_GROUP = 20
 IntArray = npt.NDArray[np.int64]
 
@@ -109,14 +109,14 @@ class _OneOfKCoding:
         self.counts = np.where(sizes > 2, sizes, sizes - 1)
         self.starts = np.cumsum(self.counts) - self.counts
         count = int(self.counts.sum())
-        # A model needs a variable: where all are determined, one unit stays that stands for nothing.
+        # A model needs a variable: if all are determined, a dummy unit remains.
         self.biases = np.zeros(max(count, 1))
         self.constant = graph.log_constant
         if count == 0:
             self.constant -= np.log(2.0)
         self.edges: list[IntArray] = []
         self.couplings: list[FloatArray] = []
-        # Of factors that are more than fields and pairs of binary variables, each with the factor's number.
+        # Parts of all factors other than fields and pairs of binary variables, each with its factor's number.
         none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
         self.constants = [(none, nothing)]
         self.fields = [(none, none, nothing)]
@@ -156,7 +156,7 @@ class _OneOfKCoding:
         left: list[int] = []
         for indices, members, shape in flat.group_by_shape():
             if whole and len(shape) in {1, 2} and 1 not in shape:
-                # Fields of binary variables are added up before all else.
+                # Number -1 sorts the fields of binary variables before all other terms of the sums.
                 numbers = np.full_like(indices, -1) if shape == (2,) else indices
                 yield _FactorStack(numbers, members, flat.stack_tables(indices, shape))
             else:

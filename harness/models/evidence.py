@@ -17,7 +17,7 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_states
 
-# State, by its number or name, or likelihoods of all states, of a variable by its index or label.
+# By index or label of a variable: its state, as number or name, or a likelihood per state.
 Evidence = Mapping[Any, int | str | Sequence[float] | np.ndarray]
 
 
@@ -68,7 +68,7 @@ def _parse_evidence(
 ) -> tuple[dict[int, int], dict[int, npt.NDArray[np.float64]]]:
     """{variable: state} and {variable: likelihoods}, checked."""
     index = {label: v for v, label in enumerate(model.labels)}
-    # Numbers are variables' own, except where labels are numbers.
+    # Integers are indices, unless labels are integers themselves.
     if not any(isinstance(label, int | np.integer) for label in index):
         index |= {v: v for v in range(len(index))}
     cards = model.cardinalities
@@ -204,7 +204,7 @@ def _condition_pairwise(model: PairwiseModel, observed: dict[int, int]) -> tuple
     biases = (model.biases + field)[~is_observed]
     inner = ~is_observed[i] & ~is_observed[j]
     if not biases.size:
-        # One unit that stands for nothing contributes log(1 + e^0) to log Z.
+        # The dummy unit contributes log(1 + e^0) to log Z.
         biases, constant = np.zeros(1), constant - float(np.log(2.0))
     reduced = PairwiseModel.from_edges(
         biases,

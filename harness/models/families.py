@@ -16,9 +16,9 @@ from spinbench.models.pairwise import PairwiseModel
 Model = PairwiseModel | FactorGraph
 Family = Callable[..., Model]
 
-# The name under which models are read from files.
+# Name of the family that reads models from files.
 FILE = "file"
-# In place of the default of a parameter that has none.
+# Marks a parameter without a default.
 REQUIRED = inspect.Parameter.empty
 
 

@@ -135,7 +135,7 @@ def read_model(file_format: Format, file: ModelFile) -> Model:
         with pause_garbage_collection():
             model = _call_plugin(file_format, f"read {file.name}", lambda: file_format.read(file))
     except ModelError as error:
-        # Of a model's constructor, which knows no file.
+        # The error comes from a model's constructor, which does not know the file.
         if file.name in str(error):
             raise
         raise ModelError(f"{file.name}: {error}") from error

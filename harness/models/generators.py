@@ -38,7 +38,7 @@ Disorder = Literal["gaussian", "bimodal"]
 # Coupling at which the infinite square lattice orders: tanh(2K) = 1/√2 (Kramers and Wannier 1941).
 CRITICAL_COUPLING = 0.5 * math.log(1.0 + math.sqrt(2.0))
 
-# 50 million edges take 1.6 GB with their weights.
+# Largest number of edges: with their weights they take 1.6 GB.
 MAX_EDGES = 50_000_000
 
 
@@ -244,7 +244,7 @@ def _random_regular_edges(name: str, n: int, degree: int, rng: np.random.Generat
     check_parameter(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
     check_parameter(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
     _check_num_edges(name, max(n, degree * n // 2))
-    # NetworkX draws from Python's generator, which a 32-bit integer of this one seeds.
+    # NetworkX uses Python's generator, which gets a seed from this one.
     return lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
 
 
@@ -252,7 +252,7 @@ def _sample_disorder(name: str, disorder: Disorder, edges: int, rng: np.random.G
     """J_ij ~ N(0, 1), or ±1 by the sign of the same draw."""
     allowed = ("gaussian", "bimodal")
     check_parameter(name, disorder in allowed, f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed")
-    # Drawn for both kinds: a seed means the same signs in both.
+    # Drawn for both kinds of disorder, so that a seed gives the same signs.
     J: FloatArray = rng.standard_normal(edges)
     if disorder == "gaussian":
         return J

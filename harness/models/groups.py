@@ -14,7 +14,7 @@ from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Of all tables together, a GiB: two coupled groups have a table of all pairs of their states.
+# Largest number of entries of all tables, 1 GiB: two coupled groups share a table over all pairs of their states.
 MAX_ENTRIES = 2**27
 
 
@@ -27,9 +27,9 @@ def merge_groups(model: PairwiseModel) -> FactorGraph:
         UnsupportedError: the tables would have more than 2^27 entries.
     """
     origin = Origin.of_groups(model.num_variables, model.groups, model.labels)
-    # The state at which a variable is 1.
+    # State of the merged variable at which each unit is 1.
     state = np.array([states.index(1) for states in origin.states], dtype=np.int64)
-    # a graph needs a variable: where all are determined, it has one of one state
+    # if all variables are determined, a dummy variable of one state remains
     cards = np.array(origin.derived_cardinalities or (1,), dtype=np.int64)
     first = np.cumsum(cards) - cards
     place = np.where(origin.carriers < 0, -1, first[origin.carriers] + state)

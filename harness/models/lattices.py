@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Edges that are looked at together: copies of more of them would come in memory that nobody has touched.
+# Edges of a block: copies of more edges would need newly mapped memory.
 _CHUNK_EDGES = 2**20
 
 
@@ -21,7 +21,7 @@ def grid_edges(rows: int, cols: int) -> IntArray:
     """Open square lattice; site (r, c) is variable r·cols + c."""
     site = np.arange(rows * cols).reshape(rows, cols)
     edges = np.empty((rows * (cols - 1) + (rows - 1) * cols, 2), dtype=np.int64)
-    # Each site's edge to the right, then down; a site of the last row has the first alone.
+    # Each site has edges to the right and down, in this order; sites of the last row have only the first.
     whole = (rows - 1) * (2 * cols - 1)
     upper, last = edges[:whole].reshape(rows - 1, 2 * cols - 1, 2), edges[whole:]
     right, down = upper[:, :-1:2], upper[:, 1::2]
@@ -64,7 +64,7 @@ def ring_edges(n: int) -> IntArray:
 def random_tree_edges(n: int, rng: np.random.Generator) -> IntArray:
     """Random recursive tree: variable i > 0 hangs on one of 0..i-1, each as likely; n - 1 uniforms are drawn."""
     child = np.arange(1, n)
-    # A uniform number below i, rounded down, is each of 0..i-1 alike.
+    # A uniform number below i, rounded down, is uniform on 0..i-1.
     parent = (rng.random(n - 1) * child).astype(np.int64)
     return sort_edges(np.stack([parent, child], axis=1))
 
@@ -106,8 +106,7 @@ def sum_edges_by_variable(edges: IntArray, values: FloatArray, n: int) -> FloatA
     every, step = np.arange(n), max(_CHUNK_EDGES, n)
     for low in range(0, len(edges), step):
         some = slice(low, low + step)
-        # Each sum so far comes first, so that terms are added in the order of edges, however many are looked at
-        # together.
+        # Each block begins with the sums so far, so that terms are added in the order of edges whatever the block size.
         ends = np.concatenate([every, edges[some].ravel()])
         total = np.bincount(ends, np.concatenate([total, np.repeat(values[some], 2)]), n).astype(np.float64)
     return total
@@ -115,7 +114,7 @@ def sum_edges_by_variable(edges: IntArray, values: FloatArray, n: int) -> FloatA
 
 def _is_canonical(edges: IntArray, n: int) -> bool:
     for low in range(0, len(edges), _CHUNK_EDGES):
-        # One more, so that the last is compared with the next.
+        # One edge more, so that a block's last edge is compared with the next block's first.
         i, j = edges[low : low + _CHUNK_EDGES + 1].T
         codes = i * n + j
         if not ((i < j).all() and (codes[1:] > codes[:-1]).all()):
@@ -135,7 +134,7 @@ def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntAr
     codes, weights = codes[order], weights[order]
     first = np.flatnonzero(np.diff(codes, prepend=-1))
     if len(first) < len(codes):
-        # The caller says which sum is not finite.
+        # The caller reports the sum that is not finite.
         with np.errstate(over="ignore"):
             codes, weights = codes[first], np.add.reduceat(weights, first)
     low = codes // n

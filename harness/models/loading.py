@@ -75,7 +75,7 @@ def check_model_exists(path: str) -> None:
     try:
         exists = shipped or Path(path).exists()
     except OSError as error:
-        # Of a name that is too long, say.
+        # For example, the name is too long.
         raise ModelError(f"{path[:100]}…: there cannot be such a file ({error.strerror})") from None
     if not exists:
         raise ModelError(f"{path}: there is no such file")

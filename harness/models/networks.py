@@ -27,7 +27,7 @@ from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import check_degree
 
 FloatArray = npt.NDArray[np.float64]
-# Entries of all tables together, which take 400 MB.
+# Largest number of entries of all tables together: 400 MB.
 MAX_ENTRIES = 50_000_000
 GaugeKind = Literal["generic", "supermodular", "lognormal"]
 KINDS = ("generic", "supermodular", "lognormal")
@@ -84,7 +84,7 @@ def bayesian_network(
             deterministic = bool(layer) and rng.random() < determinism
             table = _sample_conditional_table(rng, (states,) * (len(parent_variables) + 1), deterministic=deterministic)
             row = table[tuple(sampled_states[u] for u in parent_variables)]
-            # Rounding may leave the last sum below the random number.
+            # Rounding may leave the last cumulated probability below the random number.
             sampled_states.append(min(int(np.searchsorted(np.cumsum(row), rng.random(), side="right")), states - 1))
             factors.append(((*parent_variables.tolist(), layer * width + k), table))
     model = FactorGraph.from_tables([states] * (layers * width), factors, name=name)
@@ -96,7 +96,7 @@ def _sample_conditional_table(rng: np.random.Generator, shape: tuple[int, ...], 
     """p(x_v | parents), v last."""
     if deterministic:
         return np.asarray(np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])])
-    # Exponentials over their sum are uniform on the simplex.
+    # Normalised exponential variables are uniform on the simplex.
     weights = rng.standard_exponential(shape)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

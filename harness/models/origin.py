@@ -23,7 +23,7 @@ from spinbench.models.conditionals import (
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Derived variables and a state of each.
+# (derived variable, state) pairs.
 Literals = tuple[tuple[int, int], ...]
 
 
@@ -187,7 +187,7 @@ class Origin:
         if self.steps is not None:
             return self.steps[1].lower(self.steps[0].lower(states))
         x = np.asarray(states, dtype=np.int64)
-        # a derived model has at least one variable, which may stand for none of the original ones
+        # a derived model has at least one variable, possibly a dummy
         size = 1 + max((u for carriers in self.variables for u in carriers), default=0)
         lowered = np.zeros((*x.shape[:-1], size + len(self.functions)), dtype=np.int64)
         for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Edges that are looked at together.
+# Edges of a block.
 CHUNK_EDGES = 2**20
-# Variables whose couplings are put into a dense matrix, at most.
+# Largest number of variables for a dense matrix of couplings.
 MAX_DENSE_VARIABLES = 2**15
 
 
@@ -150,7 +150,7 @@ class PairwiseModel:
         h, J, ends = spins.biases, spins.couplings, spins.edges
         total = sum_edges_by_variable(ends, J, h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
-        # No pair is left to merge, so what was checked stays checked but for overflow.
+        # Edges are already canonical, so that only an overflow has to be checked.
         a, w = 2 * h - 2 * total, 4 * J
         _check_finite(name, "bias of variable", a)
         _check_finite(name, "coupling of edge", w)
@@ -187,14 +187,14 @@ class PairwiseModel:
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
         down, up = self.pulls
-        # down is negative.
+        # `down` is negative or 0.
         return np.asarray(np.abs(self.biases) + (up - down))
 
     @cached_property
     def pulls(self) -> tuple[FloatArray, FloatArray]:
         """(N,), (N,) sums of a variable's negative couplings, and of its positive ones."""
         down, up = np.zeros((2, self.num_variables))
-        # What is looked at together stays in a cache, where sums do.
+        # Blocks and their sums fit a cache.
         step = max(CHUNK_EDGES, self.num_variables)
         for low in range(0, self.num_edges, step):
             some = self.couplings[low : low + step]
@@ -221,7 +221,7 @@ class PairwiseModel:
 
     def csr(self) -> sparse.csr_array[np.float64, tuple[int, int]]:
         """W as a (N, N) CSR array with sorted indices, both triangles."""
-        # Here and not above: it costs more than the rest of this package's import.
+        # Here and not above: importing SciPy takes longer than the rest of this package.
         from scipy import sparse
 
         i, j = self.edges.T

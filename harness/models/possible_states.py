@@ -15,7 +15,7 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 BoolArray = npt.NDArray[np.bool_]
-# Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64).
+# Largest finite |log weight| by precision: sums with it keep two decimals of other terms (three and a half in float64).
 MAX_LOG_WEIGHT: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
 
 
@@ -45,7 +45,7 @@ def _masks_of_zeros(graph: FactorGraph) -> dict[int, BoolArray]:
     masks = {v: np.ones(graph.cardinalities[v], dtype=bool) for v in touching}
     queue = deque(supports)
     waiting = set(supports)
-    # Variables that lost a state.
+    # Variables that have lost a state.
     cut: set[int] = set()
     while queue:
         index = queue.popleft()
@@ -88,7 +88,7 @@ def _prune_masks(
             continue
         if not alive.any():
             raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
-        # The support has only the states that the mask has left, in their order.
+        # The support lists only the states that the mask had left, in their order.
         masks[v][masks[v]] = alive
         cut.add(v)
         support = np.compress(alive, support, axis=axis)

@@ -24,7 +24,7 @@ from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible_states import possible_state_sets
 
 FloatArray = npt.NDArray[np.float64]
-# By which logarithms of sums may differ, relative to their size and to the number of terms, and be constant.
+# Tolerance for log sums that count as constant, relative to their size and to the number of terms.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 Model = PairwiseModel | FactorGraph
 EPSILON = float(np.finfo(np.float64).eps)
@@ -60,7 +60,7 @@ def sum_out_variables(
         if v in gone:
             continue
         only = next(iter(holding[v]), None)
-        if only is None:  # as millions may be
+        if only is None:  # a shortcut: millions of variables may have no factor
             conditionals.append(Conditional(v, (), uniform[sizes[v]]))
             gone.add(v)
             constants.append(math.log(sizes[v]))
@@ -168,10 +168,10 @@ def compute_simplification(model: Model, max_parents: int = 1) -> Simplification
     low, high = flat.entry_ranges
     work = _WorkingGraph(model, possible_state_sets(model), (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
-        # A conditional of one unit of several tells nothing of the variable.
+        # With several units per variable, the conditional of one unit is not that of the variable.
         max_parents = -1
     if model.origin is not None and (model.origin.functions or model.origin.steps):
-        # Nor does one given a function of variables, which the origin leaves out.
+        # Nor is a conditional on parents that are functions of variables, which the origin omits.
         max_parents = min(max_parents, 0)
     conditionals, removed, rounding = sum_out_variables(work.sizes, work.factors, max_parents)
     work.constants += removed
@@ -179,7 +179,7 @@ def compute_simplification(model: Model, max_parents: int = 1) -> Simplification
     if len(work.factors) == len(model.factors) and not conditionals and work.untouched:
         return Simplification(model, model)
     first = work.build_simplification(conditionals)
-    # A sum of tables has the zeros of both.
+    # Merging factors may create zeros, which may determine further states.
     if work.merged:
         return _repeat_simplification(first, max_parents)
     return first
@@ -208,7 +208,7 @@ def _sum_out_independent(model: PairwiseModel) -> Simplification:
 
 
 def _count_variables_factors_states(model: Model) -> tuple[int, int, int]:
-    # A variable of one state may stand for none.
+    # A variable of one state may be a dummy.
     cards = [k for k in model.cardinalities if k > 1]
     num_factors = len(model.factors) if isinstance(model, FactorGraph) else model.num_edges
     return len(cards), num_factors, sum(cards)
@@ -221,7 +221,7 @@ def _is_irreducible(factors: FactorArrays) -> bool:
     if (factors.cardinalities == 1).any() or (degrees < 2).any() or (low == -np.inf).any() or (low == high).any():
         return False
     for indices, members in group_by_order(factors.members, factors.orders):
-        # numbers that differ are of different sets; where they overflow, some may be alike that are not
+        # different numbers belong to different sets; after an overflow, equal numbers may too, which only costs time
         sets = np.sort(members, axis=1) @ np.cumprod(np.full(members.shape[1], len(degrees)))
         if len(np.unique(sets)) < len(indices):
             return False

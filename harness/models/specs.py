@@ -13,7 +13,7 @@ from spinbench.models.families import FILE
 from spinbench.models.loading import load
 from spinbench.models.pairwise import PairwiseModel
 
-# In place of a value that a configuration asks for, as OmegaConf has it.
+# OmegaConf's mark for a value that the user has to give.
 MISSING = "???"
 
 

@@ -16,12 +16,12 @@ from spinbench.models.conditionals import Conditional, FloatArray
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.simplification import Simplification, compute_simplification
 
-# More variables than a factor has.
+# Larger than the number of variables of any factor.
 MAX_PARENTS = 64
-# Parts that are tried; what they do not reach stays open.
+# Largest number of subgraphs that are solved; marginals that they do not contain stay open.
 MAX_ATTEMPTS = 64
 
-# The marginals of all variables of a model; IntractableError where it is too wide.
+# Computes the marginals of all variables of a model; raises IntractableError if its width is too large.
 Solve = Callable[[FactorGraph], list[FloatArray]]
 
 
@@ -39,7 +39,7 @@ def marginals(core: Simplification, core_marginals: list[FloatArray], solve: Sol
         solve: what parts are given to.
     """
     assert core.step is not None
-    # a core of no variables has one that stands for none
+    # an empty core has one dummy variable
     marginals_by_variable = dict(zip(core_variables(core), core_marginals, strict=False))
     conditionals = {each.variable: each for each in core.step.conditionals}
     marginals_by_variable |= _solve_summed_out(core, conditionals, solve)
@@ -70,7 +70,7 @@ def _solve_summed_out(
         for v, each in conditionals.items()
         if not each.parents
     }
-    groups, attempts = [[v for v, each in conditionals.items() if each.parents]], 0  # ancestors first
+    groups, attempts = [[v for v, each in conditionals.items() if each.parents]], 0  # ancestors before descendants
     while groups and attempts < MAX_ATTEMPTS:
         group = [v for v in groups.pop() if v not in marginals_by_variable]
         group = [v for v in group if beyond.isdisjoint(_ancestors([v], conditionals))]

@@ -173,7 +173,7 @@ class _NetworkParser:
         child = values.shape[-1]
         if token == "table":
             numbers = self.lexer.parse_log_probabilities(values.size).reshape(child, *values.shape[:-1])
-            # In the file, the last parent is the fastest.
+            # In the file the last parent varies fastest.
             values[...] = np.moveaxis(numbers, 0, -1)
         elif token == "default":
             table.default = self.lexer.parse_log_probabilities(child)

@@ -11,14 +11,14 @@ from spinbench.errors import ModelError
 from spinbench.models.files.format import FloatArray
 from spinbench.models.files.text import SMALLEST_NORMAL, log_decimal
 
-# An unclosed comment or string is a token of its own, and refused at once: nothing is searched to the end twice.
+# An unclosed comment or string is a token of its own and refused at once, so that no text is searched to its end twice.
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/|[,|]|(?P<token>"[^"\n]*"|/\*|"|[{}()\[\];]|(?:(?!//|/\*)[^\s{}()\[\];,|"])+)""",
     re.DOTALL,
 )
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_ZERO = re.compile(r"[+-]?[0.]*[1-9]")
-# 1.0000000000000002 is what programs write that divide by a sum
+# programs that divide by a sum write numbers such as 1.0000000000000002
 ROUNDING = 1e-9
 _UNCLOSED = {"/*": "comment", '"': "string"}
 

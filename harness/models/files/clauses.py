@@ -19,12 +19,13 @@ from spinbench.models.files.format import MAX_ENTRIES
 from spinbench.models.files.text import Tokens
 from spinbench.models.origin import Literals, Origin
 
-# Of the tables of all clauses longer than `PART` that are not split, together. Samplers that change one variable at a
-# time move less freely where variables are functions of others, and Ganak is asked up to twice as many.
+# Limit of the table entries of clauses longer than `PART` that stay whole; further ones are split. Splitting adds
+# variables that are functions of others, between which single-variable updates move less freely, and up to doubles
+# Ganak's queries.
 MAX_WHOLE_ENTRIES = 2**21
-# Variables of a table of what a clause is split into.
+# Number of variables of the tables into which a clause is split.
 PART = 6
-# Variables that a short file may claim without naming them.
+# Largest number of variables that a file may declare without mentioning them.
 MAX_UNMENTIONED_VARIABLES = 2**20
 
 
@@ -79,7 +80,7 @@ class ClauseParser:
 
     def _add_clause(self, position: int, weight: float, literals: list[int]) -> None:
         self.largest = max([self.largest, *map(abs, literals)])
-        # A variable and its negation: always true.
+        # A clause with a variable and its negation is always true.
         if len({abs(literal) for literal in literals}) < len(literals):
             return
         if literals:
@@ -155,7 +156,7 @@ class ClauseParser:
         """The number of literals up to which clauses are not split."""
         counts = np.bincount([len(literals) for _, literals in self.clauses], minlength=part + 1)
         counts[: part + 1] = 0
-        # At most 2^1000, for the largest float64 is below 2^1024.
+        # Limited to 2^1000: the largest float64 is just below 2^1024.
         entries = np.cumsum(counts * np.exp2(np.minimum(np.arange(len(counts)), 1000)))
         return max(part, int(np.searchsorted(entries, max_whole_entries, side="right")) - 1)
 
@@ -196,12 +197,12 @@ class _ClauseTables:
     def _add_factor(self, weight: float | None, literals: list[int]) -> None:
         """Of a clause; None: of what says that the last variable is true where any of the other literals is."""
         falsified = tuple(int(literal < 0) for literal in literals)
-        # Equal clauses share their table.
+        # Equal clauses share one table.
         key = weight, falsified
         if key not in self._tables:
             table = np.zeros((2,) * len(falsified))
             if weight is None:
-                # The last variable is true, unless all literals are false: then it must be false.
+                # The last (auxiliary) variable is 1, unless all literals are false; then it is 0.
                 table[..., 0] = -np.inf
                 table[falsified[:-1]] = 0.0, -np.inf
             else:

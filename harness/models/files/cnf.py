@@ -31,17 +31,18 @@ from spinbench.models.files.text import Tokens, log_decimal
 from spinbench.models.files.wcnf import COMMENT
 
 _PROBLEM = re.compile(rb"\s*p\s+cnf\s+(\d{1,18})\s+(\d{1,18})[ \t\r]*(?:\n|\Z)")
-# "ind" is how older tools write "p show", "weights" how miniC2D writes weights.
+# "ind" is the "p show" of older tools; "weights" is miniC2D's list of weights.
 _DIRECTIVE = re.compile(
     rb"(?m)^[ \t]*c[ \t]+(?:p[ \t]+(show\b|weight\S*)|(ind|weights)\b|t[ \t]+(p?w?p?mc|amc)\b)([^\n]*)"
 )
 _DECIMAL = rb"(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,9})?"
 _WEIGHT = re.compile(rb"[ \t]*(-?)(\d{1,18})[ \t]+\+?(%s)(?:/(%s))?(?:[ \t]+0)?[ \t\r]*" % (_DECIMAL, _DECIMAL))
-# Kinds of problems whose count is this Z.
+# Problem types whose count is Z.
 _KINDS = (b"mc", b"wmc")
-# After which files of SATLIB have nothing more.
+# End mark of SATLIB's files.
 _END = re.compile(rb"(?ms)^[ \t]*%.*")
-# Beyond it a number of 400 digits on either side of its point is next to nothing or far above 1.
+# Largest exponent: a larger one makes a number of up to 400 digits on either side of its point vanish or exceed 1 by
+# far.
 _MAX_EXPONENT = 1000
 
 
@@ -144,14 +145,14 @@ def _complete(states: Mapping[bool, _Weight], name: str) -> list[float]:
     """The log weights of both states."""
     if len(states) == 2:
         return [states[False].logarithm, states[True].logarithm]
-    # Of one literal alone.
+    # Only one of the two literals has a weight.
     ((true, (exact, logarithm, line)),) = states.items()
     if exact is None:
-        # Next to nothing, or far above 1.
+        # Far below or above 1: no exact fraction is needed.
         exact = Fraction(0) if logarithm < 0 else Fraction(2)
     if exact > 1:
         raise ModelError(f"{name}, line {line}: a weight above 1 leaves the other literal, which has none, less than 0")
-    # An exact difference: the logarithm of 1 less a rounded weight next to 1 would be wrong.
+    # An exact difference: 1 minus a rounded weight near 1 would lose its digits.
     rest = 1 - exact
     other = -math.inf
     if rest:

@@ -47,7 +47,7 @@ class Ergo(Format):
         starts = _locate_tables(tokens, position, [len(parents) for parents in written])
         parents = _number_parents_from_zero(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
         logs = parse_log_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
-        # Offsets are those of the tables without the counts before them.
+        # Offsets refer to the tables alone, without the counts in front of each.
         offsets = [start - position - 1 - v for v, start in enumerate(starts)]
         factors, unnormalised = [], []
         for v, (scope, offset) in enumerate(zip(parents, offsets, strict=True)):
@@ -56,7 +56,7 @@ class Ergo(Format):
             if first_unnormalised_row(np.exp(table)) is not None:
                 unnormalised.append(v)
             factors.append(Factor((*scope, v), as_read_only(table)))
-        # the linkage networks of UAI-2008 have their evidence multiplied into the rows
+        # in the linkage networks of UAI-2008, rows include the likelihood of the evidence
         if unnormalised:
             remark(
                 f"{file.name}: probabilities of {format_count(len(unnormalised), 'variable')}, the first of them "

@@ -39,7 +39,7 @@ def parse_evidence(text: bytes, source: str) -> dict[int, int]:
     first = tokens.integer(0, "the number of observed variables")
     start = 0
     if tokens.size != 1 + 2 * first and first == 1:
-        # The formats of 2008 and 2010 start with the number of samples, which makes the number of tokens even.
+        # Formats of 2008 and 2010 begin with the number of samples, which makes the number of tokens even.
         start = 1
     elif first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
         raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
@@ -49,7 +49,7 @@ def parse_evidence(text: bytes, source: str) -> dict[int, int]:
         raise tokens.error(
             start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
         )
-    # Nothing is observed: competitions' files go on with what has no meaning then.
+    # Without evidence, further numbers in the competitions' files have no meaning.
     if tokens.size > needed and not n:
         remark(f"{source}: there are 0 pairs of variable and state; what follows is passed over")
     elif tokens.size > needed:

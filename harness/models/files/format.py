@@ -17,9 +17,9 @@ from spinbench.models.files.text import MAX_TEXT_BYTES, check_text
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
-# Of all tables together: 512 MiB.
+# Largest number of entries of all tables together: 512 MiB.
 MAX_ENTRIES = 2**26
-# By which the sum of a row may miss 1; what is written with a few digits misses it by rounding.
+# Largest deviation from 1 of a row's sum: files with few digits round.
 TOLERANCE = 1e-2
 Model = PairwiseModel | FactorGraph
 

@@ -32,7 +32,7 @@ class LibDAI(Format):
         filled = [line for line in rest if line]
         if not (len(count) == 1 and rest[:1] == [[]] and len(filled) > 2 and len(filled[0]) == 1):
             return False
-        # A constant has no variables, no numbers of states, and one entry.
+        # A constant factor: no variables, no numbers of states, one entry.
         if filled[0] == [b"0"]:
             return filled[1] == [b"1"] and len(filled[2]) == 2 and filled[2][0] == b"0"
         order, variables, states = filled[:3]

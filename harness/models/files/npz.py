@@ -138,7 +138,7 @@ def _read_arrays(file: ModelFile) -> Arrays:
                     arrays[key] = _read_array(file, key, content, member.file_size)
     except ModelError:
         raise
-    # ValueError: zipfile seeks to an offset that a damaged directory has made negative
+    # ValueError: zipfile seeks to a negative offset of a damaged directory
     except (*_DAMAGED, ValueError) as error:
         why = textwrap.shorten(str(error), 120)
         raise ModelError(f"{file.name}: the file is not a whole .npz archive ({why})") from None
@@ -156,7 +156,7 @@ def _read_array(file: ModelFile, key: str, content: IO[bytes], length: int) -> n
     except _DAMAGED:
         raise
     except Exception:
-        # NumPy reads headers as Python, whose tokenizer, parser and types have errors of their own.
+        # NumPy parses headers as Python, which raises errors of its tokenizer, parser and types.
         raise ModelError(f"{file.name}: array {key!r} has no valid header") from None
     if dtype.hasobject:
         raise ModelError(f"{file.name}: array {key!r} holds pickled objects, which are never read")

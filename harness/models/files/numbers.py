@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-# Bytes of a text from which on SciPy's parser, three times as fast as NumPy's, makes up for its import.
+# Size of a text in bytes from which SciPy's parser, three times as fast as NumPy's, makes up for its import.
 MIN_SCIPY_BYTES = 2**20
-# Bytes that are looked at together.
+# Bytes of a block.
 _CHUNK_BYTES = 2**18
-# Kinds of characters: a number is as simple as the pairs of neighbouring kinds in it.
+# Kinds of characters: the pairs of neighbouring kinds decide whether a number has a simple form.
 _DIGIT, _BLANK, _POINT, _E, _SIGN, _OTHER = range(6)
 _CHARACTERS = {_DIGIT: b"0123456789", _BLANK: b" \t\n\v\f\r", _POINT: b".", _E: b"eE", _SIGN: b"+-"}
 _KINDS = bytes(next((k for k, some in _CHARACTERS.items() if byte in some), _OTHER) for byte in range(256))
@@ -28,9 +28,9 @@ def _encode_transition(previous_kind: Any, has_digits: Any, next_kind: Any) -> A
 
 _WITHIN = ((_BLANK, 1, _POINT), (_BLANK, 1, _E), (_POINT, 0, _E), (_POINT, 1, _E), (_E, 0, _SIGN))
 _LAST = ((_BLANK, 1), (_POINT, 0), (_POINT, 1), (_E, 1), (_SIGN, 1))
-# Steps that end a number.
+# Transitions that end a number.
 _ENDING = bytes(_encode_transition(*last, _BLANK) for last in _LAST)
-# Steps of numbers as simple as 12, 1.5 or 1.5e-3, and between them.
+# Transitions within and between numbers as simple as 12, 1.5 or 1.5e-3.
 _PLAIN = _ENDING + bytes(_encode_transition(*each) for each in (*_WITHIN, (_BLANK, 0, _BLANK)))
 
 
@@ -45,16 +45,16 @@ def _parse_with_numpy(data: bytes) -> FloatArray | None:
     blank = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
     if blank.all():
         return np.zeros(0)
-    # A token begins wherever a blank is followed by none.
+    # A token begins where a blank is followed by another character.
     count = int(np.count_nonzero(blank[:-1] > blank[1:]) + (not blank[0]))
     with warnings.catch_warnings():
-        # NumPy before 2.4 warns of trailing text where later ones raise.
+        # NumPy before 2.4 only warns of trailing text, where later versions raise.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             values = np.fromstring(data, dtype=np.float64, sep=" ")
         except (DeprecationWarning, ValueError):
             return None
-    # "1.5.2" is one token, which NumPy takes for two numbers.
+    # NumPy reads the single token "1.5.2" as two numbers.
     return values if len(values) == count else None
 
 
@@ -63,7 +63,7 @@ def _count_plain_numbers(data: bytes, begin: int) -> int | None:
     count = 0
     while begin < len(data):
         end = begin + _CHUNK_BYTES
-        # A piece ends with a number; none is as long as a piece.
+        # A chunk ends between numbers; no number is as long as a chunk.
         if end < len(data):
             end = 1 + max(data.rfind(blank, begin, end) for blank in (b" ", b"\n"))
         if end == 0:
@@ -81,13 +81,13 @@ def _encode_transitions(data: bytes) -> bytes:
     kinds = np.frombuffer(b"".join((b" ", data, b" ")).translate(_KINDS), dtype=np.uint8)
     at = np.flatnonzero(kinds != _DIGIT)
     marks = kinds.take(at)
-    # Characters are apart by more than one place where digits stand between them.
+    # Non-digits more than one place apart have digits between them.
     steps: bytes = _encode_transition(marks[:-1], at[1:] - at[:-1] > 1, marks[1:]).tobytes()
     return steps
 
 
 def _parse_with_scipy(data: bytes, start: int, count: int) -> FloatArray:
-    # Here and not above: it takes a tenth of a second where nothing else has imported SciPy.
+    # Here and not above: importing SciPy takes a tenth of a second.
     from scipy import io
 
     file: Any = _MatrixMarketColumn(data, start, count)

@@ -24,16 +24,16 @@ from spinbench.models.files import numbers
 
 FloatArray = npt.NDArray[np.float64]
 
-# Parsing takes up to ten times the size of the text.
+# Largest text in bytes: parsing takes up to ten times this memory.
 MAX_TEXT_BYTES = 256 * 2**20
-# Enough to tell a format.
+# Bytes from which the format is detected.
 HEAD_BYTES = 64 * 2**10
 
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
 _TOKEN = re.compile(rb"\S+")
 _COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
-# By what they begin with, which alone, or that there is none, is found in a fraction of the time that [eE] takes.
+# Two patterns, each with a fixed first letter, which the search finds or rules out in a fraction of the time of [eE].
 _TINY = {e: re.compile(e + rb"-0*[1-9]\d\d") for e in (b"e", b"E")}
 _NOT_ZERO = re.compile(rb"[+-]?[0.]*[1-9]")
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
@@ -123,13 +123,13 @@ def _is_stream(path: Path) -> bool:
     """Whether what is there is neither a file nor a folder: to open a pipe would wait until somebody writes."""
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # `open` says why
+    except (OSError, ValueError):  # `open` reports the error
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _read_chunks(file: BinaryIO | gzip.GzipFile, num_bytes: int) -> bytes:
-    # In chunks, for read(n) takes memory for n bytes before it knows how many there are.
+    # In chunks: read(n) allocates n bytes before it knows how many there are.
     chunks, length = [], 0
     while length < num_bytes and (chunk := file.read(2**20)):
         chunks.append(chunk)

@@ -19,13 +19,13 @@ from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
-# Of variables that a file may name without saying more about them.
+# Largest number of states of variables that a file only declares.
 MAX_UNMENTIONED_STATES = 2**20
-# A "c" with nothing behind it but a blank; one that begins a word is no comment.
+# A "c" followed by a blank; a "c" that begins a word is no comment.
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _MARK = re.compile(rb"#[^\n]*")
 _PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
-# A nat within what float64 holds in full, for sums of shifts round.
+# One nat inside the range of normal float64 numbers, since sums of shifts round.
 LOG_TINY, LOG_HUGE = math.log(SMALLEST_NORMAL) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
 
@@ -49,7 +49,7 @@ class UAI(Format):
         if with_marks:
             data = _MARK.sub(b"", data)
         header = re.match(rb"\s*(\S*)", data)
-        # The pattern matches the empty string.
+        # The pattern also matches the empty string.
         assert header is not None
         if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
             preamble = header.group(1)[:24].decode(errors="replace")
@@ -180,12 +180,13 @@ def _balance_log_scales(tables: list[FloatArray], constant: float) -> list[float
     max_shifts = [LOG_HUGE - float(table.max()) for table in tables]
     bounded = [
         (min(a, b), b) for a, b in zip(min_shifts, max_shifts, strict=True)
-    ]  # a table of zeros alone has a = -inf
+    ]  # a = -inf: a table of zeros
     if any(a > b for a, b in zip(min_shifts, max_shifts, strict=True)) or not sum(
         a for a, _ in bounded
     ) <= constant <= sum(max_shifts):
         return None
-    # Nearest to 0, so that tables that fit stay as they are; what is missing from the constant is added in turn.
+    # The shift nearest to 0, so that tables within range stay unchanged; later tables compensate for its effect on the
+    # constant.
     shifts = [float(np.clip(0.0, a, b)) for a, b in bounded]
     for k, (a, b) in enumerate(bounded):
         rest = constant - sum(shifts)
@@ -205,7 +206,7 @@ def format_mar(marginals: Iterable[npt.NDArray[np.float64]]) -> bytes:
 
 def format_pr(log_z: float) -> bytes:
     """Of log Z in nats."""
-    # The competitions' unit is log10.
+    # The competitions use log10.
     return f"PR\n{log_z / math.log(10)!r}\n".encode()
 
 

@@ -18,9 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
-# More entries than any file has.
+# Larger than the number of entries of any file.
 _MAX_ENTRIES = 2.0**52
-# Scopes of one order after which as many more are looked at together, at most.
+# Run of scopes with equal order after which the look-ahead doubles, and its limit.
 _MIN_RUN, _MAX_LOOKAHEAD = 8, 4096
 
 

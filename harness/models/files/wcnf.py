@@ -21,7 +21,7 @@ COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*")
 _PROBLEM = re.compile(rb"\s*p\s+wcnf\s+(\d{1,18})\s+(\d{1,18})(?:[ \t]+(\d{1,400}))?[ \t\r]*(?:\n|\Z)")
 _HARD = re.compile(rb"(?m)^[ \t]*h(?=\s)")
 _CLAUSE = re.compile(rb"(?:h|\d+(?:\.\d+)?)(?:\s+-?\d+)*\s+0\s*")
-# In place of "h": an infinite weight that nobody writes.
+# Replaces "h": a spelling of infinity that no program writes.
 _INFINITE = b"+09.0e+0999"
 
 
@@ -61,7 +61,7 @@ class WCNF(Format):
             infinite = np.isinf(clauses.tokens.values)
             tokens = enumerate(re.finditer(rb"\S+", text))
             wrong = (k for k, token in tokens if token.group() != _INFINITE and infinite[k])
-            bad = next(wrong, int(infinite.argmax()))  # somebody does write it
+            bad = next(wrong, int(infinite.argmax()))  # if a file does contain it
             raise clauses.tokens.error(bad, "a finite number is needed")
         clauses.read(top, variables)
         if count is not None:

@@ -119,7 +119,7 @@ class Network:
         peak = table.max(axis=-1)
         if peak.max() == -np.inf:
             raise ModelError(f"{self.name}: no state has positive weight, so Z = 0")
-        # -inf less -inf would be NaN.
+        # -inf - -inf would be NaN.
         base = np.where(peak == -np.inf, 0.0, peak)
         terms = np.exp(table - base[..., None])
         total = terms.sum(axis=-1)

@@ -64,7 +64,7 @@ class _CompactForm:
         self.weights = model.biases[:, None] * states
         i, j = model.edges.T
         self.couplings = model.couplings[:, None, None] * states[i][:, :, None] * states[j][:, None, :]
-        # a coupling of 0 would cost an edge
+        # couplings of 0 are left out, as they would cost an edge
         self.around: list[dict[int, int]] = [{} for _ in range(model.num_variables)]
         for e in np.flatnonzero(model.couplings).tolist():
             u, v = int(i[e]), int(j[e])

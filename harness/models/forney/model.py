@@ -20,7 +20,7 @@ from spinbench.models.factor_graph import Factor, FactorGraph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-# Edges at a node at most: tables are dense, 2**degree entries.
+# Largest degree of a node: its table is dense, 2**degree entries.
 MAX_DEGREE = 10
 
 

@@ -15,9 +15,9 @@ from spinbench.errors import ModelError
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney.model import FloatArray, ForneyModel, IntArray
 
-# Flips tried at most, shared out among sweeps and parallel searches: under a second.
+# Largest number of flips that are tried, divided among sweeps and parallel searches: under a second.
 MAX_UPDATES = 2e6
-# Sweeps of a search, and searches side by side.
+# Limits of the sweeps of a search, and of the parallel searches.
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 60, 10, 16
 
 
@@ -69,7 +69,7 @@ def _search_mode(
     searches = int(np.clip(MAX_UPDATES / (MAX_SWEEPS * len(moves)), 1, MAX_SEARCHES))
     sweeps = int(np.clip(MAX_UPDATES / (searches * len(moves)), MIN_SWEEPS, MAX_SWEEPS))
     states = anneal.anneal(np.random.default_rng(seed), searches, sweeps)
-    # The labels as they are come first, and win where nothing is better.
+    # The current labels come first and are kept if no other is better.
     states = np.concatenate([np.zeros((1, n), dtype=np.int64), states])
     values = model.log_weight(states)
     best = int(values.argmax())
@@ -92,11 +92,12 @@ class _Annealing:
         finite = flat[np.isfinite(flat)]
         spread = [np.var(t[np.isfinite(t)]) for t in tables]
         self.scale = float(np.sqrt(sum(spread) / max(n, 1))) or 1.0
-        # A zero can be crossed while it is hot, and not when it is cold; ascent pays any price for leaving one.
+        # Soft zeros can be crossed while annealing is hot; for the final ascent a zero costs more than all other
+        # factors.
         self.soft = np.where(np.isfinite(flat), flat, finite.min() - 10 * self.scale)
         self.hard = np.where(np.isfinite(flat), flat, -1e6 * (1.0 + np.abs(finite).max()))
         self.offset = np.cumsum([0, *(table.size for table in tables)])
-        # A factor that holds each variable, and its bit there.
+        # For each variable: a factor that contains it, and its bit in that factor's index.
         self.place = np.zeros((2, n), dtype=np.int64)
         is_constrained = np.zeros(n, dtype=bool)
         masks: list[dict[int, int]] = [{} for _ in range(n)]
