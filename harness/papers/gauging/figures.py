@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# BP gives no bound
+# BP is missing, since it gives no bound
 TITLES: Mapping[Quantity, str] = {"error": "mean |log Z - answer| / |log Z|", "gain": "mean log(Z_answer / Z_MF)"}
 GAP = "mean log Z - answer (nats)"
 AXIS_LABELS = {"β": "β", "factors": "number of factors"}
 SCALES: Mapping[Quantity, str] = {"error": "log", "gain": "linear"}
-# Colour, marker and line of a method, whatever is drawn beside it.
+# Colour, marker and line style of each method, the same in all figures.
 STYLES: Mapping[str, tuple[str, str, Any]] = {
     name: (colour, marker, line)
     for name, colour, marker, line in zip(
@@ -48,10 +48,10 @@ STYLES: Mapping[str, tuple[str, str, Any]] = {
     )
 }
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 3.0, 1.1
-# Points: lines and markers of the first method and of the last, which lies above it, so that equal curves show.
+# Marker sizes (points) of the first and of the last method, which is drawn on top: equal curves stay visible.
 MAX_MARKER_SIZE, MIN_MARKER_SIZE = 8.0, 4.5
-# Between the first and the last curve, sideways, of the least distance of two x. Where curves rise, those further to
-# the right seem lower: the exact one is the first.
+# Horizontal offset between first and last curve, in units of the smallest distance of two abscissae. Where curves rise,
+# those shifted to the right seem lower, so that the exact curve comes first.
 MAX_OFFSET = 0.2
 
 
@@ -158,7 +158,7 @@ def _curve_styles(methods: Sequence[str]) -> dict[str, dict[str, object]]:
         base = method_of_label(method)
         colour, marker, line = STYLES.get(base, (plotting.INK, "o", "-"))
         edge = ("white", 0.5)
-        # Markers without an inside.
+        # Markers without a filling.
         if marker in "x_":
             edge = (colour, 1.2)
         styles[method] = {

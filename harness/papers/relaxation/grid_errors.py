@@ -19,9 +19,9 @@ from spinbench.reporting.progress_display import new_table, short_path
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"
-# Headings of the summary: mean, median and maximum over the graphs.
+# Columns of the summary: mean, median and maximum over the graphs.
 SUMMARY = ("marginal\nMSE", "median", "max", "log Z\nMSE", "median", "max")
-# Errors of exact methods are drawn like this.
+# Position on a logarithmic axis of the errors of exact methods.
 MIN_ERROR = 1e-12
 
 

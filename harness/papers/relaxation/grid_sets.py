@@ -17,7 +17,7 @@ from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import variants
 
-# Rows of the figure, and the number of a record whose square they show.
+# Rows of the figure: each shows the mean square of this number of the records.
 MEASURES = {"marginal": variants.metric_value("marginal_rmse"), "log_z": variants.method_log_z_error}
 NAMES = {"gibbs": "Gibbs", "dhmc": "DHMC", "block_gibbs": "block Gibbs", "exact": "exact"}
 

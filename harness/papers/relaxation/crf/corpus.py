@@ -17,7 +17,7 @@ _PIECE = re.compile(r"<(/?)([A-Za-z]+)>|(\n)|([^\W_]+|[^\s\w]|_)")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 IntArray = npt.NDArray[np.int64]
 
-# Of edges: neighbouring tokens on one line or on two, and equal capitalised tokens.
+# Kinds of edges: neighbouring tokens on one line, neighbouring tokens on two lines, equal capitalised tokens.
 KINDS = ("same line", "across lines", "skip")
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from spinbench.papers.relaxation.crf.corpus import Corpus, Message
     from spinbench.papers.relaxation.crf.train import Weights
 
-# Tokens of a test message, as in the paper.
+# Smallest and largest number of tokens of a test message, as in the paper.
 TEST_LENGTHS = (50, 628)
-# Of a test message's graph, by the min-degree order, so that the exact answer is cheap.
+# Largest width of a test message's graph along the min-degree order, so that the exact answer is cheap.
 MAX_WIDTH = 15
-# Raise it whenever the tokens, features, graph or training change.
+# To be raised whenever the tokens, features, graph or training change.
 VERSION = 1
 
 
@@ -121,7 +121,7 @@ def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedS
         if not any(message.labels.any() for message in others):
             raise ModelError(f"the corpus {corpus.source}: no message that is left for training has a tagged speaker")
         trained_split = TrainedSplit(train_weights(others, l2), chosen)
-        # A full disk costs only time.
+        # A full disk only costs time: the weights are trained again.
         with contextlib.suppress(OSError):
             _save_weights(path, trained_split)
     return trained_split

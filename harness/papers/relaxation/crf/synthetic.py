@@ -183,7 +183,7 @@ class _AnnouncementWriter:
     def paragraphs(self) -> list[str]:
         """Paragraphs; their number is roughly log-normal."""
         paragraphs = []
-        # A poster's middle: the name on a line of its own.
+        # A poster: the name in the middle, on a line of its own.
         if self.draw_bernoulli(0.35):
             paragraphs.append(f"    {self.topic}\n    {self.speaker_name()}\n    University of {self.choose(_PLACES)}")
         count = 1 + int(np.exp(self.rng.normal(0.7, 0.7)))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# Offsets of the tokens whose words and shapes count for one.
+# Offsets of the neighbouring tokens whose words and shapes are features of a token.
 WINDOW = range(-3, 4)
 TITLES = frozenset({"dr", "doctor", "prof", "professor", "mr", "mrs", "ms", "miss", "sir"})
-# Lines from this one on count as one.
+# Line numbers from this one on share a feature.
 LAST_LINE = 12
 
 
@@ -59,7 +59,7 @@ class Features:
 
 def extract_features(messages: Sequence[Message]) -> Features:
     """The features of all tokens."""
-    # Numbers of attributes, whatever token they are of.
+    # Number of each attribute, whichever token has it.
     numbers: dict[str, int] = {}
     attributes_by_token: dict[str, list[int]] = {}
     window: list[list[int]] = []

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# Features that fewer tokens of the training messages have are left out.
+# Features of fewer tokens of the training messages are left out.
 MIN_COUNT = 3
 # Largest change of a message (in log odds) when sum-product counts as converged.
 TOLERANCE = 1e-9
-# Without damping first, then as many damped ones.
+# Iterations without damping, then as many with it.
 MAX_SWEEPS = 1000
 DAMPING = 0.5
-# Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped.
+# Restarts of L-BFGS, needed when a fixed point of sum-product vanishes and the objective jumps.
 MAX_RESTARTS = 20
 
-# SciPy's status.
+# SciPy's status of a failed line search.
 _LINE_SEARCH_FAILED = 2
 
 
@@ -132,7 +132,7 @@ class MessageGraphs:
         """Nodes are numbered through."""
         bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
         parts = [build_edges_and_kinds(message) for message in messages]
-        # Tokens are numbered through all messages.
+        # Tokens are numbered consecutively over all messages.
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
         order = np.lexsort(edges.T[::-1])
         edges, kinds = edges[order], np.concatenate([part[1] for part in parts])[order]
@@ -187,7 +187,7 @@ def train_weights(
     """
     from scipy import optimize
 
-    # Its stubs do not accept a callable object with jac=True.
+    # SciPy's stubs do not accept a callable object with jac=True.
     minimize: Any = optimize.minimize
     objective = Objective(messages, l2, min_count)
     theta, iterations_done = np.zeros(objective.size), 0
