@@ -178,9 +178,7 @@ def _balance_log_scales(tables: list[FloatArray], constant: float) -> list[float
     """What to add to each table so that all weights fit and the sum is the constant; None where nothing does."""
     min_shifts = [LOG_TINY - float(table.min(initial=np.inf, where=np.isfinite(table))) for table in tables]
     max_shifts = [LOG_HUGE - float(table.max()) for table in tables]
-    bounded = [
-        (min(a, b), b) for a, b in zip(min_shifts, max_shifts, strict=True)
-    ]  # a = -inf: a table of zeros
+    bounded = [(min(a, b), b) for a, b in zip(min_shifts, max_shifts, strict=True)]  # a = -inf: a table of zeros
     if any(a > b for a, b in zip(min_shifts, max_shifts, strict=True)) or not sum(
         a for a, _ in bounded
     ) <= constant <= sum(max_shifts):
