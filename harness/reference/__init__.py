@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> tuple[str, ...]:
-    # Read when it is asked for: to look for plugins takes longer than to solve a small model.
+    # Read on access: searching for plugins takes longer than solving a small model.
     if name == "METHODS":
         return methods()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

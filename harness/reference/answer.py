@@ -16,7 +16,7 @@ from spinbench.reference.network import FloatArray, split
 
 def left_open(flat: FloatArray, cardinalities: Sequence[int]) -> dict[str, float]:
     """{"open_marginals": how many variables' marginals are out of reach}, {} where none is: a result's diagnostics."""
-    # So it is almost always, and the sums below take longer.
+    # The usual case: no marginal is left open.
     if not np.isnan(flat).any():
         return {}
     starts = np.cumsum([0, *cardinalities])[:-1]

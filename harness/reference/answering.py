@@ -24,14 +24,14 @@ from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
-# Of the seconds allowed, after which no part of a model is begun: log Z is there already.
+# Share of the seconds after which no further part of a model is solved for its marginals: log Z is known by then.
 PARTS_SHARE = 0.5
-# Of the memory, that sparse tables of one part may take: most such attempts are in vain, in time that grows with it.
+# Share of the memory for sparse tables of one part: most attempts with them fail, after a time that grows with it.
 SPARSE_SHARE = 1 / 64
-# Of looking for what falls away from a factor graph, a factor: most of the time of relational models of UAI-2014.
+# Seconds per factor of simplifying a factor graph, most of the time on relational models of UAI-2014.
 FACTOR_SECONDS = 1.5e-5
 
-# Of a problem that is made and its orders, a variable: 1.1 to 4e-4 on networks of UAI-2006, most where none answers.
+# Seconds per variable of planning a part: 1.1e-4 to 4e-4 on networks of UAI-2006, most where no solver answers.
 PLANNING_SECONDS = 2e-4
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def solve(
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
     solver = solution.solver
     answer = ExactAnswer(
-        solution.log_z + 0.0,  # which is never -0
+        solution.log_z + 0.0,  # avoids -0.0
         solution.flat,
         model.cardinalities,
         solver.name,
@@ -174,7 +174,7 @@ class _Solution:
 
 def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Solution:
     core = _extract_core(model, request.method)
-    # Plugins come last for marginals, since they may give log Z alone.
+    # For marginals plugins come last, since their solvers may give log Z alone.
     plugins_last = marginals or None
     all_variables = range(model.num_variables)
     if core is None:
@@ -201,10 +201,10 @@ def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _
     def solve_part(part: FactorGraph) -> list[FloatArray]:
         nonlocal predicted
         left = PARTS_SHARE * limits.seconds - (time.perf_counter() - begin)
-        # Too wide for elimination, as the core, or too late.
+        # A plugin solved the core, which is too wide for elimination, or the time is over.
         if of_core.solver.name not in BUILT_IN or left < 0:
             raise IntractableError(f"{part.name}: out of reach")
-        # of many parts, each is small: no search
+        # without an order search: with many parts, each is small
         alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
         problem = alone.problem(part, range(part.num_variables))
         predicted += PLANNING_SECONDS * len(problem.cardinalities)

@@ -22,9 +22,9 @@ from spinbench.models import Model
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import Limits
 
-# Raise it whenever a solver's answers change.
+# To be raised whenever a solver's answers change.
 VERSION = 7
-# Of the marginals, whatever the machine's own order of bytes.
+# Little-endian on every machine.
 NUMBERS = np.dtype("<f8")
 
 
@@ -89,7 +89,7 @@ def save(model: Model, method: str, answer: ExactAnswer, limits: Limits) -> None
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.clear_fragments(target.parent)
-        atomic.write_bytes(target, _checksum(model, content) + b"\n" + content, sync=False)  # the checksum tells
+        atomic.write_bytes(target, _checksum(model, content) + b"\n" + content, sync=False)  # has a checksum
 
 
 def _checksum(model: Model, content: bytes) -> bytes:

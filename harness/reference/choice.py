@@ -18,12 +18,12 @@ from spinbench.reference.progress import Progress, report_progress
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
-# Predicted time beyond which an exact answer is refused unless a budget says otherwise.
+# Seconds of a prediction beyond which an exact answer is refused by default.
 DEFAULT_SECONDS = 600.0
-# Of a budget, that a solver may take which cannot predict its time: reading and planning take some of it, and who gives
-# up has to say what would answer before the budget ends the process.
+# Share of a budget for a solver that cannot predict its time: reading and planning take a part of it, and a solver that
+# gives up has to report alternatives before the budget ends the process.
 UNPREDICTED_SHARE = 0.9
-# Seconds in which no search pays.
+# Seconds of elimination below which no search for a better solver pays.
 _CHEAP = 5e-4
 
 T = TypeVar("T")
@@ -78,13 +78,13 @@ def candidates(
 
 def _build_method(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
     kind = solvers.kind(method)
-    # `check_method` has been here.
+    # `check_method` has refused unknown names.
     assert kind is not None
     if sampling and not kind.can_sample:
         raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
     try:
         solver = kind.build(problem)
-        # Of one that is named, the caller's limit counts alone.
+        # A solver that the caller names is only limited by the caller's budget.
         solver.most_seconds = math.inf
         yield solver
     except NotApplicableError as refusal:

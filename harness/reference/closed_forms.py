@@ -22,9 +22,9 @@ from spinbench.reference.solver import PrecisionError, Solver, binary_marginals,
 if TYPE_CHECKING:
     from scipy import sparse
 
-# Share of log Z, or nats where that is small, up to which it may be wrong.
+# Largest error of log Z, relative, or in nats where log Z is small.
 _TOLERANCE = 1e-9
-# Of the error of a log determinant: where its bound is larger, it is no bound, however small it is beside log Z.
+# Largest error of a log determinant: above it the error estimate itself is unreliable, however small relative to log Z.
 _KNOWN = 1e-3
 
 
@@ -58,7 +58,7 @@ class CurieWeiss(Solver):
         from scipy.special import gammaln
 
         k = np.arange(self.size + 1, dtype=np.float64)
-        # In logs: C(N, k) overflows from N of about a thousand on.
+        # In logarithms: C(N, k) overflows from N of about a thousand on.
         ways = gammaln(self.size + 1.0) - gammaln(k + 1) - gammaln(self.size - k + 1)
         return np.asarray(ways + self.bias * k + self.coupling * k * (k - 1) / 2)
 
@@ -112,7 +112,7 @@ class Torus(Solver):
                 break
         else:
             raise refusal
-        # K of the ±1 form is W / 4.
+        # The ±1 form's coupling is K = W / 4.
         coupling = float(pairwise.couplings[0]) / 4
         if coupling < 0 and (columns % 2 or n // columns % 2):
             raise NotApplicableError("even sides where the coupling is negative, and this torus has an odd one")
@@ -136,9 +136,9 @@ def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
     Z = ½ (2 sinh 2K)^{mn/2} [Π 2cosh(mγ_{2r+1}/2) + Π 2sinh(mγ_{2r+1}/2) + Π 2cosh(mγ_{2r}/2) + Π 2sinh(mγ_{2r}/2)],
     the last term with the sign of γ_0 (negative above the critical temperature).
     """
-    # Z is the same, and 1 / sinh 2K finite.
+    # Z is unchanged, and 1 / sinh 2K stays finite.
     coupling = max(coupling, 1e-300)
-    # sinh overflows above 710, and γ = 2K to rounding long before that.
+    # sinh overflows above 710, and γ equals 2K up to rounding long before that.
     angle = np.pi * np.arange(2 * columns) / columns
     if coupling < 350:
         double = math.sinh(2 * coupling)
@@ -208,7 +208,7 @@ class KacWard(Solver):
         with one_blas_thread():
             log_det, error = _log_determinant(_loop_matrix(self.pairwise, self.position))
         log_z += log_det / 2
-        # Not ">": an error that is NaN is no bound either.
+        # Written as "not <=": a NaN error is refused, too.
         if not error / 2 <= min(_TOLERANCE * max(1.0, abs(log_z)), _KNOWN):
             raise PrecisionError(
                 f"its couplings (up to |J| = {strength.max():.3g}) are too strong for the Kac-Ward determinant in "
@@ -225,7 +225,7 @@ def _drawing(pairwise: Pairwise) -> FloatArray:
         position[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
         return position
     refusal = NotApplicableError("a planar graph, and this model's is not")
-    # By Euler's formula a planar graph has no more edges.
+    # A planar graph has no more edges, by Euler's formula.
     if pairwise.size >= 3 and len(pairwise.edges) > 3 * pairwise.size - 6:
         raise refusal
     import networkx as nx
@@ -254,7 +254,7 @@ def _loop_matrix(pairwise: Pairwise, position: FloatArray) -> sparse.csc_array:
     d, f = follows.row, follows.col
     onward = f != (d + count) % (2 * count)
     d, f = d[onward], f[onward]
-    # Between -π and π; the half turn, which is backwards, has been left out.
+    # Angles between -π and π; the half turn, which goes back along the edge, is excluded.
     turn = (angle[f] - angle[d] + np.pi) % (2 * np.pi) - np.pi
     values = -np.tanh(pairwise.couplings / 4)[f % count] * np.exp(0.5j * turn)
     loops = sparse.csc_array((values, (d, f)), shape=(2 * count, 2 * count))
@@ -267,14 +267,14 @@ def _log_determinant(matrix: sparse.csc_array) -> tuple[float, float]:
 
     try:
         factors = splu(matrix)
-    except RuntimeError:  # exactly singular
+    except RuntimeError:  # the matrix is exactly singular
         return -math.inf, math.inf
     solve: Any = factors.solve
-    # L has ones on its diagonal, and permutations have the determinant ±1.
+    # L has a unit diagonal, and permutations have determinant ±1.
     pivots = np.abs(factors.U.diagonal())
     adjoint: dict[str, Any] = {"rmatvec": lambda b: solve(b, "H"), "dtype": np.complex128}
     inverse = LinearOperator(matrix.shape, matvec=solve, matmat=solve, **adjoint)
-    # Signs of subnormal entries overflow, which weigh nothing.
+    # The signs of subnormal entries overflow; such entries contribute nothing.
     with np.errstate(over="ignore", invalid="ignore"):
         norm = float(onenormest(inverse, t=1))
     return math.fsum(np.log(pivots)), norm * float(np.finfo(np.float64).eps)

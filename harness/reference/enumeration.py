@@ -18,19 +18,20 @@ from spinbench.reference.orders.plan import breadth_first, neighbours
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, binary_marginals, draw
 
-# log2 of the states: two numbers for each take 256 MiB.
+# log2 of the largest number of states: two numbers per state take 256 MiB.
 MAX_BITS = 24
-# Numbers in a block of states and what is gathered for their terms, about.
+# Approximate numbers of a block: its states and the gathered terms.
 _BLOCK_ENTRIES = 2**20
-# Variables of the smaller layer: beside a hundred others, 2^24 states take three seconds, as predicted.
+# Largest number of variables of the smaller layer: with a hundred variables in the other, 2^24 states take three
+# seconds, as predicted.
 MAX_SMALLER = 24
-# Bits whose fields and tables are made once for all blocks.
+# Low bits of a state, whose fields and tables are computed once for all blocks.
 _LOW_BITS = 8
-# States of the smaller layer at a time.
+# States of the smaller layer in a block.
 _BLOCK = 2**16
-# Variables of a group: the two products take longer with more, all else with fewer.
+# Variables of a group: with more, the two products of a table take longer, with fewer, everything else.
 _GROUP = 3
-# Largest spread of a field; exp of it is far inside the range of float64 for all of a group, too.
+# Largest range of a field in a table: its exponential stays within float64, also for all variables of a group.
 _SPREAD = 200.0
 
 
@@ -74,7 +75,7 @@ class Enumeration(Solver):
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:
-        # with an axis of one state, or there might be none
+        # an extra axis of one state, since there may be no variable
         return np.stack(np.unravel_index(index, (1, *self.problem.cardinalities)), axis=1)[:, 1:]
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
@@ -132,11 +133,11 @@ class Bipartite(Solver):
         self.constant = pairwise.constant
         self.width = len(summed)
         self.small, self.large = pairwise.biases[summed], pairwise.biases[self.others]
-        inner = np.isin(pairwise.edges, summed)  # one end of each edge
+        inner = np.isin(pairwise.edges, summed)  # edges with one end among the summed variables
         ends = np.searchsorted(summed, pairwise.edges[inner]), np.searchsorted(self.others, pairwise.edges[~inner])
         self.weights = np.zeros((len(summed), len(self.others)))
         self.weights[ends] = pairwise.couplings
-        # Of fields, over so many low bits.
+        # Largest range of the fields over so many low bits.
         spread = np.abs(self.weights).cumsum(axis=0).max(axis=1, initial=0.0)
         self.low_bits = int((spread[:_LOW_BITS] <= _SPREAD).sum())
         self.seconds = 1e-4 + 2.0**self.width * (len(self.others) * 1.5e-9 + 3e-8)
@@ -145,7 +146,7 @@ class Bipartite(Solver):
     def build(cls, problem: Problem) -> Self:
         """Applies to bipartite graphs with a small enough side."""
         pairwise = problem.pairwise
-        # every edge ends in the smaller layer
+        # every edge has an end in the smaller layer
         if np.sort(pairwise.degrees)[-MAX_SMALLER:].sum() < len(pairwise.edges):
             raise NotApplicableError(
                 f"a smaller layer of at most {MAX_SMALLER} variables, and this model has more or is not bipartite"
@@ -167,16 +168,16 @@ class Bipartite(Solver):
         bits = self.low_bits
         low = _states(bits)
         low_field = low @ self.weights[:bits]
-        # Moved to the other field, so that no exponential overflows.
+        # The maximum is moved to the field of the high bits, so that no exponential overflows.
         top = low_field.max(axis=0)
         tables = _terms(np.exp(low_field - top), np.ones_like(low_field))
         spread = float((top - low_field.min(axis=0)).max(initial=0.0))
-        # Groups whose products do not underflow.
+        # Number of groups whose product cannot underflow.
         together = max(1, int(_GROUP * _SPREAD / (_GROUP * spread + 1)))
         states = _states(self.width - bits)
         for high in np.split(states, range(_BLOCK >> bits, len(states), _BLOCK >> bits)):
             field = high @ self.weights[bits:] + self.large + top
-            # The largest that log(1 + exp(field)) can be with any low bits: scaled by it, products are at most 1.
+            # The largest log(1 + exp(field)) over all low bits: divided by it, products are at most 1.
             size = np.logaddexp(0.0, field)
             factors = list(zip(_terms(np.exp(field - size), np.exp(-size)), tables, strict=True))
             logs = (high @ self.small[bits:] + size.sum(axis=1))[:, None] + low @ self.small[:bits]
@@ -189,7 +190,8 @@ class Bipartite(Solver):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """One pass over the states of the smaller layer, with running rescaling."""
-        # to limit BLAS takes milliseconds, as few states do; not to, up to forty times as long where cores are busy
+        # limiting BLAS takes milliseconds, as long as a few states; without the limit, busy cores make it up to forty
+        # times slower
         with one_blas_thread() if self.width > _LOW_BITS else contextlib.nullcontext():
             return self._sum(marginals=marginals)
 
@@ -218,7 +220,7 @@ class Bipartite(Solver):
         index = draw(np.concatenate([block.logs.ravel() for block in self._blocks()]), count, rng)
         states = np.empty((count, self.width + len(self.others)), dtype=np.int64)
         h = index[:, None] >> np.arange(self.width) & 1
-        # Logistic noise lies below x with probability σ(x).
+        # Logistic noise is below x with probability σ(x).
         logistic = rng.logistic(size=(count, len(self.others)))
         states[:, self.summed] = h
         states[:, self.others] = logistic < h @ self.weights + self.large

@@ -26,7 +26,7 @@ class MaxTree(BucketTree):
     def _eliminate(self, v: int, pieces: list[tuple[Scope, FloatArray]]) -> tuple[FloatArray, np.ndarray]:
         """The log message of a bucket, and the state that each entry of it is of."""
         table = self._combine(self.clique[v], pieces)
-        # All of them are kept for the way back, so they are as narrow as will do.
+        # Kept for the way back for every bucket, hence of the narrowest type.
         best = table.argmax(axis=0).astype(np.min_scalar_type(len(table) - 1))
         return np.asarray(table.max(axis=0)), best
 

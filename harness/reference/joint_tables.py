@@ -19,7 +19,7 @@ from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.problem import Problem
 
-# (E,) p(s_i = s_j = 1) of a pairwise model's edges; of a factor graph one flat table (C order) a factor.
+# p(s_i = s_j = 1) of a pairwise model's edges (E,), or one flat table (C order) per factor of a factor graph.
 Pairs = FloatArray | list[FloatArray]
 
 
@@ -77,7 +77,7 @@ def both(
     (a, k), (b, m) = sorted((int(origin.carriers[v]), _one(origin, v)) for v in ends)
     if a < 0:
         return k * (float(m) if b < 0 else float(single[b][m]))
-    # Both stand for states of one source: they are 1 together at one state, or never.
+    # Both stand for states of one variable: they are 1 together in the same state, or never.
     if a == b:
         return 0.0 if k != m else float(single[a][k])
     if (a, b) in joint:

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 
-# Environment variable with the GiB that an exact answer may take where nothing else says. A sweep sets it for its
-# cells.
+# Environment variable with the default memory limit of an exact answer in GiB; a sweep sets it for its cells.
 VARIABLE = "SPINBENCH_MAX_GIB"
-# More than any machine has.
+# Larger than the memory of any machine.
 MAX_GIB = 2.0**33
 OWN_GROUPS = Path("/proc/self/cgroup")
 CGROUPS = Path("/sys/fs/cgroup")
-# Of what is free: the rest is the page cache's, and that of other processes.
+# Share of the free memory: the rest is left to the page cache and to other processes.
 SHARE = 0.5
 
 
@@ -111,5 +110,5 @@ def _number(file: Path) -> int | None:
     try:
         return int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
-        # "max" says that there is no limit.
+        # The value "max" stands for no limit.
         return None

@@ -17,7 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 
-# Nats by which all tables of a variable together may pull it, so that its bias, their sum, is right to 1e-9.
+# Largest sum of |log weights| of a variable's tables, so that their sum, its bias, is right to 1e-9.
 MAX_PULL = 2.0**20
 
 
@@ -47,7 +47,7 @@ class Pairwise:
 
     def __post_init__(self) -> None:
         for array in (self.biases, self.edges, self.couplings):
-            # Compiled code takes them as one type, wherever they come from.
+            # Read-only arrays always have the same Numba type, wherever they come from.
             array.setflags(write=False)
 
     @property
@@ -87,7 +87,7 @@ def merge_tables(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArra
         if any(a > b for a, b in pairwise(scope)):
             order = sorted(range(len(scope)), key=scope.__getitem__)
             key, turned = tuple(scope[i] for i in order), table.transpose(order)
-        # Not in place: the array may be the model's own.
+        # Not in place: the array may belong to the model.
         tables[key] = tables[key] + turned if key in tables else turned
     return Network(cards, tables, constant)
 
@@ -119,7 +119,7 @@ def pairwise_of(
     orders = list(map(len, scopes))
     if cardinalities.count(2) < n or max(orders, default=0) > 2:
         return None
-    # ten times as fast for many small tables as `np.concatenate`
+    # ten times as fast as `np.concatenate` for many small tables
     values = np.frombuffer(b"".join([table.tobytes() for table in tables]))
     if not np.isfinite(values).all():
         return None
@@ -135,7 +135,7 @@ def pairwise_of(
     if np.bincount(ends, np.abs(pulls), minlength=n).max(initial=0.0) > MAX_PULL:
         return None
     biases: FloatArray = np.bincount(ends, pulls, minlength=n).astype(np.float64)
-    # W = θ11 - θ10 - θ01 + θ00.
+    # W = θ11 - θ10 - θ01 + θ00 (the coupling of 0/1 variables).
     weights = values[pair_at + 3] - values[pair_at + 2] - to_j
     edges, couplings = canonical_edges(np.stack([i, j], axis=1), weights, n)
     constant += float(values[at].sum())
@@ -194,10 +194,10 @@ class FlatFactors:
         zero = np.isneginf(self.values)
         high = np.maximum.reduceat(self.values, begin)
         low = np.minimum.reduceat(np.where(zero, np.inf, self.values), begin)
-        # Where there are only zeros Z = 0, and the sums will say so.
+        # A table of zeros alone: Z = 0, as the sums will show.
         empty = np.isneginf(high)
         high[empty] = low[empty] = 0.0
-        # Halves first: their sum might overflow.
+        # Halves are added, since the sum might overflow.
         middle = high / 2 + low / 2
         with np.errstate(over="ignore"):
             values = np.exp(self.values - np.repeat(middle, np.diff(self.offset)))

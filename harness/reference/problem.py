@@ -58,7 +58,7 @@ def _row_length(pairwise: Pairwise) -> int:
     down = np.count_nonzero(steps == columns)
     if columns == 1 or pairwise.size % columns or not right.size or right.size + down < steps.size:
         return 0
-    # From the end of a row to the beginning of the next is one step, too, and no edge of a grid.
+    # The end of a row and the beginning of the next also differ by one, but are no edge of a grid.
     if not (right % columns).all():
         return 0
     return columns
@@ -77,7 +77,7 @@ def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     if n % columns or len(back) < n:
         return None
     near = np.array([steps[v] for v in range(n)])
-    # Steps from one corner are row + column, from the other row + columns - 1 - column.
+    # Distance from one corner is row + column, from the other row + columns - 1 - column.
     column = (near - [back[v] for v in range(n)] + columns - 1) // 2
     place = (near - column) * columns + column
     order = np.argsort(place)

@@ -39,7 +39,7 @@ class Progress(NamedTuple):
         return f"{memory}, {self.done} of {self.total} slices, about {left:.0f} s left"
 
 
-# What listens.
+# Listener of the current context.
 PROGRESS: ContextVar[Callable[[Progress], None] | None] = ContextVar("progress", default=None)
 
 

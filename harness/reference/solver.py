@@ -123,7 +123,7 @@ def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntAr
         raise ZeroWeightError
     cumulative = np.cumsum(np.exp(log_weights - peak))
     at = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-    # Rounding must not reach an entry of weight zero behind the last that has some.
+    # Rounding must not select an entry of weight zero beyond the last positive one.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0))[-1])
     return np.asarray(np.minimum(at, last), dtype=np.int64)
 
@@ -131,7 +131,7 @@ def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntAr
 def draw_states(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """(count,) states, each in proportion to its column of weights (states, count), or to the one that there is."""
     cumulative = np.cumsum(weights, axis=0)
-    # Rounding must not reach a state of weight zero.
+    # u stays below the last sum: rounding must not select a state of weight zero.
     below = np.nextafter(cumulative[-1], 0.0)
     u = np.minimum(rng.random(count) * cumulative[-1], below)
     return np.asarray((u >= cumulative[:-1]).sum(axis=0))

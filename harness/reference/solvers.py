@@ -15,11 +15,11 @@ from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
-# Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
-# search.
+# Names of solvers in stages. "auto" only goes on to the next stage if no cheap solver applies: planar drawings and
+# elimination orders take a search.
 STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
 BUILT_IN = ("auto", *(name for stage in STAGES for name in stage))
-# Variables from which searches and drawings in Python take longer than loading compiled code.
+# Number of variables from which searches and drawings in Python take longer than loading compiled code.
 MANY = 15_000
 
 
@@ -91,7 +91,7 @@ def _check_solver(solver: object) -> str:
     return next((f"is no solver: it has no {name}" for name in missing), "")
 
 
-# In NumPy and Python.
+# Solvers in NumPy and Python.
 NUMPY_SOLVERS = Solvers(
     {
         "enumeration": Enumeration,

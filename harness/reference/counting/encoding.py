@@ -20,12 +20,13 @@ import numpy.typing as npt
 from spinbench.reference.network import FloatArray, Network
 from spinbench.reference.solver import ZeroWeightError
 
-# Of one parameter, in nats: exp(-745) is zero in float64. Smaller weights are products of several.
+# Largest log weight of one parameter: exp(-745) is zero in float64. Smaller weights become products of several
+# parameters.
 MAX_LOG_WEIGHT = 700.0
 
-# Some states of each axis of a table: all entries that they meet in.
+# A set of states per axis of a table; stands for all entries at their combinations.
 Block = tuple[tuple[int, ...], ...]
-# Log weights below the largest of a table, -inf among them, and the blocks that have them.
+# Log weights relative to the table's largest one, -inf among them, each with the blocks of entries that have it.
 Pattern = list[tuple[float, list[Block]]]
 
 
@@ -92,7 +93,7 @@ def encode(network: Network) -> Formula:
         ZeroWeightError: a table has no entry but zeros.
     """
     formula = Formula(log_scale=network.constant)
-    patterns: dict[tuple[tuple[int, ...], bytes], Pattern] = {}  # models repeat tables
+    patterns: dict[tuple[tuple[int, ...], bytes], Pattern] = {}  # cache of patterns: models repeat tables
     for states in network.cardinalities:
         formula.add_variable(states)
     for scope, table in network.tables.items():

@@ -28,27 +28,29 @@ if TYPE_CHECKING:
     pass
 
 LOG2 = math.log(2)
-# Of a factor 2^k that doubles hold.
+# Largest k of a factor 2^k that doubles hold.
 MAX_EXPONENT = 1000
-# Counts below it come near the denormal numbers, which have fewer digits.
+# Smaller counts come near denormal numbers, which have fewer digits.
 SMALLEST = 2.0**-960
-# Of the time for marginals, after which it is foretold how long they take: counts given a state are mostly shorter.
+# Share of the time for marginals after which their total is predicted; counts given a state are mostly shorter.
 TRIAL = 0.1
-# Doublings to the next scale: fewer than there are from `SMALLEST` to infinity, so that no count is stepped over.
+# Factor 2^STEP between trial scales: less than the range from `SMALLEST` to infinity, so that no count falls between
+# two scales.
 STEP = 1900
-# Of other solvers, below which they go first: how long a count takes shows only when it is done.
+# Solvers predicted to be faster than this (seconds) go first: the time of counting cannot be predicted.
 MIN_SECONDS = 10.0
-# For log Z, where no deadline ends it sooner.
+# Limit in seconds for log Z if no deadline is earlier.
 MAX_SECONDS = 60.0
-# Times as long as log Z may all marginals take in any case.
+# Time limit of all marginals, in multiples of the time of log Z.
 MARGINALS_OF_LOG_Z = 10.0
-# Seconds; what waits for processes takes no infinity.
+# Longest wait in seconds: waiting for processes accepts no infinity.
 MAX_WAIT = 1e6
-# That a count takes; linkage_23 of UAI 2014, with a width of 33, takes no more.
+# Memory of a count; linkage_23 of UAI-2014, with a width of 33, takes no more.
 MIN_BYTES = 2**26
-# Of all tables: the encoding looks at each in Python.
+# Largest number of table entries: the encoding visits each in Python.
 MAX_ENTRIES = 2**22
-# Of tables over several variables that have zeros: with fewer, counting is a slow elimination.
+# Smallest share of tables with zeros among those over several variables: with fewer, counting is a slow form of
+# elimination.
 MIN_SHARE = 0.25
 
 
@@ -72,7 +74,7 @@ class Task(NamedTuple):
 
 def work(task: Task) -> Iterator[float | FloatArray]:
     """In a child process: one answer, with limited memory, and nothing printed."""
-    # Ganak prints counts of zero.
+    # Ganak prints a message for a count of zero.
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
     _limit_memory(task.most_bytes)
@@ -82,7 +84,7 @@ def work(task: Task) -> Iterator[float | FloatArray]:
         else:
             yield compute_marginals(task.formula, task.log_count, task.seed, task.seconds)
     except RuntimeError as error:
-        # C++ raises it for whatever it lacks, memory included.
+        # Ganak raises it for several reasons, lack of memory among them.
         raise MemoryError(str(error)) from None
 
 

@@ -98,7 +98,7 @@ class ArrayTree(BucketTree):
             for piece in pieces[1:]:
                 table = table + piece
             peak = xp.max(table, axis=0)
-            # -inf less -inf would be NaN.
+            # -inf - -inf would be NaN.
             peak = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
             table = xp.exp(table - peak)
             total = xp.sum(table, axis=0)

@@ -55,7 +55,7 @@ def centre(values: FloatArray, scope: Scope, shape: tuple[int, ...]) -> Table:
     high, low = float(values.max()), float(values.min())
     if high == 0:
         raise ZeroWeightError
-    # Zeros are no small numbers: the least positive entry counts.
+    # Zeros are exact: the smallest positive entry decides the range.
     if low == 0:
         low = float(values.min(where=values > 0, initial=high))
     middle = math.log(high) / 2 + math.log(low) / 2

@@ -27,11 +27,11 @@ from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 if TYPE_CHECKING:
     from spinbench.reference.elimination.bucket_tree import Elimination
 
-# More would take hours where one takes a second.
+# Largest number of slices: more would take hours where one takes a second.
 MAX_SLICES = 2**14
-# Cliques so many times (log2) smaller than the largest neither hold memory nor take time.
+# Cliques smaller than the largest by this factor (log2) are ignored: they hold little memory and take little time.
 HEAVY_BITS = 12
-# Of a variable of a slice, for which a plan is made in Python, by one thread at a time.
+# Seconds per variable of planning a slice, in Python and on one thread at a time.
 PLAN_SECONDS = 4e-5
 
 
@@ -73,7 +73,8 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     while sizes.max() > 1 and len(chosen) < n:
         weights = np.exp2(sizes - sizes.max())
         candidates = np.flatnonzero(in_clique[sizes > sizes.max() - 1].any(axis=0))
-        # Cliques without the variable are summed once for each of its states: log2 of the growth, for each bit saved.
+        # Cliques without the variable are summed again for each of its states: log2 of the growth of work per bit
+        # saved.
         share = weights @ in_clique[:, candidates] / weights.sum()
         overhead = np.log2(share + (1 - share) * np.exp2(logs[candidates])) / logs[candidates]
         v = int(candidates[np.argmin(overhead)])
@@ -142,7 +143,7 @@ class SlicedElimination(Solver):
             for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
                 logs[k] = log_z
                 if marginals and flat is not None:
-                    # What was added so far shrinks, so that no exponential overflows.
+                    # The sum so far is rescaled, so that no exponential overflows.
                     if log_z > top:
                         total *= math.exp(top - log_z)
                         top = log_z
@@ -169,7 +170,7 @@ class SlicedElimination(Solver):
         try:
             while waiting:
                 deadline.check()
-                # So short that the deadline is looked at in time.
+                # A short timeout, so that the deadline is checked in time.
                 done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield (places[future], *future.result())
@@ -184,9 +185,9 @@ class SlicedElimination(Solver):
 
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         tree = self._slice(states)
-        # The large arrays of this thread.
+        # Each thread reuses its own large arrays.
         tree.room = vars(self._rooms)
-        # A table over held variables alone rules their states out.
+        # A table over the slice's variables alone rules their states out.
         if tree.problem.network.constant == -np.inf:
             return -np.inf, None
         refusal = PrecisionError("elimination was interrupted")

@@ -34,16 +34,16 @@ from spinbench.reference.orders.order import ENTRY_SECONDS, elimination_order, f
 from spinbench.reference.problem import NetworkProblem, NotApplicableError, Problem
 from spinbench.reference.solver import Solver, draw_states
 
-# Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary.
+# Degree from which counting may beat elimination: a binary variable with fewer neighbours is eliminated in 2^8 entries.
 MIN_DEGREE = 8
-# Classes whose elimination order takes a second to find, or less.
+# Largest number of classes, whose elimination order is found in about a second.
 MAX_CLASSES = 2000
-# Variables of which one elimination order is found in milliseconds.
+# Number of variables up to which an elimination order is found in milliseconds.
 FEW = 200
-# Of each variable, that comparing all takes, at least: 13 ms for the 67 of CSP_12. Shorter eliminations are made.
+# Seconds per variable of comparing all of them: 13 ms for the 67 of CSP_12. A shorter elimination is preferred.
 COMPARISON_SECONDS = 1e-4
-# Measured over the seconds that `BucketTree` predicts: 1.6 to 2.2 on networks of UAI-2006, whose cliques have some 20
-# axes of two compositions.
+# Measured over predicted seconds of `BucketTree` on tables of counts: 1.6 to 2.2 on networks of UAI-2006, whose cliques
+# have some 20 axes of two compositions.
 SUM_RATIO = 1.7
 
 _REFUSAL = "exchangeable variables, and this model has "
@@ -86,7 +86,7 @@ def classes_of(labels: IntArray, tables: list[Tables], states: IntArray) -> Clas
     sizes = tuple(np.bincount(labels[labels >= 0]).tolist())
     members = np.zeros(len(sizes), dtype=np.int64)
     members[labels[labels >= 0]] = np.flatnonzero(labels >= 0)
-    # Sums of random codes tell which classes a tuple is of, whatever their order.
+    # Sums of random codes identify the classes of a tuple in any order.
     code = np.random.default_rng(0).integers(0, 2**64, len(sizes), dtype=np.uint64)
     shared: dict[Scope, ClassTable] = {}
     tuples: dict[Scope, int] = {}
@@ -115,7 +115,7 @@ def num_compositions(size: int, states: int) -> int:
 
 def compositions(size: int, states: int) -> IntArray:
     """(`num_compositions`, states) how many variables are in each state."""
-    # of size + states - 1 places in a row, those that end a state's part
+    # stars and bars: of size + states - 1 places, those of the bars between states
     ends = itertools.chain.from_iterable(itertools.combinations(range(size + states - 1), states - 1))
     bars = np.fromiter(ends, dtype=np.int64).reshape(-1, states - 1)
     return np.asarray(np.diff(bars, axis=1, prepend=-1, append=size + states - 1) - 1)
@@ -124,7 +124,7 @@ def compositions(size: int, states: int) -> IntArray:
 def log_multiplicities(counts: IntArray) -> FloatArray:
     """(compositions,) log of the number of states of a class that have these counts."""
     size = int(counts[0].sum())
-    # SciPy's takes 0.3 s to import.
+    # SciPy's gammaln would take 0.3 s to import.
     log_factorials = np.array([math.lgamma(k + 1) for k in range(size + 1)])
     return np.asarray(log_factorials[size] - log_factorials[counts].sum(axis=1))
 
@@ -138,7 +138,7 @@ def log_weights(table: ClassTable, counts: list[IntArray]) -> FloatArray:
     """
     zero = np.isneginf(table.log_table)
     finite = _contract(np.where(zero, 0.0, table.log_table), table.classes, counts)
-    # a hard zero counts only where some tuple is in that state, so it is never multiplied
+    # a hard zero only counts where some tuple is in its state: multiplying it by a count of 0 would give NaN
     if zero.any():
         finite[_contract(zero.astype(np.float64), table.classes, counts) > 0] = -np.inf
     return finite
@@ -147,10 +147,10 @@ def log_weights(table: ClassTable, counts: list[IntArray]) -> FloatArray:
 def _contract(table: FloatArray, classes: Scope, counts: list[IntArray]) -> FloatArray:
     if len(set(classes)) < len(classes):
         within = counts[0].astype(np.float64)
-        # Each pair is counted twice, and none with itself.
+        # Each pair is counted twice, and pairs of a variable with itself are subtracted.
         return np.asarray(((within @ table * within).sum(axis=1) - within @ np.diagonal(table)) / 2)
     for axis in counts:
-        # The next axis comes first.
+        # Contracts the first axis; the next one becomes the first.
         table = np.tensordot(table, axis.astype(np.float64), axes=(0, 1))
     return table
 
@@ -181,7 +181,7 @@ class Exchangeable(Solver):
         """Applies where some variables are exchangeable once those of at most two neighbours are summed out."""
         inner = inner_variables(len(problem.cardinalities), problem.pairs)
         view = problem.pairwise_view
-        # A few passes over the edges, before any table is hashed.
+        # A lower bound on the classes, in a few passes over the edges, before tables are hashed.
         if not inner.any() and view is not None and least_classes(view) == len(inner):
             raise NotApplicableError(f"{_REFUSAL}none")
         removed: list[InnerVariable] = []
@@ -207,7 +207,7 @@ class Exchangeable(Solver):
         size, pairs = len(problem.cardinalities), problem.pairs
         degrees = np.bincount(pairs.ravel(), minlength=size)
         count = int((degrees > MAX_NEIGHBOURS).sum())
-        # Of variables that are worth being merged.
+        # Variables with enough neighbours for merging to pay.
         least = max(2, count - MAX_CLASSES)
         if (degrees >= MIN_DEGREE).sum() < least:
             return True
@@ -263,7 +263,7 @@ class Exchangeable(Solver):
         means = [p @ counts / n for p, counts, n in zip(single, self.counts, self.classes.sizes, strict=True)]
         marginals_of_variables = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
         states: dict[Scope, FloatArray] = {(c,): mean for c, mean in enumerate(means)} | {(): np.ones(())}
-        # Thousands of inner variables share their conditionals.
+        # Conditionals are cached: thousands of inner variables share them.
         inner_means: dict[tuple[Scope, int], FloatArray] = {}
         for v, neighbours, conditional in self.inner:
             classes = self._classes_of(neighbours)
@@ -282,7 +282,7 @@ class Exchangeable(Solver):
         first, second = (self.counts[c] / self.classes.sizes[c] for c in classes)
         if classes[0] == classes[1]:
             n, p = self.classes.sizes[classes[0]], joint[classes[:1]]
-            # Pairs of a variable with itself are taken out, which are of the same state.
+            # Pairs of a variable with itself, which have equal states, are subtracted.
             return np.asarray((n * first.T @ (p[:, None] * first) - np.diag(p @ first)) / (n - 1))
         ascending = joint[tuple(sorted(classes))]
         return np.asarray(first.T @ (ascending if classes[0] < classes[1] else ascending.T) @ second)
@@ -293,7 +293,7 @@ class Exchangeable(Solver):
         states = np.empty((count, len(self.classes.labels)), dtype=np.int64)
         for c, counts in enumerate(self.counts):
             members = np.flatnonzero(self.classes.labels == c)
-            # Ranks of random numbers are a random permutation: the first so many are in the first state.
+            # Ranks of random numbers are a random permutation: the lowest ranks get the first state.
             ranks = rng.random((count, len(members))).argsort(axis=1).argsort(axis=1)
             ends = np.cumsum(counts[compositions[:, c]], axis=1)
             states[:, members] = (ranks[:, :, None] >= ends[:, None, :-1]).sum(axis=2)

@@ -19,14 +19,14 @@ import numpy.typing as npt
 from spinbench.models.factor_graph import FactorArrays
 from spinbench.reference.network import FlatFactors, FloatArray, IntArray, Network, Pairwise, Scope, merge_tables
 
-# Between log values that differ by rounding alone, as sums of the same terms in another order do.
+# Relative difference up to which log values count as equal: sums of the same terms in another order differ by rounding.
 RELATIVE_DIFFERENCE = 1e-12
-# By which log Z may change as values that nearly agree are replaced by one of them; beyond, they have to be equal.
+# Largest change of log Z by treating nearly equal values as equal; above it, values have to be identical.
 MAX_LOG_Z_ERROR = 1e-9
 Mask = npt.NDArray[np.bool_]
-# Arithmetic is modulo 2^64.
+# uint64 arithmetic, modulo 2^64.
 Hashes = npt.NDArray[np.uint64]
-# Of variables that are summed out first: one of two leaves a table over a pair, as many others are.
+# Largest number of neighbours of a variable that is summed out first, which leaves a table over a pair.
 MAX_NEIGHBOURS = 2
 
 
@@ -55,7 +55,7 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
         tables: one of each scope.
         states: (n,) of the variables.
     """
-    # The same numbers in every process, so that classes are numbered alike.
+    # A fixed seed, so that classes are numbered alike in every process.
     rng = np.random.default_rng(0)
     order = max((group.scopes.shape[1] for group in tables), default=1)
     size = max((group.logs[0].size for group in tables), default=1)
@@ -69,10 +69,10 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
         begin += logs.size
         views = []
         for axis, variables in enumerate(scopes.T):
-            # the table as this variable sees it: its own axis first
+            # the table with this variable's axis first
             views.append(np.moveaxis(hashed, 1 + axis, 1).reshape(len(logs), -1) @ entries[: logs[0].size])
             product = views[-1].copy()
-            # A name for each place: the table need not be symmetric in its other axes.
+            # One factor per place: a table need not be symmetric in its other axes.
             for place, neighbours in enumerate(np.delete(scopes, axis, axis=1).T):
                 product *= names[place, neighbours]
             np.add.at(signature, variables, product)
@@ -84,20 +84,21 @@ def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
         swapped = signature[i] + turned * names[0, i]
         symmetric = (view == turned) & (swapped == signature[j] + view * names[0, j])
         twins.append((scopes[symmetric], swapped[symmetric]))
-    # Twins see each other and not themselves, so that their own sums differ; what a swap turns one into is common.
+    # Exchangeable coupled variables are neighbours of each other and not of themselves, so that their signatures
+    # differ. Both get the signature that a swap of the two gives.
     for ends, common in twins:
         signature[ends] = common[:, None]
     return np.asarray(np.unique(signature, return_inverse=True)[1], dtype=np.int64)
 
 
 def _random(rng: np.random.Generator, *shape: int) -> Hashes:
-    # Odd numbers have inverses modulo 2^64, so that a product loses nothing of its factors.
+    # Odd numbers are invertible modulo 2^64, so that a product loses no information on its factors.
     return rng.integers(0, 2**64, shape, dtype=np.uint64) | np.uint64(1)
 
 
 def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
     """A random number for each value, the same for values that differ by rounding alone."""
-    # Most entries of couplings' tables are zero.
+    # Most entries of coupling tables are zero.
     nonzero = values != 0
     levels, at, counts = np.unique(np.append(0.0, values[nonzero]), return_inverse=True, return_counts=True)
     near = np.diff(levels) <= RELATIVE_DIFFERENCE * np.maximum(1.0, np.abs(levels[1:]))
@@ -121,9 +122,9 @@ def least_classes(pairwise: Pairwise) -> int:
     random = np.random.default_rng(0).random(n)
     i, j = pairwise.edges.T
     pull = np.bincount(i, weights * random[j], n) + np.bincount(j, weights * random[i], n)
-    # What rounding may have set apart counts as alike, for a lower bound.
+    # For a lower bound, values within rounding count as equal.
     rounding = 1e-9 * max(1.0, float(np.abs(pull).max(initial=0.0)))
-    # 0 for two that are coupled and exchangeable.
+    # 0 if two coupled variables are exchangeable.
     swapped = pull[i] - pull[j] + weights * (random[i] - random[j])
     coupled, apart = np.abs(swapped) <= rounding, np.diff(np.sort(pull)) <= rounding
     return int(n - coupled.sum() - apart.sum())
@@ -177,7 +178,7 @@ def sum_out(network: Network, inner: Mask) -> tuple[list[InnerVariable], Network
         axes = {u: k for k, u in enumerate((*neighbours, v))}
         placed = [(tuple(axes[u] for u in scope), table) for scope, table in touching[v]]
         states = tuple(network.cardinalities[u] for u in axes)
-        # thousands of them have the same tables; those of one key share their arrays
+        # thousands of variables have equal tables; they share one array per key
         key = (states, *((at, table.tobytes()) for at, table in placed))
         if key not in alike:
             alike[key] = _eliminate(states, placed)

@@ -16,7 +16,7 @@ from spinbench.reference.network import IntArray
 if TYPE_CHECKING:
     import goatd
 
-# After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s.
+# Seconds after which goatd's min-fill stops with its best order; a 300 x 300 grid takes 8 s.
 MIN_FILL_SECONDS = 0.5
 
 

@@ -16,7 +16,7 @@ from numba import njit
 from spinbench.reference.network import IntArray
 
 ONE = np.uint64(1)
-# For the fill of what was eliminated: more than any vertex has.
+# Fill of an eliminated vertex, larger than any other.
 GONE = 2**30
 COMPILED: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 
@@ -69,7 +69,7 @@ def remove(v, near, graph):  # type: ignore[no-untyped-def]
         graph.bits[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
         graph.degree[u] -= 1
         graph.size[u] -= graph.weight[v]
-        # Pairs (v, t) with t near u alone.
+        # Pairs (v, t) with t a neighbour of u only.
         for w in range(graph.bits.shape[1]):
             graph.fill[u] -= count_ones(graph.bits[u, w] & ~graph.bits[v, w])
 

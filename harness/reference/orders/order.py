@@ -22,42 +22,42 @@ from spinbench.reference.orders import goatd
 from spinbench.reference.orders.plan import depth_first, least_width, min_fill_order, row_orders, separators, strip
 from spinbench.reference.progress import Progress, report_progress
 
-# log2 of a number of entries that no machine holds.
+# log2 of a number of entries beyond any machine's memory.
 HOPELESS = 48
-# Of compiled elimination (log Z), by which the search decides how long it goes on.
+# Seconds per entry of compiled elimination for log Z, from which the search decides how long it goes on.
 ENTRY_SECONDS = 2e-9
 # The same with marginals.
 MARGINAL_SECONDS = 8e-9
-# Of marginals, for each entry of all cliques: 4.2 to 6 along eight orders of linkage_15.
+# Bytes per entry of all cliques for marginals: 4.2 to 6 along eight orders of linkage_15.
 ENTRY_BYTES = 5.0
-# Share of the elimination's predicted time that the search for its order may take.
+# Share of the elimination's predicted time for the search for its order.
 SEARCH_SHARE = 0.4
-# The same after a round that found nothing better.
+# The same after a round without improvement.
 VAIN_SEARCH_SHARE = 0.1
-# log2 of the entries along a min-fill order beyond which no search finds one that can be afforded: on the linkage
-# models of UAI-2014 MAR it saves some 20.
+# log2 of the entries along a min-fill order above which no search finds an affordable one: on linkage models of
+# UAI-2014 MAR a search saves some 20.
 OUT_OF_REACH = 150
-# log2 of the entries that some ten minutes eliminate.
+# log2 of the entries that are eliminated in some ten minutes.
 AFFORDABLE = 40
-# At most, for one search; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve.
+# Longest search in seconds; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve.
 SEARCH_SECONDS = 10.0
-# At most, while the best order is beyond `AFFORDABLE`: a model that is too wide is to be refused within 3 s.
+# Longest search in seconds while the best order exceeds `AFFORDABLE`: a model that is too wide is refused within 3 s.
 HOPELESS_SECONDS = 1.0
-# Seconds of the first portfolio; each later one has twice the time.
+# Seconds of the first portfolio; each later one has twice as long.
 FIRST_PORTFOLIO = 0.05
-# Min-fill orders with ties broken at random: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30.
+# Min-fill orders with random tie breaks: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30.
 TRIES = 16
-# Of these, that are compared with the numbers of states as they are.
+# Number of these orders that are compared by their exact cost, with the numbers of states.
 KEEP = 3
-# Predicted seconds of elimination below which the first order does: on 60 variables the tries take as long.
+# Predicted seconds of elimination below which the first order is used: on 60 variables the tries take as long.
 WORTH_TRIES = 0.005
-# At most, of these, for the first order.
+# Largest number of tries for the first order.
 FIRST_TRIES = 4
-# Of one of these, per variable.
+# Seconds per variable of such a try.
 TRY_SECONDS = 5e-7
-# Variables beyond which goatd gets only those that do not go first at no loss.
+# Number of variables above which goatd only gets the core, without variables that can be eliminated first at no loss.
 MANY = 15_000
-# Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s.
+# Largest number of core variables for which orders are searched: 10^5 take 3 s.
 MAX_SEARCHED = 100_000
 
 
@@ -190,7 +190,7 @@ def _worth(best: Order, seconds: float, max_bytes: float, better: bool) -> float
     """Seconds that the clocked search may have taken so far, given whether its last round found a better order."""
     limit = min(seconds, SEARCH_SECONDS if best.log2_total < AFFORDABLE else HOPELESS_SECONDS)
     share = SEARCH_SHARE if better else VAIN_SEARCH_SHARE
-    # slices that fit into half of the memory took 4 times the time of the whole, those that fit into an eighth 70 times
+    # measured: slices that fit half of the memory took 4 times as long as the whole, slices that fit an eighth 70 times
     excess = max(1.0, ENTRY_BYTES * best.entries / max_bytes)
     return min(limit, share * ENTRY_SECONDS * best.entries * excess**2 - FIRST_PORTFOLIO)
 
@@ -234,7 +234,7 @@ def order_cost(
     buckets: list[tuple[int, ...]] = []
     for separator in separators(order, pairs):
         buckets.append(tuple(sorted(separator)))
-        # Over binary variables that is beyond already, and the next are no smaller.
+        # Already too expensive with binary variables, and later separators are no smaller.
         if len(separator) >= limit:
             break
     widths = np.fromiter(map(len, buckets), np.int64, len(buckets))

@@ -19,9 +19,10 @@ import numpy as np
 
 from spinbench.reference.network import IntArray
 
-# Rounds of taking off what is not dense.
+# Largest number of rounds that strip the graph of its sparse parts.
 _ROUNDS = 100
-# Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order.
+# Largest number of variables: above it the bits of all pairs would take more than 100 MiB, and the variables' numbering
+# serves as order.
 MAX_CORE = 30_000
 
 
@@ -93,7 +94,7 @@ def place_messages(sizes: Sequence[int], parents: Sequence[int]) -> tuple[list[i
         sizes: entries of the message of each bucket.
         parents: the bucket that takes it, after which its place is free; -1: none.
     """
-    free = [(0, 2**62)]  # (begin, end), ascending
+    free = [(0, 2**62)]  # free intervals (begin, end), ascending
     offsets, length = [0] * len(sizes), 0
     children: list[list[int]] = [[] for _ in sizes]
     for p, (size, parent) in enumerate(zip(sizes, parents, strict=True)):
@@ -152,7 +153,7 @@ def row_orders(size: int, pairs: IntArray) -> Iterator[list[int]]:
 def breadth_first(near: Sequence[set[int]], start: int) -> dict[int, int]:
     """Steps from `start` to each vertex in reach, of the neighbours of each first to those that have few themselves."""
     steps, waiting = {start: 0}, [start]
-    for v in waiting:  # which grows
+    for v in waiting:  # the list grows during the loop
         fresh = sorted(near[v] - steps.keys(), key=lambda u: len(near[u]))
         waiting += fresh
         steps |= dict.fromkeys(fresh, steps[v] + 1)
@@ -186,7 +187,7 @@ def strip(cardinalities: Sequence[int], pairs: IntArray) -> Stripped:
     series = [v for v, ends in enumerate(near) if len(ends) == 2]
     order = dict[int, None]()
     while leaves or series:
-        # Leaves first, or a tree would not get width 1.
+        # Leaves first: otherwise a tree would not get width 1.
         v = (leaves or series).pop()
         ends = list(near[v])
         joins = len(ends) == 2 and ends[1] not in near[ends[0]]

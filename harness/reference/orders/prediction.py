@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinbench.reference.orders.order import ENTRY_SECONDS, FIRST_PORTFOLIO, SEARCH_SHARE, TRIES, WORTH_TRIES, Order
 
-# Of each variable, of the first order and of each of the `TRIES`, with their plans and costs.
+# Seconds per variable of the first order and of each of the `TRIES`, with their plans and costs.
 FIRST_SECONDS, TRY_ORDER_SECONDS = 1.5e-5, 5e-6
 
 

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from spinbench.reference.network import FloatArray, Scope
 
-# Times as many places as rows that an index by place may have; else keys are sorted.
+# Largest ratio of places to rows for an index by place; otherwise keys are sorted.
 _DENSE = 8
-# Places of an index that is never too large.
+# An index with this many places or fewer is always used.
 _SMALL = 2**16
-# As narrow as will do.
+# Integers of the narrowest type that fits.
 AnyInts = npt.NDArray[np.integer]
-# Nats between entries that may be summed relative to the largest of all.
+# Largest distance in nats of entries that are summed relative to the common maximum.
 RANGE = 600.0
 
 
@@ -131,7 +131,7 @@ def _take_states(table: Table, scope: Sequence[int], rows: AnyInts) -> AnyInts:
     """(k, rows) the states of these variables in these rows."""
     states = np.empty((len(scope), len(rows)), table.states.dtype)
     for row, v in zip(states, scope, strict=True):
-        # Written in place, as "raise" is not.
+        # mode="clip" writes in place, which "raise" does not.
         np.take(table.states[table.scope.index(v)], rows, out=row, mode="clip")
     return states
 
@@ -142,7 +142,7 @@ def _compress_keys(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, 
         return mine, theirs, size
     distinct, numbers = np.unique(theirs, return_inverse=True)
     place = np.minimum(np.searchsorted(distinct, mine), len(distinct) - 1)
-    # Keys that the other table lacks share one more number, of which it has no rows.
+    # Keys that the other table lacks get an additional number, for which it has no rows.
     return np.where(distinct[place] == mine, place, len(distinct)), numbers, len(distinct) + 1
 
 
@@ -157,13 +157,13 @@ def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple
     if times.sum() > max_pairs:
         raise TooManyError
     rows = np.arange(len(mine), dtype=np.int32)
-    # Most products: of a table with another over some of its variables.
+    # The common case: the other table's variables are a subset of this one's.
     if counts.max(initial=0) <= 1:
         place = np.empty(size, dtype=np.int32)
         place[theirs] = np.arange(len(theirs), dtype=np.int32)
         matching = rows if times.all() else rows[times > 0]
         return matching, place[mine[matching]]
-    # Numbers of 16 bits are sorted in linear time.
+    # NumPy sorts 16-bit integers in linear time.
     narrow = theirs.astype(np.uint16) if size <= 2**16 else theirs
     order = np.argsort(narrow, kind="stable").astype(np.int32)
     first = (np.cumsum(counts) - counts)[mine] - (np.cumsum(times) - times)
@@ -173,7 +173,7 @@ def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple
 def _number_keys(keys: AnyInts, size: int) -> tuple[AnyInts, AnyInts]:
     """(N,) numbers of the different keys, and one row of each."""
     row = np.full(size, -1, dtype=np.int32)
-    # Of rows with one key the last stays, and any would do.
+    # Of rows with equal keys the last one remains; any would do.
     row[keys] = np.arange(len(keys), dtype=np.int32)
     present = np.flatnonzero(row >= 0)
     representatives = row[present]

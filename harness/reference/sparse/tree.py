@@ -24,13 +24,13 @@ from spinbench.reference.sparse.tables import (
     table_of,
 )
 
-# A row: its share, where it belongs, and the product that it came from.
+# Bytes of a row: its probability, its row in the parent, and the product it came from.
 BYTES = 64
-# Times as many entries as rows of a table: of an order with more, most likely, too many rows are left.
+# Largest ratio of a table's entries to its rows; with more entries, the order most likely leaves too many rows.
 _THINNED = 2.0**10
-# Seconds that a row takes.
+# Seconds per row.
 _ROW = 1e-7
-# States that are drawn at once.
+# States in a block of draws.
 _DRAWN = 2**20
 
 
@@ -186,7 +186,7 @@ class _SortedBucket:
         begin = np.where(above > 0, self.ends[above - 1], 0)
         low = np.where(begin > 0, self.shares[begin - 1], 0.0)
         target = low + uniform * (self.shares[end - 1] - low)
-        # The sums run over all rows, and rounding may lead to one beside those that are meant.
+        # The cumulative sums run over all rows; rounding may lead to a row outside the requested range.
         at = np.clip(np.searchsorted(self.shares, target, side="right"), begin, end - 1)
         return np.asarray(self.order[at])
 
