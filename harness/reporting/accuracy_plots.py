@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_COLUMNS = 3
-# Of a picture; more models take more pictures.
+# Largest number of panels of a picture; further models get further pictures.
 MAX_PANELS = 12
-# That are drawn: each takes a fourth of a second, and 50 kB of a page.
+# Largest number of models that are drawn: each takes a fourth of a second and 50 kB of a page.
 MAX_MODELS = 24
-# Of the pictures of each error, in names of files.
+# Stem of the pictures' file names, by quantity.
 FILE_NAMES: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
 _LABELS = {"exact": "exact (time taken)"}
 

@@ -12,12 +12,12 @@ from spinbench.measuring.record_types import Record
 if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
-# An estimate may lie outside the bracket by so many error bounds.
+# An estimate may lie outside the bracket by this many of its error bounds.
 TOLERATED_BOUNDS = 4 / 3
-# A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more).
+# Tolerance, relative or in nats where |log Z| < 1, by which a bound may exceed the exact log Z and an estimate a bound.
 ROUNDING_TOLERANCE = 1e-9
 
-# An exact answer may differ from another one by this share of its size: it may have been found in float32.
+# Relative tolerance between two exact answers, one of which may be in float32.
 EXACT_TOLERANCE = 1e-6
 
 VIOLATED = "bound violated"

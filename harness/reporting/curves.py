@@ -16,7 +16,7 @@ Quantity = Literal["marginal_rmse", "log_z_error"]
 Points = list[tuple[float, float]]
 
 TITLES: dict[Quantity, str] = {"marginal_rmse": "RMSE of the marginals", "log_z_error": "|error of log Z|"}
-# Points of a curve that stands for several seeds.
+# Number of points of a curve over several seeds.
 _N_TIMES = 40
 
 
@@ -100,7 +100,7 @@ def error_curve(
     logs = [np.log(np.array(seed_points)).T for seed_points in series]
     errors = np.array([np.interp(np.log(times), x, y, left=np.nan, right=np.nan) for x, y in logs])
     covered = np.isfinite(errors).sum(axis=0) * 2 >= len(series)
-    # What is not known comes last.
+    # Missing values (NaN) sort to the end.
     errors = np.sort(np.exp(errors[:, covered]), axis=0)
     count, place = np.isfinite(errors).sum(axis=0), np.arange(errors.shape[1])
     median = (errors[(count - 1) // 2, place] + errors[count // 2, place]) / 2

@@ -66,7 +66,7 @@ def _raw_checkpoints(record: Record) -> list[dict[str, object]]:
     return points
 
 
-# benchopt's name of what all solvers are asked for.
+# benchopt's name of the objective that all solvers share.
 OBJECTIVE = "inference"
 _CHECKPOINT_COLUMNS = {"samples": "stop_val", "seconds": "time"}
 
@@ -204,7 +204,7 @@ def table_rows(records: Sequence[Record]) -> Table:
     """A line a record, with all that it holds but the trajectory; nested names are dotted, lists are JSON."""
     rows = []
     for record in records:
-        # With fields of other versions.
+        # The content as read, with fields of other versions.
         content = record.content
         result = {key: value for key, value in (content["result"] or {}).items() if key != "trajectory"}
         line = flatten({**content, "result": result})

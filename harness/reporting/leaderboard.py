@@ -20,9 +20,10 @@ from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.ranks import ReplicateMean
 from spinbench.reporting.variants import difference_labels, ess_rate, flat_settings, median_of_available
 
-# Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01).
+# R-hat above which chains have not converged (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al.
+# 2021 1.01).
 R_HAT_LIMIT = 1.05
-# Headings of columns, in small letters, that stand for something of their own.
+# Lower-case headings of the leaderboard's own columns: a setting of the same name gets a longer heading.
 RESERVED_HEADINGS = {
     *("method", "backend", "settings", "seeds", "marginal rmse", "log z", "|log z error|", "ess/s", "compile seconds"),
     *("run seconds", "tier", "level", "status", "seconds to 1 % rmse"),
@@ -115,7 +116,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
     for record in all_records:
         if record.status != "skipped":
             axes = record.axes
-            # A file may have changed under its name.
+            # A file may have changed without a change of name.
             files = json.dumps(record.files or {}, sort_keys=True)
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
             models[axes.model].append(record)
@@ -144,7 +145,7 @@ def rows_by_model(board: Iterable[Row]) -> dict[str, dict[int, Row]]:
 def _assign_ranks(board: Sequence[Row]) -> list[Row]:
     """A model's rows, those that are vouched for with their ranks, in their order."""
     errors = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
-    # Of the first rows of the board.
+    # Ranks of the first rows, which have no warnings.
     rank_of = ranks.rank_values(errors)
     count = Counter(rank_of)
     ordered_rows = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, rank_of, strict=False)]
@@ -221,7 +222,7 @@ def _summarise_seeds(
     rmse = ranks.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
     seconds_per_ess = median_of_available(record.metric("seconds_per_ess").value for record in successes)
     peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
-    # a seed that did not reach the target, failed, or came near by luck takes longer than any that did
+    # a seed that missed the target, failed, or came near it by chance counts as slower than all others
     seconds_to_target = statistics.median(map(trust.seconds_to_error_or_inf, group))
     return Row(
         model=group[0].axes.model,
@@ -310,6 +311,6 @@ def _status_text(group: Sequence[Record], successes: Sequence[Record], bracket: 
         remarks.append("no exact answer")
     if any(record.oversubscribed for record in successes):
         remarks.append("oversubscribed")
-    # compile seconds of a warm process or from a disk cache are no compilation
+    # compile seconds of a warm process or from the disk cache are not compile times
     compilations = {record.result.compilation for record in successes}
     return ", ".join([*remarks, *(kind for kind in ("warm", "cached") if kind in compilations)])

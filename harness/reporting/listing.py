@@ -34,7 +34,7 @@ TIER_STYLES = {
     "broken": "red",
 }
 
-# Columns of a terminal that has some for a sentence on each method.
+# Terminal width from which each method has a summary.
 MIN_SUMMARY_WIDTH = 100
 
 
@@ -64,7 +64,7 @@ def _print_support_table() -> None:
             support = registry.support(method, backend)
             cells.append(Text(support.tier, style=TIER_STYLES[support.tier]))
             notes |= dict.fromkeys(support.notes)
-            if support.tier == "broken":  # wherever it is to run
+            if support.tier == "broken":  # on whichever backend
                 notes[support.reason] = None
             elif not support.runs:
                 reasons.setdefault((backend, _generalise_reason(support.reason, method, backend)), []).append(method)

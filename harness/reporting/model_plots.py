@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Models whose charts are unfolded at once; those of others become elements of the page when they are.
+# Largest number of models whose charts are expanded at first; the charts of others are created when they are expanded.
 MAX_UNFOLDED = 6
-# Share of a run from which on the seconds of planning and compiling make a chart of their own.
+# Smallest share of planning and compilation in a run's time for a chart of their own.
 MIN_SETUP_SHARE = 0.01
-# Of bounds: they point to where log Z is.
+# Markers of bounds point towards log Z.
 BOUND_MARKERS = {"lower": ">", "upper": "<"}
 
 
@@ -149,7 +149,7 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
     for place, (number, row) in enumerate(answered_rows.items()):
         _draw_answers(panel, row, place, styles.colours[row.method], f"{plotting.ROW_PREFIX}{number}")
     panel.set_yticks(range(len(answered_rows)), [row.solver for row in answered_rows.values()], fontsize=8)
-    # Room for markers at the margin.
+    # Leaves room for markers at the margin.
     panel.tick_params(axis="y", length=0, pad=8)
     panel.ticklabel_format(axis="x", useOffset=False)
     return figure
@@ -181,7 +181,7 @@ def _draw_answers(panel: Axes, row: Row, place: int, colour: str, name: str) -> 
     for sign, limit, alignment in ((-1, low, "left"), (1, high, "right")):
         if beyond := [value for value, _, _ in answers_of_row if sign * value > sign * limit]:
             text = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(beyond), max(beyond))))
-            # above the row's line, on which its other answers lie
+            # above the row's line, where it covers no other answer
             side: dict[str, Any] = {"ha": alignment, "xytext": (-4 * sign, 3.5)}
             panel.annotate(text, (limit, place), textcoords="offset points", va="bottom", fontsize=7.5, **side)
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from spinbench.reporting.profiles.profile import Profile
 
 PAGE = "report.html"
-# Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly.
+# Largest number of leaderboard rows that are displayed at once: longer tables lay out and sort slowly.
 _MAX_VISIBLE_ROWS = 250
 
-# What stands between them in a Markdown page that exists is replaced; the rest of it, prose, is kept.
+# The part of a Markdown page between these marks is replaced; the prose around it is kept.
 BEGIN, END = "<!-- profile -->", "<!-- end of profile -->"
 
 

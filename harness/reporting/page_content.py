@@ -15,9 +15,10 @@ from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.leaderboard import Row, rows_by_model
 
-# Of the measured numbers of records on the page: more than is shown of any, and half as much to pack.
+# Significant digits of measured numbers in the page's data: more than are displayed, and half the compressed size of
+# full precision.
 MEASURED_DIGITS = 8
-# Where these are.
+# Parts of a record that hold measured numbers.
 _MEASURED_PARTS = ("metrics", "result", "stages")
 
 

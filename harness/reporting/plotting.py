@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
 
-# Okabe and Ito, "Color universal design" (2008), without yellow and black: the colour-blind tell them apart
+# Okabe and Ito, "Color universal design" (2008), without yellow and black; distinguishable for the colour-blind
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
 LINE_STYLES: Sequence[LineStyleType] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-# Of markers, where methods share a colour.
+# Fillings of markers of methods that share a colour.
 FILLS = ("full", "none", "left", "top", "right", "bottom")
-# Of all pictures.
+# matplotlib settings of all pictures.
 RC_PARAMS: Any = {
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -50,7 +50,7 @@ RC_PARAMS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spinbench",
 }
-# Of a legend to the right of its panel.
+# Keywords of a legend to the right of its panel.
 LEGEND_BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "handlelength": 2.6, "fontsize": 8}
 
 
@@ -91,7 +91,7 @@ def save_figure(figure: Figure, *paths: Path) -> list[Path]:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
-        # It is arranged now, for the next kind of file too.
+        # The layout is fixed now, so that every file format gets the same.
         freeze_layout(figure)
     return list(paths)
 
@@ -113,11 +113,12 @@ def set_log_ticks(axis: Axis, first: float, last: float) -> None:
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
-    # Most of the drawing time goes into ticks.
+    # Ticks take most of the drawing time.
     axis.set_minor_locator(NullLocator())
 
 
-# In the order of their looks: those that are compared most often differ in colour, not in fillings alone.
+# Methods in the order in which they get colours and fillings: those that are compared most often differ in colour and
+# not only in filling.
 METHOD_ORDER = (
     *("gibbs", "dhmc", "block_gibbs", "bp", "exact", "pt"),
     *("blocks", "mf", "smc", "trw", "swendsen_wang", "wmb"),
@@ -179,7 +180,7 @@ def assign_style_indices(names: Iterable[str], reserved_names: Sequence[str], co
     return {name: indices[name] for name in ordered}
 
 
-# Of the ids of curves; the rest is the number of the row.
+# Prefix of the ids of curves, followed by the row's number.
 ROW_PREFIX = "row-"
 
 _CSS_VARIABLES = {

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from spinbench.measuring.record_parts import Axes
     from spinbench.measuring.record_types import Record
 
-# Columns of output that no terminal bounds.
+# Width of output that does not go to a terminal.
 PLAIN_WIDTH = 140
-# How often a sweep looks for records that a launcher's processes have written.
+# Seconds between checks for records that a launcher's processes have written.
 POLL_SECONDS = 0.5
-# Of the newest cells, which a notebook shows above the bar.
+# Number of the newest cells that a notebook lists above the bar.
 LAST_LINES = 8
 
 
 def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
-    # rich's own support makes each line an output.
+    # rich's own notebook support turns each line into an output of its own.
     if (notebook_output := current_cell_output()) is not None:
         plain: dict[str, object] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
         return WideConsole(file=notebook_output, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ class RecordWatcher:
         states = self._file_states()
         for name in sorted(states, key=lambda name: states[name]):
             if self._known_states.get(name) != states[name]:
-                # Replaced or removed meanwhile.
+                # Another process has replaced or removed the record meanwhile.
                 with contextlib.suppress(RecordError):
                     record = read_record(self._folder / name)
                     self._display.finish_cell(cell_name(record.axes, self._sweep_settings(record)), record)

@@ -21,7 +21,7 @@ from spinbench.metrics import registry
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import cell_name, new_table
 
-# Folders, in the working folder and in the checkout, in which a record is looked for by its key or id.
+# Folders, in the working folder and in the checkout, that are searched for a record by its key or id.
 RECORD_FOLDERS = ("multirun", ".asv/journal")
 MAX_LISTED_PATHS = 4
 _ENVIRONMENT_FIELDS = ("python", "versions", "cpu", "platform")
@@ -62,7 +62,7 @@ def _record_files_with_prefix(name: str, roots: Iterable[Path]) -> dict[str, Pat
         try:
             record = read_record(path)
         except RecordError:
-            # Of another schema, or half of a file: not what is looked for.
+            # An unreadable record, or one of another schema, is not the one that is searched for.
             continue
         if any(text.startswith(name) for text in (record.key, record.id)):
             paths_by_id.setdefault(record.id, path)
@@ -166,7 +166,7 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
     if record.race is not None:
         if record.race.asked is None:
             raise RecordError("the record is of a candidate that gave no answer in its race; nothing can be run again")
-        # Seconds that all candidates shared.
+        # The time of the race was shared by all candidates; the last run's own budget is repeated.
         config["budget"] = record.race.asked
     return compare_replay(record, parse_record(measure_cell(config)))
 
@@ -206,7 +206,7 @@ def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[
 
 def _comparable_metrics(original: Record, repeated: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
-    # A race knows no exact answer.
+    # Records of a race have no exact answer to compare with.
     accuracy_metrics = [name for name in ("marginal_rmse", "log_z_error") if not original.race]
     untimed_metrics = [name for name, metric in registry.usable_metrics().items() if not metric.timed]
     return accuracy_metrics + [

@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 RowError = Callable[[Row], float | None]
 Settings = Mapping[str, Any]
-# Method, backend, and pairs of a setting and its text.
+# (method, backend, pairs of a setting and its text).
 SolverKey = tuple[Any, ...]
 
 QUANTITIES: Mapping[str, RowError] = {
     "RMSE of the marginals": lambda row: row.rmse,
     "|error of log Z|": lambda row: row.log_z_error,
 }
-# Of a setting, from which on it has a curve.
+# Smallest number of values of a setting for a curve.
 MIN_VALUES = 3
-# Of a picture; others are named beside it.
+# Largest number of curves in a picture; further ones are listed beside it.
 MAX_CURVES = 12
-# Heat maps beside each other before the next ones go below.
+# Heat maps in a row.
 MAX_COLUMNS = 3
-# Numeric settings that may vary in one report before pairs of them are no longer looked for.
+# Largest number of varying numeric settings of a report for which pairs get heat maps.
 MAX_SETTINGS = 8
-# With a number in each of more, a picture takes minutes, megabytes, and nobody reads it.
+# Largest number of fields of a heat map with numbers: more take minutes and megabytes and cannot be read.
 MAX_FIELDS = 600
 
 
@@ -156,7 +156,7 @@ def _build_heat_map(board: Sequence[Row], settings: Sequence[Settings], x: str, 
     for column, cells in enumerate(grids.values()):
         for (a, b), row in cells.items():
             for title, row_error in QUANTITIES.items():
-                errors[title][column, ys.index(b), xs.index(a)] = row_error(row)  # None becomes NaN
+                errors[title][column, ys.index(b), xs.index(a)] = row_error(row)  # float conversion: None becomes NaN
     if not any(np.isfinite(field).any() for field in errors.values()):
         return None
     return HeatMap(x, y, xs, ys, tuple(_solver_labels(grids)), errors)

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 ACCURACY_PICTURE = "accuracy.png"
 PROFILES_PICTURE = "profiles.png"
-# Why cells have no result: so many are told where there are many models.
+# Largest number of reasons for missing results that are printed for many models.
 MAX_REASONS = 8
 
-# Columns of the leaderboard that a narrow terminal goes without, in this order.
+# Columns that a narrow terminal omits, in this order.
 OPTIONAL_COLUMNS = ("tier", "level", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
-# Columns that may take several lines, and how narrow they get.
+# Columns that may wrap, with their smallest widths.
 FOLDED_MIN_WIDTHS = {"settings": 16, "status": 12}
 SHARED_RANK_NOTE = "=: within noise (95 %) of others of this rank"
 
@@ -64,7 +64,7 @@ def report_name(folder: Path) -> str | None:
     try:
         name = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8")).get("report")
     except (OSError, ValueError, AttributeError):
-        # A folder of records alone.
+        # The folder holds records but no sweep.
         return None
     return None if name is None else str(name)
 
@@ -104,7 +104,7 @@ def _show_profile(records: Sequence[Record], folder: Path) -> None:
     profiles = profile.profile(records)
     print_parts(rendering.render_profile(profiles))
     _print_oversubscribed(records)
-    # "failed: …" comes before "skipped: …".
+    # Sorted, so that "failed: …" comes before "skipped: …".
     reasons = problem_lines(records)
     for line in reasons[:MAX_REASONS]:
         console().print(Text(line, style=_reason_style(line)), overflow="ellipsis", no_wrap=True)
@@ -169,7 +169,7 @@ def enter_into_history(folders: Sequence[Path]) -> list[str]:
     except SpinbenchError as error:
         return [f"not in asv's history: {error}; the records are kept"]
     except Exception as error:
-        # asv's own; the sweep's results must not depend on it.
+        # An error of asv's must not change the sweep's result.
         text = " ".join(str(error).split())
         return [f"not in asv's history: asv failed with {type(error).__name__}: {text}; the records are kept"]
 

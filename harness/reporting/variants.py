@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spinbench.foundation.trees import flatten
 from spinbench.measuring.record_types import Record
 
-# A number that a record holds, or None.
+# Reads a number from a record; None if it has none.
 RecordValue = Callable[[Record], float | None]
 
 

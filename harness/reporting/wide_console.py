@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _UNBOUNDED_WIDTH = 10_000
-# Columns that a text keeps at least.
+# Smallest width of a text column.
 _MIN_TEXT_WIDTH = 8
 _NUMBER = re.compile(r"[\d.,eE+\-−–±×%()\[\]<>=≤≥~:;/]+")
 
@@ -31,7 +31,7 @@ class WideConsole(Console):
         if width <= self.width:
             super().print(*objects, **options)
             return
-        # rich prints nothing wider than its console.
+        # rich crops output at its console's width.
         previous_width = self._width
         self.width = width
         try:
@@ -57,7 +57,7 @@ def _fit_columns(console: Console, table: Table) -> int:
     min_widths = [min(width, _min_width(column)) for width, column in zip(widths, table.columns, strict=True)]
     for column in table.columns:
         column.width = 1
-    # What is between columns takes room, too.
+    # Separators between columns take room, too.
     lines = Measurement.get(console, unbounded, table).minimum - len(widths)
     while sum(widths) + lines > console.width and widths != min_widths:
         room = [(width, -place) for place, width in enumerate(widths) if width > min_widths[place]]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from spinbench.inference.advising.entrant import Entrant
     from spinbench.inference.bracketing.interval import Interval
 
-# Of tables about a race.
+# Style of tables about a race.
 TABLE_STYLE: dict[str, object] = {"show_edge": False, "pad_edge": False}
 
 

@@ -11,7 +11,7 @@ from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.model_io import check_outputs, open_model
 from spinbench.reporting.progress_display import console, new_table, print_line
 
-# Frequencies that are shown.
+# Largest number of frequencies that are printed.
 MAX_ROWS = 8
 
 

@@ -18,13 +18,13 @@ from spinbench.models import specs
 from spinbench.reference.solvers import methods
 from spinbench.reporting import listing
 
-# What arguments that are files and folders are called.
+# Metavars of arguments that are files and folders.
 FILE_METAVARS, FOLDER_METAVARS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 PEER_METAVAR = "PEER"
 SWEEP_FLAGS = ("-m", "--resume", "--profile", "--help")
-# Of `spinbench sweep`, beside methods, backends and models.
+# Groups that `spinbench sweep` completes, besides methods, backends and models.
 CONF_GROUPS = ("experiment", "budget", "size", "launcher")
-# What names are called that are not to be there already.
+# Metavar of names that must not exist yet.
 NEW_NAME_METAVAR = "NEW"
 
 
@@ -82,7 +82,7 @@ def _iterate_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Actio
                 yield from _iterate_actions(command)
 
 
-# Bash takes NAME=VALUE for three words, and completes the last of them.
+# Bash splits NAME=VALUE into three words and completes the last.
 _BASH_FUNCTIONS = r"""
 _spinbench() {
     local -a whole=()

@@ -16,9 +16,9 @@ from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.model_io import check_outputs, print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
-# Of each model of a folder.
+# Default budget for each model of a folder.
 DEFAULT_BUDGET = "60s"
-# The heaviest state (.MPE) is no such answer: `spinbench run --method exact --target map` finds it.
+# A .MPE file with the heaviest state is not among them: `spinbench run --method exact --target map` writes it.
 ALLOWED_SUFFIXES = (".MAR", ".PR", ".csv", ".order")
 
 
@@ -80,7 +80,7 @@ def _answer_model(arguments: Namespace, question: Question) -> int:
 def _solve_with_progress(question: Question) -> Outcome:
     """The outcome; on a terminal, what it takes is shown meanwhile."""
     updates = poll_side_by_side({"": question}, jobs=1)
-    # The process is forked before a thread draws.
+    # The child is forked before the status display starts its thread.
     working, _, outcome = next(updates)
     with console().status("") as status:
         while outcome is None:

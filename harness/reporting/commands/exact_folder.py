@@ -21,7 +21,7 @@ from spinbench.reporting.commands.exact_table import AnswerTable, Row
 from spinbench.reporting.commands.model_io import check_outputs
 from spinbench.reporting.progress_display import Display, console, print_line, short_path
 
-# Times as much memory as before with which a model is tried again: what is free changes from call to call.
+# A refused model is tried again once this many times the earlier memory is free: free memory changes from call to call.
 RETRY_MEMORY_FACTOR = 1.25
 STATUS_STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
 
@@ -133,7 +133,7 @@ def _content_digest(path: Path, evidence: Path | None) -> str:
             with file_path.open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
     except OSError:
-        # The child process says why.
+        # The child process reports the error.
         return ""
     if len(digests) == 1:
         return digests[0]

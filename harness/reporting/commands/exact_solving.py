@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 Status = Literal["answered", "refused", "timeout", "failed"]
 MarginalCoverage = Literal["all", "some", "none"]
 
-# How long one child is listened to before the next: what the display lags behind.
+# Seconds that one child is polled before the next, and by which the display lags behind.
 TICK_SECONDS = 0.1
-# How sentences write what an elimination takes.
+# Formats of the sizes of an elimination.
 SIZES = {"log2_entries": "2^{:.1f} entries", "memory_gib": "{:.2g} GiB"}
 
 
@@ -177,8 +177,8 @@ class ExactChild:
         try:
             message = next(self._messages)
         except Exception as error:
-            # Of whatever kind: a broken file costs itself alone.
-            # Of the child, which was waited for.
+            # Any exception: a broken file must not stop the other models. The CPU time is that of the child, which has
+            # ended.
             cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before
             return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
         if not isinstance(message, Solved):

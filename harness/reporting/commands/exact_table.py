@@ -74,7 +74,7 @@ class AnswerTable:
     ) -> None:
         """Rows that newer ones stand for are left out, in a file that takes the place of this one."""
         if self._has_superseded_rows:
-            # Else they stay, and the newest counts.
+            # If writing fails, superseded rows stay and the newest row counts.
             with suppress(OSError):
                 atomic.write_bytes(
                     self._path, _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True)), *self._rows.values()])
@@ -103,15 +103,15 @@ class AnswerTable:
 
     def _lock(self) -> None:
         busy = SpinbenchError(f"{self._path}: another run writes to this file; name another one, or wait")
-        # Not `flock`, whose lock the children of a killed run hold for as long as the system takes to end them.
+        # Not `flock`: children of a killed run inherit its lock until the system has ended them.
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             raise busy from None
         except OSError:
-            # Of a file system without locks.
+            # The file system has no locks.
             return
-        # That run has just replaced it.
+        # The other run has replaced the file since it was opened.
         if os.fstat(self._file.fileno()).st_ino != os.stat(self._path).st_ino:
             raise busy
 
@@ -119,7 +119,7 @@ class AnswerTable:
         self._file.seek(0)
         data = self._file.read()
         header = _csv_bytes([dict(zip(COLUMNS, COLUMNS, strict=True))])
-        # A new file, or one of a run that was killed at once.
+        # An empty file, or one of a run that was killed while writing the header.
         if header.startswith(data):
             self._file.truncate(0)
             self._write(header)
@@ -131,7 +131,7 @@ class AnswerTable:
             rows, text = [], ""
         if not text.startswith(",".join(COLUMNS)):
             raise SpinbenchError(f"{self._path}: this is no table of exact answers; name another file")
-        # A run was killed while it wrote a line.
+        # Removes a partial line, of a run that was killed while writing.
         self._file.truncate(data.rfind(b"\n") + 1)
         for row in rows:
             if all(isinstance(row.get(name), str) for name in COLUMNS):

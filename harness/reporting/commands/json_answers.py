@@ -13,7 +13,7 @@ import numpy as np
 
 from spinbench.reporting.commands import json_document as fields
 
-# A command loads no other command's code.
+# Only for types: a command should not import the code of other commands.
 if TYPE_CHECKING:
     from spinbench.api.bounds import Bound
     from spinbench.auditing.audit import Audit
@@ -47,7 +47,8 @@ def print_document(
         document = fields.Document(
             version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **parts
         )
-        # msgspec writes infinity and NaN as null; json writes ASCII, which every terminal's encoding has.
+        # msgspec first, since it writes infinity and NaN as null; then json, since it writes ASCII, which every
+        # terminal's encoding contains.
         line = json.dumps(msgspec.json.decode(msgspec.json.encode(document, enc_hook=_encode)))
         print(line, file=arguments.stdout)
     return status

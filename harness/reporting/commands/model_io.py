@@ -19,7 +19,7 @@ from spinbench.reporting.progress_display import console, new_table, print_line
 if TYPE_CHECKING:
     from spinbench.inference.result import Result
 
-# States whose marginals are printed.
+# Largest number of states whose marginals are printed.
 MAX_PRINTED_MARGINALS = 20
 
 

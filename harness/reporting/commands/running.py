@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from spinbench.inference.checks.evidence import Evidence
 
-# Backends, as they are tried where none is named.
+# Default backends in order of preference.
 PREFERRED_BACKENDS = ("numba", "numpy", "jax")
-# Variables whose states are printed.
+# Largest number of variables whose states are printed.
 MAX_PRINTED_STATES = 40
 
 
@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
         backend = arguments.backend or _default_backend(method, Wish(arguments.tier, arguments.kernel))
         answer = runner.run(model, method, backend, **options)
     except SystemExit:
-        # No exit status of a plugin's is an answer.
+        # A plugin's exit status must not pass for an answer's.
         raise SpinbenchError(f"{method.name} ended the program before it gave an answer") from None
     for line in _result_sentences(answer):
         print_line(line)
@@ -110,13 +110,13 @@ def _load_method_file(path: Path, settings: dict[str, object]) -> Method:
     """
     if not path.is_file():
         raise SpinbenchError(f"method {str(path)!r} was given; there is no such file")
-    # A name that hides no module, whatever the file is called.
+    # Prefixed, so that no file hides a module of its name.
     name = f"_method_of_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # the suffix is Python's
+    assert spec is not None  # never None for a .py file
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their own module up.
+    # dataclasses look up their own module in sys.modules.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -19,7 +19,7 @@ from spinbench.inference.runner import run as run_method
 from spinbench.models import FactorGraph, Model, generators
 from spinbench.reporting.progress_display import console, print_line
 
-# Kernels have variants for lattices, for few neighbours, for many and for dense couplings, and for factor graphs.
+# Kernels have variants for lattices, few neighbours, many neighbours, dense couplings and factor graphs.
 MODELS: Mapping[str, Callable[[], Model]] = {
     "grid": partial(generators.grid, 6, 6, seed=0),
     "degree 3": partial(generators.random_regular, 24, 3, seed=0),
@@ -27,7 +27,7 @@ MODELS: Mapping[str, Callable[[], Model]] = {
     "dense": partial(generators.sherrington_kirkpatrick, 24, seed=0),
     "three states": lambda: FactorGraph.from_tables((3, 3, 2), [((0, 1), [[1, 2, 1]] * 3), ((1, 2), [[1, 2]] * 3)]),
 }
-# One chain and vectors of chains have kernels of their own; more samples than a vector has lanes run all loops.
+# One chain and many chains have kernels of their own; as many samples as a vector has lanes reach all loops.
 CHAINS, SAMPLES = (1, 16), 16
 
 
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
     cells = list(product([method for method, support in supports.items() if support.runs], MODELS, CHAINS))
     with compiled:
         for method, kind, chains in track(cells, f"compile for {backend}", console=console(), transient=True):
-            # Methods refuse models of other kinds than theirs.
+            # Methods refuse models that they do not support.
             with suppress(SpinbenchError):
                 run_method(MODELS[kind](), method, backend, SAMPLES, chains=chains, precision=arguments.precision)
         if backend == "numba" and not arguments.method:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asv.repo import Repo
 
 PAGE = "changes.html"
-# Of a picture; a commit is as wide.
+# Height of a picture, and width of a commit.
 PICTURE_HEIGHT = 20.0
 _LINK_ANCHOR = '<li id="nav-li-graphdisplay">'
 _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '

@@ -17,12 +17,12 @@ from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding
 from spinbench.reporting import plotting
 
-# Metrics that are drawn.
+# Metrics that are drawn, with titles.
 METRIC_TITLES: Mapping[str, str] = {
     "step_cpu_seconds": "CPU seconds of a step",
     "marginal_rmse": "RMSE of the marginals",
 }
-# In the order in which a commit's line has them.
+# In the order in which a commit's line counts them.
 VERDICTS = ("worse", "better", "fails", "mended", "weaker", "stronger")
 
 

@@ -70,10 +70,10 @@ def mean_ranks(ranks: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) 
     return MeanRanks(ranks.mean(axis=0), low, high)
 
 
-# The method that errors are taken against, and which is left out: it has none, and is compared by its seconds.
+# Method whose answers define the errors; it has none itself and is compared by time only.
 REFERENCE_METHOD = "exact"
 
-# Records by solver and model.
+# {(solver, model): records}.
 Cells = Mapping[tuple[str, str], Sequence[Record]]
 
 

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import LineStyleType
 
-# Models from which on a sweep ends with a page on all of them, instead of a table for each.
+# Number of models from which a sweep ends with one page on all of them and not with a table for each.
 MAX_MODEL_TABLES = 8
-# Solvers that are shown and drawn of a board, those of the best mean ranks; a table has all where they are asked for.
+# Largest number of solvers of a board that are printed and drawn, by mean rank; a table lists all on request.
 MAX_SOLVERS = 8
-# How far behind the best a solver may be to count as near it.
+# Ratios to the best error within which a solver counts as near it.
 NEAR_FACTORS = np.array([2.0, 10.0])
 
-# From which on a report's page has something to say across models.
+# Number of models from which a report has a page across models.
 MIN_MODELS = 5
 OUTCOMES = ("doubted", "failed", "refused", "not run")
 HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *OUTCOMES)
 TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
-# Factor at which the axis ends.
+# Ratio at which the axis ends.
 MAX_FACTOR = 1e3
-# Colour and line by solver, the same in all panels.
+# {solver: (colour, line style)}, the same in all panels.
 SolverStyles = dict[str, tuple[str, "LineStyleType"]]
 
 
@@ -187,7 +187,7 @@ def solver_styles(boards: Iterable[Board]) -> SolverStyles:
     colours = {name: plotting.method_colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
     n_by_colour: dict[str, int] = Counter()
     styles = {}
-    # Solvers of one colour differ in their lines.
+    # Solvers that share a colour differ in line style.
     for name, colour in colours.items():
         styles[name] = colour, plotting.LINE_STYLES[n_by_colour[colour] % len(plotting.LINE_STYLES)]
         n_by_colour[colour] += 1
